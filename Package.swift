@@ -1,0 +1,59 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Every target is built alike: Swift 6 mode, no silent existential, import or unsafe use, no warning.
+let tests: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableExperimentalFeature("Lifetimes"),
+]
+/// Strict memory safety on top for what ships; the macros of the test library do not build under it.
+let house: [SwiftSetting] = tests + [.strictMemorySafety()]
+
+let package = Package(
+    name: "tollgate",
+    products: [.executable(name: "tollgate", targets: ["tollgate"])],
+    targets: [
+        // C: module maps, and the macros Swift cannot import as inline functions.
+        .target(name: "CLinux"),
+        .target(name: "COpenSSL", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
+        .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+
+        // Core: pure and synchronous.
+        .target(name: "Wire", swiftSettings: house),
+        .target(name: "Credentials", dependencies: ["Wire", "COpenSSL"], swiftSettings: house),
+        .target(name: "HTTP", dependencies: ["Wire"], swiftSettings: house),
+        .target(name: "Gate", dependencies: ["Wire", "Credentials", "HTTP"], swiftSettings: house),
+        .target(name: "Telemetry", dependencies: ["Wire"], swiftSettings: house),
+
+        // Data plane.
+        .target(name: "Transport", dependencies: ["Wire", "CLinux", "COpenSSL"], swiftSettings: house),
+        .target(
+            name: "Proxy", dependencies: ["Wire", "HTTP", "Gate", "Telemetry", "Transport"], swiftSettings: house),
+
+        // Top.
+        .executableTarget(
+            name: "tollgate",
+            dependencies: [
+                "Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux",
+            ],
+            swiftSettings: house),
+
+        .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "CredentialsTests", dependencies: ["Credentials", "Wire"],
+            resources: [.copy("Vectors")], swiftSettings: tests),
+        .testTarget(
+            name: "HTTPTests", dependencies: ["HTTP", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
+        .testTarget(name: "GateTests", dependencies: ["Gate", "Credentials", "HTTP", "Wire"], swiftSettings: tests),
+        .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
+        .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "ProxyTests", dependencies: ["Proxy", "Wire", "HTTP", "Gate"], swiftSettings: tests),
+        .testTarget(name: "SettingsTests", dependencies: ["tollgate", "Gate", "Wire"], swiftSettings: tests),
+        .testTarget(name: "TidyTests", swiftSettings: tests),
+        .testTarget(name: "EndToEndTests", swiftSettings: tests),
+    ]
+)

@@ -1,0 +1,162 @@
+import Glibc
+
+/// A queue of bytes: written at the end, read from the start, owned by one holder.
+///
+/// An empty buffer of capacity 0 owns no memory. It grows by doubling when more is appended than fits; whoever feeds
+/// it from the network sets the bound. This is the one type that owns raw memory, so that the rest need not.
+@safe @frozen
+public struct ByteBuffer: ~Copyable {
+    @usableFromInline var base: UnsafeMutableRawPointer?
+    /// Bytes that fit without growing.
+    public private(set) var capacity: Int
+    @usableFromInline var start = 0
+    @usableFromInline var end = 0
+
+    /// A buffer with room for `capacity` bytes; the kernel commits their pages only as they are written.
+    public init(capacity: Int = 0) {
+        precondition(capacity >= 0)
+        unsafe base = capacity == 0 ? nil : malloc(capacity)
+        unsafe precondition(capacity == 0 || base != nil, "out of memory")
+        self.capacity = capacity
+    }
+
+    deinit { unsafe free(base) }
+
+    /// Bytes waiting to be read.
+    @inlinable public var count: Int { end - start }
+    @inlinable public var isEmpty: Bool { end == start }
+
+    /// The bytes waiting to be read.
+    @inlinable public var readable: RawSpan {
+        @_lifetime(borrow self) get {
+            guard let base = unsafe base else { return RawSpan() }
+            return unsafe _overrideLifetime(
+                RawSpan(_unsafeStart: base + start, byteCount: end - start), borrowing: self)
+        }
+    }
+
+    /// Makes room for `extra` more bytes behind the readable ones: moves them to the front, or grows.
+    @inlinable public mutating func reserve(_ extra: Int) {
+        if capacity - end < extra { makeRoom(extra) }
+    }
+
+    @usableFromInline mutating func makeRoom(_ extra: Int) {
+        precondition(extra >= 0)
+        let count = end - start
+        if start > 0 {
+            if count > 0 { unsafe memmove(base!, base! + start, count) }
+            start = 0
+            end = count
+        }
+        if capacity - count >= extra { return }
+        let larger = max(capacity * 2, count + extra, 64)
+        unsafe base = realloc(base, larger)
+        unsafe precondition(base != nil, "out of memory")
+        capacity = larger
+    }
+
+    @inlinable public mutating func append(_ bytes: RawSpan) {
+        let count = bytes.byteCount
+        guard count > 0 else { return }
+        reserve(count)
+        unsafe bytes.withUnsafeBytes { unsafe (base! + end).copyMemory(from: $0.baseAddress!, byteCount: count) }
+        end += count
+    }
+
+    @inlinable public mutating func append(_ text: StaticString) {
+        let count = text.utf8CodeUnitCount
+        guard count > 0 else { return }
+        reserve(count)
+        unsafe (base! + end).copyMemory(from: text.utf8Start, byteCount: count)
+        end += count
+    }
+
+    @inlinable public mutating func append(_ byte: UInt8) {
+        reserve(1)
+        unsafe base!.storeBytes(of: byte, toByteOffset: end, as: UInt8.self)
+        end += 1
+    }
+
+    /// The UTF-8 of `text`: for configuration and slow paths; a data path has its bytes already.
+    public mutating func append(_ text: String) {
+        var text = text
+        text.withUTF8 { unsafe append(RawSpan(_unsafeBytes: UnsafeRawBufferPointer($0))) }
+    }
+
+    public mutating func append(_ bytes: [UInt8]) {
+        unsafe append(bytes.span.bytes)
+    }
+
+    /// `value` in decimal, without sign or padding.
+    public mutating func append(decimal value: UInt64) {
+        var digits = 1
+        var bound: UInt64 = 10
+        while value >= bound && digits < 20 {
+            digits += 1
+            bound = digits == 20 ? UInt64.max : bound * 10
+        }
+        reserve(digits)
+        var rest = value
+        var at = end + digits
+        end = at
+        repeat {
+            at -= 1
+            unsafe base!.storeBytes(of: 48 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: at, as: UInt8.self)
+            rest /= 10
+        } while rest > 0
+    }
+
+    public mutating func append(decimal value: Int) {
+        if value < 0 { append(UInt8(ascii: "-")) }
+        append(decimal: UInt64(value.magnitude))
+    }
+
+    /// `value` in lower-case hexadecimal, `digits` digits wide (1 to 16), high digits first.
+    public mutating func append(hex value: UInt64, digits: Int) {
+        precondition((1...16).contains(digits))
+        reserve(digits)
+        for index in 0..<digits {
+            let nibble = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - index))) & 15
+            unsafe base!.storeBytes(of: nibble < 10 ? 48 + nibble : 87 + nibble, toByteOffset: end + index, as: UInt8.self)
+        }
+        end += digits
+    }
+
+    /// Drops the first `count` readable bytes, which must be there.
+    @inlinable public mutating func discard(_ count: Int) {
+        precondition(count >= 0 && count <= end - start)
+        start += count
+        if start == end {
+            start = 0
+            end = 0
+        }
+    }
+
+    /// Keeps only the first `count` readable bytes, which must be there.
+    @inlinable public mutating func truncate(to count: Int) {
+        precondition(count >= 0 && count <= end - start)
+        end = start + count
+    }
+
+    /// Empties the buffer and keeps its memory.
+    @inlinable public mutating func removeAll() {
+        start = 0
+        end = 0
+    }
+
+    /// Overwrites one readable byte.
+    @inlinable public mutating func set(_ byte: UInt8, at offset: Int) {
+        precondition(offset >= 0 && offset < end - start)
+        unsafe base!.storeBytes(of: byte, toByteOffset: start + offset, as: UInt8.self)
+    }
+
+    /// Lets `body` write up to `room` bytes behind the readable ones and say how many it wrote: for system calls and
+    /// C libraries that fill memory.
+    @unsafe @inlinable
+    public mutating func withUnsafeRoom(_ room: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
+        reserve(room)
+        let wrote = unsafe body(UnsafeMutableRawBufferPointer(start: base.map { unsafe $0 + end }, count: room))
+        precondition(wrote >= 0 && wrote <= room)
+        end += wrote
+    }
+}

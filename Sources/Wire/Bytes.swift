@@ -1,0 +1,123 @@
+public import Glibc
+
+/// A run of bytes inside a larger one, as 32-bit offsets: what parsers hand out in place of copies.
+@frozen
+public struct Slice: Equatable, Sendable {
+    public var start: UInt32
+    public var count: UInt32
+
+    @inlinable public init(start: Int, count: Int) {
+        self.start = UInt32(start)
+        self.count = UInt32(count)
+    }
+
+    /// The empty slice at offset 0.
+    @inlinable public init() {
+        start = 0
+        count = 0
+    }
+
+    @inlinable public var isEmpty: Bool { count == 0 }
+    @inlinable public var end: Int { Int(start) + Int(count) }
+}
+
+extension RawSpan {
+    /// The byte at `offset`; traps outside the span.
+    @inlinable public subscript(_ offset: Int) -> UInt8 {
+        unsafe unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+    }
+
+    /// Eight bytes from `offset` on, the first in the lowest bits; traps outside the span.
+    @inlinable public func load64(_ offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    }
+
+    /// The bytes of `slice`; traps if it does not lie inside the span.
+    @inlinable public subscript(_ slice: Slice) -> RawSpan {
+        @_lifetime(copy self) get { extracting(Int(slice.start)..<slice.end) }
+    }
+
+    /// The bytes from `offset` to the end; traps outside the span.
+    @_lifetime(copy self)
+    @inlinable public func dropping(_ offset: Int) -> RawSpan {
+        extracting(offset..<byteCount)
+    }
+
+    /// Whether both hold the same bytes. Not in constant time: never for secrets.
+    @inlinable public func equals(_ other: RawSpan) -> Bool {
+        let count = byteCount
+        guard count == other.byteCount else { return false }
+        guard count > 0 else { return true }
+        return unsafe withUnsafeBytes { mine in
+            unsafe other.withUnsafeBytes { unsafe memcmp(mine.baseAddress!, $0.baseAddress!, count) == 0 }
+        }
+    }
+
+    @inlinable public func equals(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard count == byteCount else { return false }
+        guard count > 0 else { return true }
+        return unsafe withUnsafeBytes { unsafe memcmp($0.baseAddress!, text.utf8Start, count) == 0 }
+    }
+
+    /// Whether the bytes are `lowercased` (which must be lower case) in any mix of ASCII case.
+    public func equalsIgnoringCase(_ lowercased: StaticString) -> Bool {
+        let count = lowercased.utf8CodeUnitCount
+        guard count == byteCount else { return false }
+        let text = unsafe lowercased.utf8Start
+        for offset in 0..<count where self[offset].lowercasedASCII != (unsafe text[offset]) { return false }
+        return true
+    }
+
+    @inlinable public func hasPrefix(_ text: StaticString) -> Bool {
+        let count = text.utf8CodeUnitCount
+        guard count <= byteCount else { return false }
+        return extracting(0..<count).equals(text)
+    }
+
+    @inlinable public func hasPrefix(_ other: RawSpan) -> Bool {
+        other.byteCount <= byteCount && extracting(0..<other.byteCount).equals(other)
+    }
+
+    /// The first offset at or after `from` that holds `byte`.
+    @inlinable public func firstIndex(of byte: UInt8, from: Int = 0) -> Int? {
+        let count = byteCount - from
+        guard count > 0 else { return nil }
+        return unsafe withUnsafeBytes { bytes in
+            guard let hit = unsafe memchr(bytes.baseAddress! + from, Int32(byte), count) else { return nil }
+            return unsafe UnsafeRawPointer(hit) - bytes.baseAddress!
+        }
+    }
+
+    /// A copy as text; what is not UTF-8 becomes U+FFFD. For logs, messages and slow paths.
+    public var text: String {
+        unsafe withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// A copy of the bytes.
+    public var array: [UInt8] {
+        unsafe withUnsafeBytes { unsafe [UInt8]($0) }
+    }
+}
+
+extension Array where Element == UInt8 {
+    /// The array's bytes, without a copy.
+    @inlinable public var rawBytes: RawSpan {
+        @_lifetime(borrow self) get { unsafe span.bytes }
+    }
+}
+
+extension String {
+    /// Calls `body` with the UTF-8 of the string, without a copy where it is stored as UTF-8.
+    public func withRawBytes<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result {
+        var copy = self
+        return try copy.withUTF8 { unsafe try body(RawSpan(_unsafeBytes: UnsafeRawBufferPointer($0))) }
+    }
+}
+
+extension UInt8 {
+    /// The byte with an ASCII capital made small.
+    @inlinable public var lowercasedASCII: UInt8 { self &- 65 < 26 ? self | 0x20 : self }
+    @inlinable public var isASCIIDigit: Bool { self &- 48 < 10 }
+    @inlinable public var isASCIILetter: Bool { (self | 0x20) &- 97 < 26 }
+}

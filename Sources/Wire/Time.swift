@@ -1,0 +1,47 @@
+/// A moment on a clock that only goes forward, in nanoseconds since an arbitrary start. For timeouts, ages and rates.
+@frozen
+public struct MonotonicTime: Equatable, Comparable, Hashable, Sendable {
+    public var nanoseconds: UInt64
+
+    @inlinable public init(nanoseconds: UInt64) { self.nanoseconds = nanoseconds }
+
+    @inlinable public static func < (left: Self, right: Self) -> Bool { left.nanoseconds < right.nanoseconds }
+
+    @inlinable public func advanced(milliseconds: UInt64) -> Self {
+        Self(nanoseconds: nanoseconds &+ milliseconds &* 1_000_000)
+    }
+
+    /// Nanoseconds since `earlier`, 0 if that is later.
+    @inlinable public func nanoseconds(since earlier: Self) -> UInt64 {
+        nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0
+    }
+}
+
+/// A moment in civil time, in microseconds since 1970-01-01T00:00:00Z. For token claims and logs; it may jump.
+@frozen
+public struct WallTime: Equatable, Comparable, Hashable, Sendable {
+    public var microseconds: Int64
+
+    @inlinable public init(microseconds: Int64) { self.microseconds = microseconds }
+    @inlinable public init(seconds: Int64) { microseconds = seconds * 1_000_000 }
+
+    /// Whole seconds since 1970, rounded down.
+    @inlinable public var seconds: Int64 {
+        let (quotient, remainder) = microseconds.quotientAndRemainder(dividingBy: 1_000_000)
+        return remainder < 0 ? quotient - 1 : quotient
+    }
+
+    @inlinable public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
+}
+
+/// Both clocks, read together once per turn of a loop and passed down to everything that needs the time.
+@frozen
+public struct Moment: Equatable, Sendable {
+    public var monotonic: MonotonicTime
+    public var wall: WallTime
+
+    @inlinable public init(monotonic: MonotonicTime, wall: WallTime) {
+        self.monotonic = monotonic
+        self.wall = wall
+    }
+}

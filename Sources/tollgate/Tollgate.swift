@@ -1,0 +1,4 @@
+@main
+struct Tollgate {
+    static func main() {}
+}
