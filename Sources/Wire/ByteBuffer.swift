@@ -77,6 +77,24 @@ public struct ByteBuffer: ~Copyable {
         end += 1
     }
 
+    /// Appends the `count` (0 to 8) lowest bytes of `word`, the lowest first.
+    @inlinable public mutating func append(lowBytes word: UInt64, count: Int) {
+        precondition(count >= 0 && count <= 8)
+        reserve(8)
+        unsafe base!.storeBytes(of: word.littleEndian, toByteOffset: end, as: UInt64.self)
+        end += count
+    }
+
+    /// Appends the `count` (0 to 8) highest bytes of `word`, the highest first.
+    @inlinable public mutating func append(highBytes word: UInt64, count: Int) {
+        append(lowBytes: word.byteSwapped, count: count)
+    }
+
+    /// The UTF-8 of one scalar.
+    public mutating func append(_ scalar: Unicode.Scalar) {
+        UTF8.encode(scalar).map { for byte in $0 { append(byte) } }
+    }
+
     /// The UTF-8 of `text`: for configuration and slow paths; a data path has its bytes already.
     public mutating func append(_ text: String) {
         var text = text

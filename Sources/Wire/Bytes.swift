@@ -107,6 +107,16 @@ extension Array where Element == UInt8 {
     }
 }
 
+extension StaticString {
+    /// The UTF-8 of the literal, which lives as long as the process.
+    @inlinable public var rawBytes: RawSpan {
+        @_lifetime(immortal) get {
+            let bytes = unsafe UnsafeRawBufferPointer(start: utf8Start, count: utf8CodeUnitCount)
+            return unsafe _overrideLifetime(RawSpan(_unsafeBytes: bytes), copying: ())
+        }
+    }
+}
+
 extension String {
     /// Calls `body` with the UTF-8 of the string, without a copy where it is stored as UTF-8.
     public func withRawBytes<Result>(_ body: (RawSpan) throws -> Result) rethrows -> Result {
@@ -115,9 +125,20 @@ extension String {
     }
 }
 
+extension UInt64 {
+    /// Eight times the same byte.
+    @inlinable public init(repeatingByte byte: UInt8) { self = UInt64(byte) &* 0x0101_0101_0101_0101 }
+}
+
 extension UInt8 {
     /// The byte with an ASCII capital made small.
     @inlinable public var lowercasedASCII: UInt8 { self &- 65 < 26 ? self | 0x20 : self }
     @inlinable public var isASCIIDigit: Bool { self &- 48 < 10 }
     @inlinable public var isASCIILetter: Bool { (self | 0x20) &- 97 < 26 }
+    /// The value of a hexadecimal digit of either case.
+    @inlinable public var hexValue: UInt8? {
+        if isASCIIDigit { return self &- 48 }
+        let letter = (self | 0x20) &- 97
+        return letter < 6 ? letter + 10 : nil
+    }
 }

@@ -1,0 +1,127 @@
+/// Base64 with the URL-safe alphabet and without padding (RFC 4648 §5), as JOSE uses it.
+///
+/// Only the canonical spelling decodes: no `=`, no white space, and the bits left over at the end are zero. So two
+/// texts that differ never decode to the same bytes, and a token cannot be respelled past a comparison.
+package enum Base64URL {
+    /// Appends the bytes that `text` spells to `out`; false if `text` is not canonical, and then `out` is unchanged.
+    package static func decode(_ text: RawSpan, into out: inout ByteBuffer) -> Bool {
+        let length = text.byteCount
+        guard length % 4 != 1 else { return false }
+        let before = out.count
+        let whole = length & ~7
+        out.reserve(decodedCount(length) + 8)
+        var offset = 0
+        while offset < whole {
+            guard let values = sixBitValues(ofLetters: text.load64(offset)) else { return refuse(&out, before) }
+            out.append(highBytes: packed(values), count: 6)
+            offset += 8
+        }
+        guard whole < length else { return true }
+        // The last one to seven letters, filled up with the letter for zero.
+        guard let values = sixBitValues(ofLetters: tail(of: text, from: whole)) else { return refuse(&out, before) }
+        let bits = packed(values)
+        let count = decodedCount(length - whole)
+        guard bits << UInt64(8 * count) == 0 else { return refuse(&out, before) }
+        out.append(highBytes: bits, count: count)
+        return true
+    }
+
+    /// Appends the spelling of `bytes` to `out`.
+    package static func encode(_ bytes: RawSpan, into out: inout ByteBuffer) {
+        let count = bytes.byteCount
+        out.reserve(encodedCount(count) + 8)
+        var offset = 0
+        // Eight bytes are read for every six used, so the last group always takes the slower way.
+        while offset + 8 <= count {
+            out.append(lowBytes: letters(ofBits: bytes.load64(offset).byteSwapped), count: 8)
+            offset += 6
+        }
+        while offset < count {
+            let group = min(6, count - offset)
+            var bits: UInt64 = 0
+            for index in 0..<group { bits |= UInt64(bytes[offset + index]) << UInt64(56 - 8 * index) }
+            out.append(lowBytes: letters(ofBits: bits), count: encodedCount(group))
+            offset += group
+        }
+    }
+
+    /// The bytes that `text` spells, nil if it is not canonical.
+    package static func decode(_ text: RawSpan) -> [UInt8]? {
+        var out = ByteBuffer()
+        guard decode(text, into: &out) else { return nil }
+        return out.readable.array
+    }
+
+    package static func encode(_ bytes: RawSpan) -> String {
+        var out = ByteBuffer()
+        encode(bytes, into: &out)
+        return out.readable.text
+    }
+
+    /// How many bytes `letters` letters spell.
+    package static func decodedCount(_ letters: Int) -> Int { letters / 4 * 3 + letters % 4 * 3 / 4 }
+
+    /// How many letters spell `bytes` bytes.
+    package static func encodedCount(_ bytes: Int) -> Int { bytes / 3 * 4 + (bytes % 3 * 4 + 2) / 3 }
+
+    private static func refuse(_ out: inout ByteBuffer, _ before: Int) -> Bool {
+        out.truncate(to: before)
+        return false
+    }
+
+    private static func tail(of text: RawSpan, from start: Int) -> UInt64 {
+        var word = UInt64(repeatingByte: UInt8(ascii: "A"))
+        for offset in start..<text.byteCount {
+            let shift = UInt64(8 * (offset - start))
+            word = word & ~(0xFF << shift) | UInt64(text[offset]) << shift
+        }
+        return word
+    }
+
+    /// The values of eight letters, each in the byte of its letter; nil if one is not of the alphabet.
+    ///
+    /// The letters lie in five runs of ASCII. `atLeast` turns 1 at the start of a run and at the first byte behind it,
+    /// so the exclusive-or over all ten bounds is 1 exactly inside a run; and each run start corrects the sum.
+    @inline(__always)
+    private static func sixBitValues(ofLetters word: UInt64) -> UInt64? {
+        guard word & highBits == 0 else { return nil }
+        let dash = atLeast(45, word)
+        let digit = atLeast(48, word)
+        let capital = atLeast(65, word)
+        let underscore = atLeast(95, word)
+        let small = atLeast(97, word)
+        let starts = dash ^ digit ^ capital ^ underscore ^ small
+        let ends = atLeast(46, word) ^ atLeast(58, word) ^ atLeast(91, word) ^ atLeast(96, word) ^ atLeast(123, word)
+        guard starts ^ ends == ones else { return nil }
+        return word &+ dash &* 17 &- digit &* 13 &- capital &* 69 &+ underscore &* 33 &- small &* 39
+    }
+
+    /// The letters for the upper 48 bits of `bits`, the first in the lowest byte.
+    @inline(__always)
+    private static func letters(ofBits bits: UInt64) -> UInt64 {
+        var values = (bits >> 40) << 32 | (bits >> 16 & 0xFF_FFFF)
+        values = (values & 0x00FF_F000_00FF_F000) << 4 | (values & 0x0000_0FFF_0000_0FFF)
+        values = (values & 0x0FC0_0FC0_0FC0_0FC0) << 2 | (values & 0x003F_003F_003F_003F)
+        let word = values &+ 65 &* ones &+ atLeast(26, values) &* 6 &- atLeast(52, values) &* 75
+            &- atLeast(62, values) &* 13 &+ atLeast(63, values) &* 49
+        return word.byteSwapped
+    }
+
+    /// Eight six-bit values, the first in the lowest byte, as the upper 48 bits of a word.
+    @inline(__always)
+    private static func packed(_ values: UInt64) -> UInt64 {
+        var bits = values.byteSwapped
+        bits = (bits & 0x3F00_3F00_3F00_3F00) >> 2 | (bits & 0x003F_003F_003F_003F)
+        bits = (bits & 0x0FFF_0000_0FFF_0000) >> 4 | (bits & 0x0000_0FFF_0000_0FFF)
+        return (bits & 0x00FF_FFFF_0000_0000) << 8 | (bits & 0xFF_FFFF) << 16
+    }
+
+    /// 1 in each byte of `word` that is at least `bound`; every byte must be below 128.
+    @inline(__always)
+    private static func atLeast(_ bound: UInt8, _ word: UInt64) -> UInt64 {
+        (word &+ UInt64(repeatingByte: 128 - bound)) >> 7 & ones
+    }
+
+    private static var ones: UInt64 { 0x0101_0101_0101_0101 }
+    private static var highBits: UInt64 { 0x8080_8080_8080_8080 }
+}

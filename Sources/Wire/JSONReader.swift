@@ -1,0 +1,254 @@
+/// What is wrong with a text that should be JSON, and where: the offset of the byte that cannot stand there.
+package struct JSONFault: Error, Equatable, Sendable {
+    package enum Kind: Equatable, Sendable {
+        /// The text ends inside a value.
+        case endsEarly
+        /// A byte that the grammar does not allow there.
+        case unexpectedByte
+        /// A string that is not UTF-8, or an escape that spells no Unicode scalar.
+        case notUnicode
+        /// More open arrays and objects than the reader was told to follow.
+        case tooDeep
+        /// More bytes than 32-bit offsets can name.
+        case tooLong
+    }
+
+    package var kind: Kind
+    package var offset: Int
+}
+
+/// The inside of a JSON string: where it lies, without its quotes, and whether it must be unescaped to be compared.
+package struct JSONText: Equatable, Sendable {
+    package var slice: Slice
+    package var hasEscapes: Bool
+}
+
+/// One step through a JSON text.
+package enum JSONToken: Equatable, Sendable {
+    case beginObject, endObject, beginArray, endArray
+    /// A member's name; its value comes next.
+    case key(JSONText)
+    case string(JSONText)
+    /// A number as it is spelled, known to follow the grammar.
+    case number(Slice)
+    case bool(Bool)
+    case null
+    /// The text was one complete value and nothing behind it but white space.
+    case end
+}
+
+/// A strict pull reader over one complete JSON text (RFC 8259): no comments, no trailing commas, no lone surrogates,
+/// UTF-8 only, without a byte order mark.
+///
+/// Keys are handed out as often as they occur, so that a caller can refuse duplicates. Each byte is looked at once;
+/// nothing is copied or allocated. After a fault every further call throws the same fault.
+package struct JSONReader: ~Escapable {
+    /// The text being read; the slices in tokens lie in it.
+    package let bytes: RawSpan
+    /// How many arrays and objects may be open at once.
+    let maximumDepth: Int
+    /// Arrays and objects open now.
+    package private(set) var depth = 0
+    /// The offset of the first byte not yet read.
+    package private(set) var offset = 0
+    /// One bit per open container, the innermost lowest: 1 for an object.
+    private var containers: UInt64 = 0
+    private var expects = Expectation.value
+    private var fault: JSONFault?
+
+    /// What may come next.
+    private enum Expectation {
+        case value
+        /// Just behind `{`: a key, or the end.
+        case firstKey
+        /// Just behind `[`: a value, or the end.
+        case firstElement
+        /// Behind a value: a comma, the end of its container, or of the text.
+        case afterValue
+    }
+
+    /// A reader at the start of `bytes` that follows at most `maximumDepth` (1 to 64) open arrays and objects.
+    @_lifetime(copy bytes)
+    package init(_ bytes: RawSpan, maximumDepth: Int = 32) {
+        precondition((1...64).contains(maximumDepth))
+        self.bytes = bytes
+        self.maximumDepth = maximumDepth
+        if bytes.byteCount > Int(Int32.max) { fault = JSONFault(kind: .tooLong, offset: 0) }
+    }
+
+    /// The next token; after `.end` it stays `.end`.
+    @_lifetime(self: copy self)
+    package mutating func next() throws(JSONFault) -> JSONToken {
+        if let fault { throw fault }
+        do {
+            return try step()
+        } catch {
+            fault = error
+            throw error
+        }
+    }
+
+    /// Reads past one whole value, however deep, and checks it like any other: for members nobody asked for. To be
+    /// called where a value comes next: behind a key, or for an element known to be there.
+    @_lifetime(self: copy self)
+    package mutating func skipValue() throws(JSONFault) {
+        let outer = depth
+        repeat { _ = try next() } while depth > outer
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func step() throws(JSONFault) -> JSONToken {
+        skipWhiteSpace()
+        switch expects {
+        case .value: return try value()
+        case .firstKey: return peek() == UInt8(ascii: "}") ? close() : try key()
+        case .firstElement: return peek() == UInt8(ascii: "]") ? close() : try value()
+        case .afterValue: return try afterValue()
+        }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func afterValue() throws(JSONFault) -> JSONToken {
+        guard depth > 0 else {
+            if offset < bytes.byteCount { throw unexpected() }
+            return .end
+        }
+        let inObject = containers & 1 == 1
+        switch peek() {
+        case UInt8(ascii: ","):
+            offset += 1
+            skipWhiteSpace()
+            return inObject ? try key() : try value()
+        case UInt8(ascii: "}") where inObject, UInt8(ascii: "]") where !inObject:
+            return close()
+        default:
+            throw unexpected()
+        }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func value() throws(JSONFault) -> JSONToken {
+        guard let byte = peek() else { throw unexpected() }
+        switch byte {
+        case UInt8(ascii: "{"): return try open(object: true)
+        case UInt8(ascii: "["): return try open(object: false)
+        case UInt8(ascii: "\""):
+            expects = .afterValue
+            return .string(try text())
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            expects = .afterValue
+            return .number(try number())
+        case UInt8(ascii: "t"): return try literal("true", .bool(true))
+        case UInt8(ascii: "f"): return try literal("false", .bool(false))
+        case UInt8(ascii: "n"): return try literal("null", .null)
+        default: throw unexpected()
+        }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func open(object: Bool) throws(JSONFault) -> JSONToken {
+        guard depth < maximumDepth else { throw JSONFault(kind: .tooDeep, offset: offset) }
+        offset += 1
+        depth += 1
+        containers = containers << 1 | (object ? 1 : 0)
+        expects = object ? .firstKey : .firstElement
+        return object ? .beginObject : .beginArray
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func close() -> JSONToken {
+        let wasObject = containers & 1 == 1
+        offset += 1
+        depth -= 1
+        containers >>= 1
+        expects = .afterValue
+        return wasObject ? .endObject : .endArray
+    }
+
+    /// A member's name and the colon behind it.
+    @_lifetime(self: copy self)
+    private mutating func key() throws(JSONFault) -> JSONToken {
+        guard peek() == UInt8(ascii: "\"") else { throw unexpected() }
+        let name = try text()
+        skipWhiteSpace()
+        guard peek() == UInt8(ascii: ":") else { throw unexpected() }
+        offset += 1
+        expects = .value
+        return .key(name)
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func literal(_ word: StaticString, _ token: JSONToken) throws(JSONFault) -> JSONToken {
+        let letters = unsafe word.utf8Start
+        for index in 0..<word.utf8CodeUnitCount {
+            guard peek() == (unsafe letters[index]) else { throw unexpected() }
+            offset += 1
+        }
+        expects = .afterValue
+        return token
+    }
+
+    /// A string from its opening to behind its closing quote.
+    @_lifetime(self: copy self)
+    private mutating func text() throws(JSONFault) -> JSONText {
+        let start = offset + 1
+        var hasEscapes = false
+        offset = start
+        while true {
+            offset = bytes.endOfPlainText(from: offset)
+            guard let byte = peek() else { throw unexpected() }
+            switch byte {
+            case UInt8(ascii: "\""):
+                offset += 1
+                return JSONText(slice: Slice(start: start, count: offset - 1 - start), hasEscapes: hasEscapes)
+            case UInt8(ascii: "\\"):
+                hasEscapes = true
+                let escape = try JSONEscape(in: bytes, at: offset)
+                offset += escape.length
+            case 0x80...:
+                let length = UTF8Sequence.length(in: bytes, at: offset)
+                guard length > 0 else { throw JSONFault(kind: .notUnicode, offset: offset) }
+                offset += length
+            default:
+                throw unexpected()
+            }
+        }
+    }
+
+    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
+    @_lifetime(self: copy self)
+    private mutating func number() throws(JSONFault) -> Slice {
+        let start = offset
+        if peek() == UInt8(ascii: "-") { offset += 1 }
+        if peek() == UInt8(ascii: "0") { offset += 1 } else { try digits() }
+        if peek() == UInt8(ascii: ".") {
+            offset += 1
+            try digits()
+        }
+        if let byte = peek(), byte | 0x20 == UInt8(ascii: "e") {
+            offset += 1
+            if let sign = peek(), sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { offset += 1 }
+            try digits()
+        }
+        return Slice(start: start, count: offset - start)
+    }
+
+    /// One digit or more.
+    @_lifetime(self: copy self)
+    private mutating func digits() throws(JSONFault) {
+        let start = offset
+        while let byte = peek(), byte.isASCIIDigit { offset += 1 }
+        if offset == start { throw unexpected() }
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func skipWhiteSpace() {
+        while let byte = peek(), byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { offset += 1 }
+    }
+
+    private func peek() -> UInt8? { offset < bytes.byteCount ? bytes[offset] : nil }
+
+    private func unexpected() -> JSONFault {
+        JSONFault(kind: offset < bytes.byteCount ? .unexpectedByte : .endsEarly, offset: offset)
+    }
+}

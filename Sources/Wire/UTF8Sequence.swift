@@ -1,0 +1,34 @@
+/// Which byte sequences are one Unicode scalar (The Unicode Standard, table 3-7): no surrogates, no overlong forms.
+enum UTF8Sequence {
+    /// How many bytes the scalar at `offset` takes, 1 to 4; 0 if the bytes there are no UTF-8.
+    static func length(in bytes: RawSpan, at offset: Int) -> Int {
+        let first = bytes[offset]
+        if first < 0x80 { return 1 }
+        let left = bytes.byteCount - offset
+        switch first {
+        case 0xC2...0xDF:
+            return left >= 2 && isContinuation(bytes[offset + 1]) ? 2 : 0
+        case 0xE0...0xEF:
+            guard left >= 3, secondIsValid(first, bytes[offset + 1]) else { return 0 }
+            return isContinuation(bytes[offset + 2]) ? 3 : 0
+        case 0xF0...0xF4:
+            guard left >= 4, secondIsValid(first, bytes[offset + 1]) else { return 0 }
+            return isContinuation(bytes[offset + 2]) && isContinuation(bytes[offset + 3]) ? 4 : 0
+        default:
+            return 0
+        }
+    }
+
+    private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+
+    /// The second byte carries the bounds that keep out overlong forms, surrogates and what lies above U+10FFFF.
+    private static func secondIsValid(_ first: UInt8, _ second: UInt8) -> Bool {
+        switch first {
+        case 0xE0: 0xA0...0xBF ~= second
+        case 0xED: 0x80...0x9F ~= second
+        case 0xF0: 0x90...0xBF ~= second
+        case 0xF4: 0x80...0x8F ~= second
+        default: isContinuation(second)
+        }
+    }
+}
