@@ -1,0 +1,114 @@
+import CLinux
+import Glibc
+package import Wire
+
+/// What a descriptor is watched for. Errors and full hang-ups are always reported.
+package struct Interest: OptionSet, Sendable {
+    package let rawValue: UInt8
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let read = Interest(rawValue: 1)
+    package static let write = Interest(rawValue: 2)
+    /// The peer's end of stream, also while `.read` is off. Level-triggered: it repeats until the descriptor leaves
+    /// the loop or the interest is dropped.
+    package static let peerClosed = Interest(rawValue: 4)
+}
+
+/// One readiness report.
+package struct Ready: Sendable {
+    /// What was given when the descriptor was added; `EventLoop.wakeToken` for a wake-up.
+    package let token: UInt64
+    let events: UInt32
+
+    /// Bytes, an end of stream or an error can be read.
+    package var readable: Bool { events & UInt32(EPOLLIN.rawValue) != 0 }
+    package var writable: Bool { events & UInt32(EPOLLOUT.rawValue) != 0 }
+    /// The peer has sent its end of stream (only with `Interest.peerClosed`).
+    package var peerClosed: Bool { events & UInt32(EPOLLRDHUP.rawValue) != 0 }
+    /// Both directions are finished.
+    package var hangup: Bool { events & UInt32(EPOLLHUP.rawValue) != 0 }
+    /// The socket holds an error: `Socket.takeError()`.
+    package var error: Bool { events & UInt32(EPOLLERR.rawValue) != 0 }
+}
+
+/// One thread's epoll instance, level-triggered: what was not read or written is reported again.
+@safe
+package struct EventLoop: ~Copyable {
+    /// The token of a wake-up by `waker`.
+    package static let wakeToken = UInt64.max
+
+    /// Wakes this loop from any thread; give it to the mailboxes that this loop reads.
+    package let waker: Waker
+    private let epoll: Int32
+    private let events: UnsafeMutablePointer<clinux_epoll_event>
+    private let capacity = 512
+
+    package init() throws(SystemFault) {
+        let waker = try Waker()
+        let epoll = clinux_epoll_create()
+        guard epoll >= 0 else { throw SystemFault("create an event loop") }
+        guard clinux_epoll_ctl(epoll, EPOLL_CTL_ADD, waker.descriptor, UInt32(EPOLLIN.rawValue), Self.wakeToken) == 0 else {
+            let fault = SystemFault("watch the wake-up of an event loop")
+            Glibc.close(epoll)
+            throw fault
+        }
+        self.waker = waker
+        self.epoll = epoll
+        unsafe events = .allocate(capacity: capacity)
+    }
+
+    deinit {
+        Glibc.close(epoll)
+        unsafe events.deallocate()
+    }
+
+    /// Waits until something is ready or the time is over (-1: no limit); answers how many reports there are.
+    /// An interrupted wait answers 0.
+    package mutating func wait(milliseconds: Int32) -> Int {
+        max(0, Int(unsafe clinux_epoll_wait(epoll, events, Int32(capacity), milliseconds)))
+    }
+
+    /// Report `index` of the last `wait`, which must be below its answer.
+    package func ready(_ index: Int) -> Ready {
+        precondition(index >= 0 && index < capacity)
+        return unsafe Ready(
+            token: clinux_epoll_event_token(events + index), events: clinux_epoll_event_events(events + index))
+    }
+
+    /// Watches `socket`; its reports carry `token`.
+    package func add(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
+        try control(EPOLL_CTL_ADD, socket, token, interest)
+    }
+
+    /// Changes what a watched socket is watched for, and its token.
+    package func modify(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
+        try control(EPOLL_CTL_MOD, socket, token, interest)
+    }
+
+    /// Stops watching; closing the socket does so by itself.
+    package func remove(_ socket: Socket) {
+        _ = clinux_epoll_ctl(epoll, EPOLL_CTL_DEL, socket.descriptor, 0, 0)
+    }
+
+    private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest) throws(SystemFault) {
+        var events: UInt32 = 0
+        if interest.contains(.read) { events |= UInt32(EPOLLIN.rawValue) }
+        if interest.contains(.write) { events |= UInt32(EPOLLOUT.rawValue) }
+        if interest.contains(.peerClosed) { events |= UInt32(EPOLLRDHUP.rawValue) }
+        guard clinux_epoll_ctl(epoll, operation, socket.descriptor, events, token) == 0 else {
+            throw SystemFault("watch a socket")
+        }
+    }
+
+    /// Both clocks, without a system call.
+    package static func now() -> Moment {
+        var monotonic = timespec()
+        var wall = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &monotonic)
+        unsafe clock_gettime(CLOCK_REALTIME, &wall)
+        return Moment(
+            monotonic: MonotonicTime(
+                nanoseconds: UInt64(monotonic.tv_sec) &* 1_000_000_000 &+ UInt64(monotonic.tv_nsec)),
+            wall: WallTime(microseconds: Int64(wall.tv_sec) &* 1_000_000 &+ Int64(wall.tv_nsec / 1000)))
+    }
+}

@@ -1,0 +1,57 @@
+import CLinux
+import Glibc
+import Synchronization
+
+/// Wakes one event loop from any thread. The descriptor closes with the last owner, so a late wake-up is harmless.
+package final class Waker: Sendable {
+    let descriptor: Int32
+
+    package init() throws(SystemFault) {
+        descriptor = clinux_eventfd()
+        guard descriptor >= 0 else { throw SystemFault("create a wake-up descriptor") }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    /// Makes the loop's `wait` return. Any thread.
+    package func wake() {
+        var one: UInt64 = 1
+        _ = unsafe write(descriptor, &one, 8)
+    }
+
+    /// Forgets the wake-ups so far. The loop's thread.
+    package func clear() {
+        var count: UInt64 = 0
+        _ = unsafe read(descriptor, &count, 8)
+    }
+}
+
+/// Messages from any thread to one event loop, in the order of posting.
+///
+/// Several mailboxes may share a loop's waker; after a wake-up the loop takes from every one of them.
+package final class Mailbox<Message: Sendable>: Sendable {
+    private let waker: Waker
+    private let waiting = Mutex<[Message]>([])
+
+    package init(waker: Waker) {
+        self.waker = waker
+    }
+
+    /// Any thread. Wakes the loop if nothing was waiting.
+    package func post(_ message: Message) {
+        let wasEmpty = waiting.withLock { messages in
+            messages.append(message)
+            return messages.count == 1
+        }
+        if wasEmpty { waker.wake() }
+    }
+
+    /// The loop's thread: everything posted so far, oldest first.
+    package func take() -> [Message] {
+        waker.clear()
+        return waiting.withLock { messages in
+            defer { messages = [] }
+            return messages
+        }
+    }
+}
