@@ -1,0 +1,80 @@
+/// A way to sign a token, under its name in RFC 7518 §3.1 and RFC 8037 §3.1. There is no case for `none`.
+package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
+    case HS256, HS384, HS512
+    case RS256, RS384, RS512
+    case PS256, PS384, PS512
+    case ES256, ES384, ES512
+    case EdDSA
+
+    /// What kind of key an algorithm takes, and how its signatures look.
+    enum Family: Sendable {
+        case hmac
+        case rsaPKCS1
+        case rsaPSS
+        case ecdsa
+        case ed25519
+    }
+
+    /// The name in a token's `alg`, case-sensitive.
+    package var name: String {
+        switch self {
+        case .HS256: "HS256"
+        case .HS384: "HS384"
+        case .HS512: "HS512"
+        case .RS256: "RS256"
+        case .RS384: "RS384"
+        case .RS512: "RS512"
+        case .PS256: "PS256"
+        case .PS384: "PS384"
+        case .PS512: "PS512"
+        case .ES256: "ES256"
+        case .ES384: "ES384"
+        case .ES512: "ES512"
+        case .EdDSA: "EdDSA"
+        }
+    }
+
+    /// The algorithm of exactly this name, for settings.
+    package init?(name: String) {
+        guard let match = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = match
+    }
+
+    var family: Family {
+        switch self {
+        case .HS256, .HS384, .HS512: .hmac
+        case .RS256, .RS384, .RS512: .rsaPKCS1
+        case .PS256, .PS384, .PS512: .rsaPSS
+        case .ES256, .ES384, .ES512: .ecdsa
+        case .EdDSA: .ed25519
+        }
+    }
+
+    /// Whether whoever can verify can also sign.
+    package var isSymmetric: Bool { family == .hmac }
+}
+
+/// A set of algorithms, as a bit each.
+package struct AlgorithmSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt16
+
+    package init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    package init(_ algorithm: SigningAlgorithm) { rawValue = 1 << UInt16(algorithm.rawValue) }
+
+    package init(_ algorithms: [SigningAlgorithm]) {
+        self = algorithms.reduce(into: []) { $0.insert(Self($1)) }
+    }
+
+    package static let hmac = Self([.HS256, .HS384, .HS512])
+    package static let rsa = Self([.RS256, .RS384, .RS512, .PS256, .PS384, .PS512])
+    package static let ecdsa = Self([.ES256, .ES384, .ES512])
+    package static let ed25519 = Self(.EdDSA)
+    /// Every algorithm whose verifier cannot sign.
+    package static let asymmetric: Self = [.rsa, .ecdsa, .ed25519]
+
+    package func contains(_ algorithm: SigningAlgorithm) -> Bool { contains(Self(algorithm)) }
+
+    /// The members, in the order of the enum.
+    package var members: [SigningAlgorithm] { SigningAlgorithm.allCases.filter { contains($0) } }
+}
