@@ -23,7 +23,11 @@ public struct WallTime: Equatable, Comparable, Hashable, Sendable {
     public var microseconds: Int64
 
     @inlinable public init(microseconds: Int64) { self.microseconds = microseconds }
-    @inlinable public init(seconds: Int64) { microseconds = seconds * 1_000_000 }
+    /// Whole seconds since 1970; what lies beyond the range (292,000 years) becomes its end.
+    @inlinable public init(seconds: Int64) {
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        microseconds = overflow ? (seconds < 0 ? .min : .max) : product
+    }
 
     /// Whole seconds since 1970, rounded down.
     @inlinable public var seconds: Int64 {

@@ -1,0 +1,91 @@
+/// A moment taken apart by the proleptic Gregorian calendar, in UTC.
+struct CivilTime: Equatable {
+    var year: Int64
+    /// 1 to 12.
+    var month: Int64
+    /// 1 to 31.
+    var day: Int64
+    /// 0 to 23, 0 to 59, 0 to 59.
+    var hour: Int64, minute: Int64, second: Int64
+    /// 0 to 999.
+    var millisecond: Int64
+    /// 0 is Sunday.
+    var weekday: Int64
+
+    init(_ time: WallTime) {
+        let seconds = time.seconds
+        // Wraps and comes back at the very start of the range.
+        millisecond = (time.microseconds &- seconds &* 1_000_000) / 1_000
+        let days = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
+        let rest = seconds - days * 86_400
+        (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60)
+        weekday = ((days % 7) + 11) % 7
+        // Years are counted from March, so that the leap day ends one (Howard Hinnant, "chrono-compatible algorithms").
+        let shifted = days + 719_468
+        let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1_460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let monthFromMarch = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * monthFromMarch + 2) / 5 + 1
+        month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    /// Days from 1970-01-01 to the given day.
+    static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
+        let shifted = month <= 2 ? year - 1 : year
+        let era = (shifted >= 0 ? shifted : shifted - 399) / 400
+        let yearOfEra = shifted - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+}
+
+extension ByteBuffer {
+    /// `value` in decimal, `digits` wide, filled up with zeros; digits that do not fit are lost.
+    mutating func append(padded value: Int64, digits: Int) {
+        var divisor: UInt64 = 1
+        for _ in 1..<digits { divisor *= 10 }
+        var rest = value.magnitude % (divisor * 10)
+        for _ in 0..<digits {
+            append(48 + UInt8(truncatingIfNeeded: rest / divisor))
+            rest %= divisor
+            divisor = max(divisor / 10, 1)
+        }
+    }
+}
+
+/// Dates as HTTP fields carry them (RFC 9110 §5.6.7, IMF-fixdate).
+package enum HTTPDate {
+    /// Appends for example `Sun, 06 Nov 1994 08:49:37 GMT`, always 29 bytes.
+    package static func write(_ time: WallTime, into out: inout ByteBuffer) {
+        let civil = CivilTime(time)
+        out.append(name(civil.weekday, of: "SunMonTueWedThuFriSat"))
+        out.append(", " as StaticString)
+        out.append(padded: civil.day, digits: 2)
+        out.append(UInt8(ascii: " "))
+        out.append(name(civil.month - 1, of: "JanFebMarAprMayJunJulAugSepOctNovDec"))
+        out.append(UInt8(ascii: " "))
+        out.append(padded: civil.year, digits: 4)
+        out.append(UInt8(ascii: " "))
+        out.append(clockOf: civil)
+        out.append(" GMT" as StaticString)
+    }
+
+    @_lifetime(immortal)
+    private static func name(_ index: Int64, of names: StaticString) -> RawSpan {
+        names.rawBytes.extracting(Int(index) * 3..<Int(index) * 3 + 3)
+    }
+}
+
+extension ByteBuffer {
+    /// `08:49:37`
+    mutating func append(clockOf civil: CivilTime) {
+        append(padded: civil.hour, digits: 2)
+        append(UInt8(ascii: ":"))
+        append(padded: civil.minute, digits: 2)
+        append(UInt8(ascii: ":"))
+        append(padded: civil.second, digits: 2)
+    }
+}

@@ -1,0 +1,198 @@
+/// An IPv4 or IPv6 address: 128 bits, IPv4 in its mapped form (`::ffff:a.b.c.d`), so that one comparison serves both.
+///
+/// An IPv6 text that spells a mapped address is that IPv4 address. Zones (`%eth0`) are refused.
+@frozen
+public struct IPAddress: Hashable, Sendable {
+    /// The first and the last eight bytes, the first byte highest.
+    public var high: UInt64
+    public var low: UInt64
+
+    @inlinable public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// The IPv4 address whose first byte is the highest of `v4`.
+    @inlinable public init(v4: UInt32) {
+        high = 0
+        low = 0xFFFF_0000_0000 | UInt64(v4)
+    }
+
+    @inlinable public var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
+
+    /// The four bytes of an IPv4 address, the first highest; nil for IPv6.
+    @inlinable public var v4: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
+
+    /// Whether it is of this machine: `127.0.0.0/8` or `::1`.
+    public var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
+
+    /// What rate limits count by: the address itself, and for IPv6 its /64, of which one customer has 2^64.
+    @inlinable public var limitPrefix: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
+}
+
+extension IPAddress {
+    /// Dotted decimal without leading zeros, or the forms of RFC 4291 §2.2; nil for anything else.
+    package init?(parsing text: RawSpan) {
+        if let v4 = Self.dotted(text) {
+            self.init(v4: v4)
+        } else {
+            var groups = HextetReader(text)
+            guard let address = groups.address() else { return nil }
+            self = address
+        }
+    }
+
+    package init?(parsing text: String) {
+        guard let address = text.withRawBytes({ IPAddress(parsing: $0) }) else { return nil }
+        self = address
+    }
+
+    /// Appends the address as text, IPv6 as RFC 5952 has it.
+    package func write(into out: inout ByteBuffer) {
+        if isIPv4 { writeDotted(into: &out) } else { writeHextets(into: &out) }
+    }
+
+    package var text: String {
+        var out = ByteBuffer(capacity: 40)
+        write(into: &out)
+        return out.readable.text
+    }
+
+    /// The value of four decimal numbers, each 0 to 255 and spelled without leading zeros.
+    static func dotted(_ text: RawSpan) -> UInt32? {
+        guard text.byteCount <= 15 else { return nil }
+        var value: UInt32 = 0
+        var part: UInt32 = 0
+        var digits = 0
+        var dots = 0
+        for offset in 0..<text.byteCount {
+            let byte = text[offset]
+            if byte == UInt8(ascii: "."), digits > 0, dots < 3 {
+                value = value << 8 | part
+                (part, digits, dots) = (0, 0, dots + 1)
+            } else if byte.isASCIIDigit, digits == 0 || part > 0 {
+                part = part * 10 + UInt32(byte - 48)
+                digits += 1
+                if part > 255 { return nil }
+            } else {
+                return nil
+            }
+        }
+        return dots == 3 && digits > 0 ? value << 8 | part : nil
+    }
+
+    private func writeDotted(into out: inout ByteBuffer) {
+        for index: UInt64 in 0..<4 {
+            if index > 0 { out.append(UInt8(ascii: ".")) }
+            out.append(decimal: low >> (24 - 8 * index) & 0xFF)
+        }
+    }
+
+    private func hextet(_ index: Int) -> UInt64 {
+        (index < 4 ? high : low) >> UInt64(48 - 16 * (index & 3)) & 0xFFFF
+    }
+
+    private func writeHextets(into out: inout ByteBuffer) {
+        let zeros = longestZeros()
+        var index = 0
+        while index < 8 {
+            if index == zeros.lowerBound && !zeros.isEmpty {
+                out.append("::" as StaticString)
+                index = zeros.upperBound
+                continue
+            }
+            if index > 0 && index != zeros.upperBound { out.append(UInt8(ascii: ":")) }
+            let value = hextet(index)
+            out.append(hex: value, digits: max(1, (67 - value.leadingZeroBitCount) / 4))
+            index += 1
+        }
+    }
+
+    /// The first of the longest runs of at least two zero hextets; empty if there is none.
+    private func longestZeros() -> Range<Int> {
+        var best = 0..<0
+        var start = 0
+        for index in 0...8 where index == 8 || hextet(index) != 0 {
+            if index - start > max(best.count, 1) { best = start..<index }
+            start = index + 1
+        }
+        return best
+    }
+}
+
+/// Reads the text of an IPv6 address: up to eight groups of hexadecimal digits, one `::`, at the end perhaps IPv4.
+private struct HextetReader: ~Escapable {
+    let text: RawSpan
+    var groups = InlineArray<8, UInt16>(repeating: 0)
+    var count = 0
+    /// How many groups stand before `::`.
+    var gap: Int?
+
+    @_lifetime(copy text)
+    init(_ text: RawSpan) { self.text = text }
+
+    @_lifetime(self: copy self)
+    mutating func address() -> IPAddress? {
+        guard (2...45).contains(text.byteCount) else { return nil }
+        var offset = 0
+        if text[0] == UInt8(ascii: ":") {
+            guard text[1] == UInt8(ascii: ":") else { return nil }
+            gap = 0
+            offset = 2
+        }
+        while offset < text.byteCount {
+            guard count < 8, let next = group(at: offset) else { return nil }
+            offset = next
+        }
+        return gap == nil && count < 8 || count == 8 && gap != nil ? nil : joined()
+    }
+
+    /// Reads one group and the colons behind it; answers where the next one begins.
+    @_lifetime(self: copy self)
+    private mutating func group(at start: Int) -> Int? {
+        var value: UInt32 = 0
+        var offset = start
+        while offset < text.byteCount, offset - start < 5, let digit = text[offset].hexValue {
+            value = value << 4 | UInt32(digit)
+            offset += 1
+        }
+        if offset < text.byteCount, text[offset] == UInt8(ascii: ".") { return dottedTail(at: start) }
+        guard (1...4).contains(offset - start) else { return nil }
+        append(UInt16(truncatingIfNeeded: value))
+        return offset == text.byteCount ? offset : colons(at: offset)
+    }
+
+    /// Behind a colon comes a group, or a second colon, which may end the text.
+    @_lifetime(self: copy self)
+    private mutating func colons(at offset: Int) -> Int? {
+        guard text[offset] == UInt8(ascii: ":"), offset + 1 < text.byteCount else { return nil }
+        guard text[offset + 1] == UInt8(ascii: ":") else { return offset + 1 }
+        guard gap == nil else { return nil }
+        gap = count
+        return offset + 2
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func dottedTail(at start: Int) -> Int? {
+        guard count <= 6, let v4 = IPAddress.dotted(text.dropping(start)) else { return nil }
+        append(UInt16(truncatingIfNeeded: v4 >> 16))
+        append(UInt16(truncatingIfNeeded: v4))
+        return text.byteCount
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func append(_ value: UInt16) {
+        groups[count] = value
+        count += 1
+    }
+
+    private func joined() -> IPAddress {
+        var halves: (high: UInt64, low: UInt64) = (0, 0)
+        for index in 0..<count {
+            let place = index < (gap ?? 8) ? index : index + 8 - count
+            let value = UInt64(groups[index]) << UInt64(48 - 16 * (place & 3))
+            if place < 4 { halves.high |= value } else { halves.low |= value }
+        }
+        return IPAddress(high: halves.high, low: halves.low)
+    }
+}
