@@ -1,0 +1,18 @@
+/// How the end of a message's content is found (RFC 9112 §6.3).
+package enum BodyFraming: Equatable, Sendable {
+    /// There is no content.
+    case none
+    /// Exactly so many bytes.
+    case length(UInt64)
+    case chunked
+    /// Everything until the connection closes; only in responses.
+    case untilClose
+
+    /// How content that came framed like this goes on to a peer that speaks HTTP/1.`minorVersion`.
+    package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {
+        switch self {
+        case .none, .length: self
+        case .chunked, .untilClose: minorVersion == 0 ? .untilClose : .chunked
+        }
+    }
+}

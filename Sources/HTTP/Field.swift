@@ -1,0 +1,47 @@
+public import Wire
+
+/// One field line of a head, as offsets into the bytes that were parsed.
+@frozen
+public struct Field: Equatable, Sendable {
+    public var name: Slice
+    /// Without the white space around it; may be empty.
+    public var value: Slice
+    public var known: FieldName
+    /// Whether a `Connection` field names it: it is meant for the next hop only (RFC 9110 §7.6.1).
+    public var isNominated: Bool
+
+    @inlinable public init(name: Slice, value: Slice, known: FieldName, isNominated: Bool = false) {
+        self.name = name
+        self.value = value
+        self.known = known
+        self.isNominated = isNominated
+    }
+
+    /// Whether the field ends at this hop, by its own nature or because `Connection` names it.
+    @inlinable public var endsHere: Bool { isNominated || known.isHopByHop }
+}
+
+/// The field lines of one message, in order. Allocates once, when it is made, and is reused from message to message.
+@frozen
+public struct FieldTable: ~Copyable {
+    @usableFromInline var entries: [Field]
+    public internal(set) var count = 0
+
+    /// A table with room for `capacity` fields.
+    public init(capacity: Int = 100) {
+        entries = Array(repeating: Field(name: Slice(), value: Slice(), known: .other), count: capacity)
+    }
+
+    public var capacity: Int { entries.count }
+
+    @inlinable public subscript(_ index: Int) -> Field {
+        precondition(index < count)
+        return entries[index]
+    }
+
+    /// The index of the first field called `name`.
+    @inlinable public func first(_ name: FieldName) -> Int? {
+        for index in 0..<count where entries[index].known == name { return index }
+        return nil
+    }
+}

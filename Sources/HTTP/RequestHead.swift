@@ -1,0 +1,48 @@
+package import Wire
+
+/// The head of one request, as offsets into the bytes it was parsed from. One value is reused for every message of a
+/// worker: `parse` overwrites it, and its slices are valid only with those same bytes.
+package struct RequestHead: ~Copyable {
+    package internal(set) var fields: FieldTable
+    package internal(set) var method = Method.other
+    package internal(set) var methodText = Slice()
+    /// The request target as received.
+    package internal(set) var target = Slice()
+    package internal(set) var form = TargetForm.origin
+    /// The target's path without the query; `/` for an absolute target without one, `*` for the asterisk form.
+    package internal(set) var path = Slice()
+    /// The query with its `?`; empty if there is none.
+    package internal(set) var query = Slice()
+    /// The authority, with the port if one was sent; empty only in HTTP/1.0.
+    package internal(set) var host = Slice()
+    /// `host` without the port; an IPv6 address keeps its brackets.
+    package internal(set) var hostname = Slice()
+    /// 0 or 1.
+    package internal(set) var minorVersion: UInt8 = 1
+    package internal(set) var framing = BodyFraming.none
+    /// Whether the client lets the connection live on after this message.
+    package internal(set) var keepAlive = false
+    /// Whether the client waits for `100 Continue` before it sends the content. False if there is none.
+    package internal(set) var expectsContinue = false
+    /// `Authorization` fields; more than one is for the gate to refuse.
+    package internal(set) var authorizationCount = 0
+    /// The value of the first `Authorization` field.
+    package internal(set) var authorization = Slice()
+    /// Whether the client said `TE: trailers`.
+    package internal(set) var wantsTrailers = false
+    /// Bytes of the head with its blank line and any empty lines before it.
+    package internal(set) var length = 0
+
+    /// A head with room for `fields` field lines.
+    package init(fields: Int = 100) {
+        self.fields = FieldTable(capacity: fields)
+    }
+
+    /// Parses the head at the start of `bytes`. After anything but `complete` the properties mean nothing.
+    package mutating func parse(_ bytes: RawSpan, limits: HeadLimits) -> HeadOutcome {
+        .incomplete
+    }
+}
+
+/// The forms of a request target that are served (RFC 9112 §3.2).
+package enum TargetForm: UInt8, Sendable { case origin, absolute, asterisk }
