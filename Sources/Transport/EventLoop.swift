@@ -12,6 +12,8 @@ package struct Interest: OptionSet, Sendable {
     /// The peer's end of stream, also while `.read` is off. Level-triggered: it repeats until the descriptor leaves
     /// the loop or the interest is dropped.
     package static let peerClosed = Interest(rawValue: 4)
+    /// For a listener that several loops share: a connection wakes one of them. Only when adding.
+    package static let exclusive = Interest(rawValue: 8)
 }
 
 /// One readiness report.
@@ -95,6 +97,7 @@ package struct EventLoop: ~Copyable {
         if interest.contains(.read) { events |= UInt32(EPOLLIN.rawValue) }
         if interest.contains(.write) { events |= UInt32(EPOLLOUT.rawValue) }
         if interest.contains(.peerClosed) { events |= UInt32(EPOLLRDHUP.rawValue) }
+        if interest.contains(.exclusive) { events |= UInt32(EPOLLEXCLUSIVE.rawValue) }
         guard clinux_epoll_ctl(epoll, operation, socket.descriptor, events, token) == 0 else {
             throw SystemFault("watch a socket")
         }

@@ -1,9 +1,106 @@
-package struct FileStamp: Equatable, Sendable { package let modifiedNanoseconds: Int64, inode: UInt64, size: Int64 }
+import CLinux
+import Glibc
+
+/// When a file last changed, as far as the system tells: another stamp, other contents.
+package struct FileStamp: Hashable, Sendable {
+    package let modifiedNanoseconds: Int64
+    package let inode: UInt64
+    package let size: Int64
+    /// The permission bits.
+    package let mode: UInt32
+}
+
+/// Whole small files: keys, certificates, settings. Blocking; every fault names the path.
 package enum FileBytes {
-    /// The whole file; more than `limit` bytes is a fault.
-    package static func read(_ path: String, limit: Int) throws(SystemFault) -> [UInt8] { [] }
+    /// The whole file. More than `limit` bytes are a fault, as is a directory.
+    package static func read(_ path: String, limit: Int) throws(SystemFault) -> [UInt8] {
+        let operation = "read \(path)"
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemFault(operation) }
+        defer { close(descriptor) }
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: min(limit + 1, 65536))
+        while bytes.count <= limit {
+            let count = unsafe Glibc.read(descriptor, &chunk, chunk.count)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw SystemFault(operation)
+            }
+            if count == 0 { return bytes }
+            bytes.append(contentsOf: chunk.prefix(count))
+        }
+        throw SystemFault(operation, reason: "it is longer than \(limit) bytes")
+    }
+
     /// Replaces the file in one step: a reader sees the old or the new bytes, also after a crash.
-    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(SystemFault) {}
-    package static func stamp(_ path: String) throws(SystemFault) -> FileStamp { throw SystemFault("", errno: 0) }
-    package static func makeDirectory(_ path: String, mode: UInt32 = 0o700) throws(SystemFault) {}
+    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(SystemFault) {
+        let operation = "write \(path)"
+        // In the same folder, since a rename does not cross file systems.
+        var temporary = Array("\(path).XXXXXX".utf8CString)
+        let descriptor = unsafe clinux_temporary_file(&temporary)
+        guard descriptor >= 0 else { throw SystemFault(operation) }
+        do throws(SystemFault) {
+            try fill(descriptor, bytes, mode, operation)
+            guard unsafe rename(temporary, path) == 0 else { throw SystemFault(operation) }
+        } catch {
+            _ = unsafe unlink(temporary)
+            throw error
+        }
+        try flushFolder(of: path, operation)
+    }
+
+    package static func stamp(_ path: String) throws(SystemFault) -> FileStamp {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { throw SystemFault("look at \(path)") }
+        return FileStamp(
+            modifiedNanoseconds: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec),
+            inode: UInt64(status.st_ino), size: Int64(status.st_size), mode: status.st_mode & 0o7777)
+    }
+
+    /// Makes the folder, and those above it that are missing, with the same mode. One that is there stays as it is.
+    package static func makeDirectory(_ path: String, mode: UInt32 = 0o700) throws(SystemFault) {
+        let operation = "create the folder \(path)"
+        var ends = path.indices.filter { path[$0] == "/" && $0 != path.startIndex }
+        ends.append(path.endIndex)
+        for end in ends {
+            let part = String(path[..<end])
+            if unsafe mkdir(part, mode) == 0 || (errno == EEXIST && isDirectory(part)) { continue }
+            throw SystemFault(operation, errno: errno == EEXIST ? ENOTDIR : errno)
+        }
+    }
+
+    /// Removes the file, if it is there.
+    package static func remove(_ path: String) throws(SystemFault) {
+        guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemFault("remove \(path)") }
+    }
+
+    private static func isDirectory(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    }
+
+    /// Writes, sets the mode, waits for the disk and closes.
+    private static func fill(
+        _ descriptor: Int32, _ bytes: [UInt8], _ mode: UInt32, _ operation: String
+    ) throws(SystemFault) {
+        defer { close(descriptor) }
+        var written = 0
+        while written < bytes.count {
+            let count = unsafe bytes.withUnsafeBytes {
+                unsafe Glibc.write(descriptor, $0.baseAddress! + written, bytes.count - written)
+            }
+            guard count >= 0 || errno == EINTR else { throw SystemFault(operation) }
+            written += max(0, count)
+        }
+        guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw SystemFault(operation) }
+    }
+
+    /// The new name is on disk once its folder is.
+    private static func flushFolder(of path: String, _ operation: String) throws(SystemFault) {
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let descriptor = unsafe open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY)
+        guard descriptor >= 0 else { throw SystemFault(operation) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 || errno == EINVAL else { throw SystemFault(operation) }
+    }
 }

@@ -2,50 +2,93 @@ import CLinux
 import Glibc
 package import Wire
 
-package enum AcceptOutcome: Sendable {
-    case accepted(Socket, SocketAddress)
-    case wouldBlock
-    /// Nothing can be accepted for now; `EMFILE` and `ENFILE`: too many open files, stop watching for a while.
-    case failed(Int32)
-}
-
-package enum ConnectOutcome: Sendable {
-    case connected(Socket)
-    /// Watch for writing; then `takeError()` tells how it went.
-    case inProgress(Socket)
-    case failed(SystemFault)
-}
-
 /// A non-blocking stream socket: a descriptor, copied freely, closed once by whoever owns it.
 package struct Socket: Sendable, Equatable {
     package let descriptor: Int32
+
+    /// Takes a descriptor that is a stream socket and does not block.
     package init(descriptor: Int32) { self.descriptor = descriptor }
 
-    package static func listen(on address: SocketAddress, reusePort: Bool = true, backlog: Int32 = 4096) throws(SystemFault) -> Socket {
-        throw SystemFault("listen", errno: ENOSYS)
+    /// Reads what is there, up to `limit` bytes, behind the readable bytes of `buffer`. One system call.
+    ///
+    /// Fewer bytes than `limit` mean that nothing more was there: no second call is needed before waiting.
+    package func receive(into buffer: inout ByteBuffer, upTo limit: Int) -> IOOutcome {
+        var result = 0
+        unsafe buffer.withUnsafeRoom(limit) { room in
+            result = unsafe recv(descriptor, room.baseAddress, limit, 0)
+            return max(0, result)
+        }
+        if result > 0 { return .done(result) }
+        if result == 0 { return limit == 0 ? .done(0) : .closed }
+        return .failure(errno)
     }
-    package func accept() -> AcceptOutcome { .failed(ENOSYS) }
-    package static func connect(to address: SocketAddress) -> ConnectOutcome { .failed(SystemFault("connect", errno: ENOSYS)) }
-    /// Reads what is there, up to `limit` bytes, behind the readable bytes of `buffer`.
-    package func receive(into buffer: inout ByteBuffer, upTo limit: Int) -> IOOutcome { .failed(ENOSYS) }
-    package func send(_ bytes: RawSpan) -> IOOutcome { .failed(ENOSYS) }
-    /// Both spans with one system call.
-    package func send(_ first: RawSpan, _ second: RawSpan) -> IOOutcome { .failed(ENOSYS) }
-    package func shutdownWrite() {}
-    package func close() {}
+
+    /// Sends what the system takes, with one system call.
+    package func send(_ bytes: RawSpan) -> IOOutcome {
+        let count = bytes.byteCount
+        let sent = unsafe bytes.withUnsafeBytes { unsafe Glibc.send(descriptor, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
+        return sent >= 0 ? .done(sent) : .failure(errno)
+    }
+
+    /// Sends what the system takes of the first span and then the second, with one system call.
+    package func send(_ first: RawSpan, _ second: RawSpan) -> IOOutcome {
+        if second.isEmpty { return send(first) }
+        if first.isEmpty { return send(second) }
+        let sent = unsafe first.withUnsafeBytes { head in
+            unsafe second.withUnsafeBytes { tail in
+                unsafe clinux_send2(descriptor, head.baseAddress, head.count, tail.baseAddress, tail.count)
+            }
+        }
+        return sent >= 0 ? .done(sent) : .failure(errno)
+    }
+
+    /// Sends the end of stream; reading goes on.
+    package func shutdownWrite() {
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
+    /// Ends the connection and frees the descriptor, which then may be any other socket's.
+    package func close() {
+        _ = Glibc.close(descriptor)
+    }
+
     /// Closes with a reset: what was not sent is dropped and the peer sees an error.
-    package func abort() {}
+    package func abort() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        _ = unsafe setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        close()
+    }
+
     /// The socket's pending error, 0 if none; forgets it.
-    package func takeError() -> Int32 { 0 }
-    package func setNoDelay() {}
-    package func localAddress() throws(SystemFault) -> SocketAddress { throw SystemFault("", errno: ENOSYS) }
+    package func takeError() -> Int32 {
+        var number: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &number, &length) == 0 ? number : errno
+    }
+
+    /// Where this end is: the port that was chosen for port 0.
+    package func localAddress() throws(SystemFault) -> SocketAddress {
+        let address = unsafe SocketAddress { unsafe getsockname(descriptor, $0, $1) == 0 }
+        guard let address else { throw SystemFault("read a socket's address") }
+        return address
+    }
+
+    /// Small writes leave at once. Sockets of `accept` and `connect` have it already.
+    package func setNoDelay() {
+        set(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+    }
+
+    @discardableResult
+    func set(_ level: Int32, _ option: Int32, _ value: Int32) -> Bool {
+        var value = value
+        return unsafe setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
+    }
 }
 
-/// A pipe for moving bytes between two sockets without copying them into the process.
-package struct Splice: ~Copyable {
-    package init() throws(SystemFault) { throw SystemFault("", errno: ENOSYS) }
-    /// Bytes taken from a source and not yet given to a destination.
-    package var waiting: Int { 0 }
-    package mutating func fill(from socket: Socket, upTo limit: Int) -> IOOutcome { .failed(ENOSYS) }
-    package mutating func drain(to socket: Socket, hasMore: Bool = false) -> IOOutcome { .failed(ENOSYS) }
+extension IOOutcome {
+    /// What an error number of a read or write means.
+    static func failure(_ number: Int32) -> IOOutcome {
+        number == EAGAIN || number == EINTR ? .wouldBlock : .failed(number)
+    }
 }

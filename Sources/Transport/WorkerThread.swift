@@ -1,7 +1,59 @@
-/// A thread of the system's, running one closure.
+import CLinux
+import Glibc
+import Synchronization
+
+/// A thread of the system's that runs one closure.
 package final class WorkerThread: Sendable {
-    /// `name` is what `top -H` shows, 15 bytes at most count.
-    package init(name: String, _ body: @escaping @Sendable () -> Void) throws(SystemFault) { throw SystemFault("", errno: 0) }
-    /// Waits until the closure has returned; once.
-    package func join() {}
+    private let thread: Mutex<pthread_t?>
+
+    /// Starts it. `name` is what `top -H` shows (the first 15 bytes); `cpu` keeps it on one processor, if the system
+    /// allows that.
+    package init(name: String, cpu: Int? = nil, _ body: @escaping @Sendable () -> Void) throws(SystemFault) {
+        let work = unsafe Unmanaged.passRetained(Work(name: name, cpu: cpu, body: body))
+        var thread = pthread_t()
+        let number = unsafe pthread_create(&thread, nil, { unsafe Work.run($0) }, work.toOpaque())
+        guard number == 0 else {
+            unsafe work.release()
+            throw SystemFault("start the thread \(name)", errno: number)
+        }
+        self.thread = Mutex(thread)
+    }
+
+    /// Waits until the closure has returned. Later calls return at once. Not from the thread itself.
+    package func join() {
+        let thread = self.thread.withLock { thread in
+            defer { thread = nil }
+            return thread
+        }
+        if let thread { _ = pthread_join(thread, nil) }
+    }
+
+    deinit {
+        if let thread = thread.withLock({ $0 }) { pthread_detach(thread) }
+    }
+}
+
+/// What crosses to the new thread: made by the starting thread, used up by the new one.
+private final class Work: Sendable {
+    let name: String
+    let cpu: Int?
+    let body: @Sendable () -> Void
+
+    init(name: String, cpu: Int?, body: @escaping @Sendable () -> Void) {
+        self.name = name
+        self.cpu = cpu
+        self.body = body
+    }
+
+    @unsafe static func run(_ opaque: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+        guard let opaque = unsafe opaque else { return nil }
+        unsafe Unmanaged<Work>.fromOpaque(opaque).takeRetainedValue().start()
+        return nil
+    }
+
+    private func start() {
+        _ = unsafe clinux_name_thread(name)
+        if let cpu, (0..<1024).contains(cpu) { _ = clinux_pin_to_cpu(Int32(cpu)) }
+        body()
+    }
 }

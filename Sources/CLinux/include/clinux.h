@@ -7,14 +7,17 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -43,10 +46,29 @@ static inline int clinux_socket(int family) {
     return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
-static inline ssize_t clinux_splice(int from, int to, size_t count) {
-    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+static inline ssize_t clinux_splice(int from, int to, size_t count, int has_more) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (has_more ? SPLICE_F_MORE : 0));
+}
+
+static inline ssize_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count) {
+    struct iovec parts[2] = {{(void *)first, first_count}, {(void *)second, second_count}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
 static inline int clinux_pipe(int fds[2]) { return pipe2(fds, O_CLOEXEC | O_NONBLOCK); }
 
 static inline int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, F_SETPIPE_SZ, bytes); }
+
+// The calling thread alone.
+static inline int clinux_pin_to_cpu(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set);
+}
+
+// The calling thread's; the system keeps 15 bytes.
+static inline int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+static inline int clinux_temporary_file(char *template) { return mkostemp(template, O_CLOEXEC); }

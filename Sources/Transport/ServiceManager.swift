@@ -1,0 +1,52 @@
+import Glibc
+package import Wire
+
+/// What systemd is told of a service with `Type=notify` or `notify-reload` (sd_notify(3)).
+package enum ServiceState: Sendable, Equatable {
+    case ready
+    /// A reload has begun at this moment of `CLOCK_MONOTONIC`; `ready` ends it.
+    case reloading(MonotonicTime)
+    case stopping
+    /// Sign of life for `WatchdogSec=`.
+    case alive
+    /// One line for `systemctl status`.
+    case status(String)
+
+    var message: String {
+        switch self {
+        case .ready: "READY=1"
+        case .reloading(let now): "RELOADING=1\nMONOTONIC_USEC=\(now.nanoseconds / 1000)"
+        case .stopping: "STOPPING=1"
+        case .alive: "WATCHDOG=1"
+        case .status(let line): "STATUS=" + String(line.map { $0.isNewline ? " " : $0 })
+        }
+    }
+}
+
+/// Tells the service manager that listens on `socket`, the value of `NOTIFY_SOCKET`: a path, or "@" and a name in the
+/// abstract space. Any thread. Without a socket, or nobody at it, nothing happens: false.
+@discardableResult
+package func notifySystemd(_ state: ServiceState, socket: String?) -> Bool {
+    guard let socket, let address = SocketAddress(parsing: "unix:" + socket) else { return false }
+    let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { return false }
+    defer { close(descriptor) }
+    let bytes = Array(state.message.utf8)
+    let sent = unsafe address.withSystemAddress {
+        unsafe sendto(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL) | Int32(MSG_DONTWAIT), $0, $1)
+    }
+    return sent == bytes.count
+}
+
+/// Raises the process's soft limit of open files to its hard limit; answers the limit now in force.
+@discardableResult
+package func raiseFileLimit() -> Int {
+    var limit = rlimit()
+    guard unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
+    if limit.rlim_cur < limit.rlim_max {
+        var raised = limit
+        raised.rlim_cur = limit.rlim_max
+        if unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &raised) == 0 { limit = raised }
+    }
+    return Int(clamping: limit.rlim_cur)
+}

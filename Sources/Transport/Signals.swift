@@ -1,0 +1,55 @@
+import CLinux
+import Glibc
+
+/// The signals that the process takes as events.
+package enum ProcessSignal: CaseIterable, Sendable, Equatable {
+    case hangup, terminate, interrupt, child, user1, user2
+
+    var number: Int32 {
+        switch self {
+        case .hangup: SIGHUP
+        case .terminate: SIGTERM
+        case .interrupt: SIGINT
+        case .child: SIGCHLD
+        case .user1: SIGUSR1
+        case .user2: SIGUSR2
+        }
+    }
+
+    init?(number: Int32) {
+        guard let signal = Self.allCases.first(where: { $0.number == number }) else { return nil }
+        self = signal
+    }
+}
+
+/// Signals as events of one thread, in place of interruptions of any thread.
+package enum Signals {
+    /// Blocks `taken` in this thread and in all that it starts later, so call it first; ignores SIGPIPE.
+    package static func take(_ taken: [ProcessSignal]) throws(SystemFault) {
+        // A write to a closed connection answers EPIPE, also where a library writes.
+        _ = signal(SIGPIPE, SIG_IGN)
+        var set = Self.set(taken)
+        let number = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
+        guard number == 0 else { throw SystemFault("block signals", errno: number) }
+    }
+
+    /// Waits for the next of `taken`; nil when `milliseconds` have passed without one (-1: no limit).
+    package static func next(_ taken: [ProcessSignal], milliseconds: Int32 = -1) -> ProcessSignal? {
+        var set = Self.set(taken)
+        guard milliseconds >= 0 else {
+            while true {
+                if let signal = unsafe ProcessSignal(number: sigwaitinfo(&set, nil)) { return signal }
+            }
+        }
+        var limit = timespec(
+            tv_sec: Int(milliseconds) / 1000, tv_nsec: Int(milliseconds) % 1000 * 1_000_000)
+        return unsafe ProcessSignal(number: sigtimedwait(&set, nil, &limit))
+    }
+
+    private static func set(_ signals: [ProcessSignal]) -> sigset_t {
+        var set = sigset_t()
+        unsafe sigemptyset(&set)
+        for signal in signals { unsafe sigaddset(&set, signal.number) }
+        return set
+    }
+}
