@@ -1,0 +1,120 @@
+package import Wire
+
+/// The fields of an access log line. The list is closed, and so is what may be logged of a request: no token, no
+/// password, no code, no email, and of a query only that there was one.
+package enum AccessField: Sendable {
+    case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
+    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitSource, refresh, dialect, userAgent, tlsVersion
+    case instance, error, upstreamAddress
+    case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, bytesIn, bytesOut, connectionID
+    case configVersion
+    case clientIP, peerIP
+    case duration, overhead, upstreamDuration
+
+    package var name: StaticString {
+        switch self {
+        case .requestID: "request_id"
+        case .method: "method"
+        case .host: "host"
+        case .route: "route"
+        case .proto: "proto"
+        case .upstream: "upstream"
+        case .authOutcome: "auth_outcome"
+        case .authReason: "auth_reason"
+        case .issuer: "issuer"
+        case .kid: "kid"
+        case .alg: "alg"
+        case .userID: "user_id"
+        case .sessionID: "session_id"
+        case .tier: "tier"
+        case .tierSource: "tier_source"
+        case .cache: "cache"
+        case .limitPolicy: "limit_policy"
+        case .limitSource: "limit_source"
+        case .refresh: "refresh"
+        case .dialect: "dialect"
+        case .userAgent: "user_agent"
+        case .tlsVersion: "tls_version"
+        case .instance: "instance"
+        case .error: "error"
+        case .upstreamAddress: "upstream_addr"
+        case .status: "status"
+        case .upstreamStatus: "upstream_status"
+        case .attempts: "attempts"
+        case .tokenAgeSeconds: "token_age_s"
+        case .limitRemaining: "limit_remaining"
+        case .bytesIn: "bytes_in"
+        case .bytesOut: "bytes_out"
+        case .connectionID: "conn_id"
+        case .configVersion: "config_version"
+        case .clientIP: "client_ip"
+        case .peerIP: "peer_ip"
+        case .duration: "duration_ms"
+        case .overhead: "overhead_ms"
+        case .upstreamDuration: "upstream_ms"
+        }
+    }
+}
+
+/// Builds the one line of a request. It can be built in two parts: what the decision knows while the request's bytes
+/// are still there, kept by the caller, and the rest when the answer has ended; `end` closes it.
+///
+///     log.begin(at: request.arrived, into: &part)
+///     log.add(.host, bytes[head.host], to: &part)
+///     …later: out.append(part.readable)
+///     log.add(.status, 200, to: &out)
+///     log.end(into: &out)
+package struct AccessLogLine: Sendable {
+    private let line: LogLine
+
+    package init(_ format: LogFormat) { line = LogLine(format) }
+
+    /// Values longer than this are cut: a line is bounded whatever a peer sends.
+    package static let longestValue = 1_024
+
+    /// `now` is when the request arrived.
+    package func begin(at now: WallTime, into out: inout ByteBuffer) {
+        line.begin(.info, "access", at: now, into: &out)
+    }
+
+    package func end(into out: inout ByteBuffer) { line.end(into: &out) }
+
+    /// Adds nothing if `value` is empty: what is not known is left out.
+    package func add(_ field: AccessField, _ value: RawSpan, to out: inout ByteBuffer) {
+        guard value.byteCount > 0 else { return }
+        line.add(field.name, value.extracting(0..<min(value.byteCount, Self.longestValue)), to: &out)
+    }
+
+    package func add(_ field: AccessField, _ value: StaticString, to out: inout ByteBuffer) {
+        add(field, value.rawBytes, to: &out)
+    }
+
+    package func add(_ field: AccessField, _ value: String, to out: inout ByteBuffer) {
+        value.withRawBytes { add(field, $0, to: &out) }
+    }
+
+    package func add(_ field: AccessField, _ value: Int, to out: inout ByteBuffer) {
+        line.add(field.name, value, to: &out)
+    }
+
+    package func add(_ field: AccessField, _ value: UInt64, to out: inout ByteBuffer) {
+        line.add(field.name, value, to: &out)
+    }
+
+    package func add(_ field: AccessField, _ value: IPAddress, to out: inout ByteBuffer) {
+        line.add(field.name, value, to: &out)
+    }
+
+    package func add(_ field: AccessField, micros: UInt64, to out: inout ByteBuffer) {
+        line.add(field.name, milliseconds: micros, to: &out)
+    }
+
+    package func add(_ trace: TraceContext, to out: inout ByteBuffer) { line.add(trace, to: &out) }
+
+    /// The path without its query; of that, only whether there was one: queries carry codes and tokens.
+    package func addPath(_ path: RawSpan, hasQuery: Bool, to out: inout ByteBuffer) {
+        let shown = path.extracting(0..<min(path.byteCount, Self.longestValue))
+        guard hasQuery else { return line.add("path", shown, to: &out) }
+        line.add("path", shown, suffix: "?[redacted]", to: &out)
+    }
+}

@@ -1,0 +1,111 @@
+package import Wire
+
+/// What `/metrics` answers: every family once, the workers' numbers added up.
+package enum Exposition {
+    /// The `Content-Type` of the answer.
+    package static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// The text format, version 0.0.4.
+    package static func render(_ workers: [MetricsSnapshot], _ process: ProcessMetrics, at now: WallTime) -> [UInt8] {
+        var writer = ExpositionWriter()
+        writer.write(process, at: now)
+        if let merged = MetricsSnapshot.merged(workers) {
+            for family in MetricFamily.allCases { writer.write(family, of: merged) }
+        }
+        return writer.finish()
+    }
+}
+
+extension ExpositionWriter {
+    /// Series that are zero are left out where labels multiply; a metric of one label shows all that is configured.
+    mutating func write(_ family: MetricFamily, of snapshot: MetricsSnapshot) {
+        let description = family.description
+        let shape = snapshot.layout[family]
+        let values = description.dimensions.map { $0.values(snapshot.labels) }
+        self.family(description.name, type: description.kind.type, help: description.help)
+        for series in 0..<shape.seriesCount {
+            let cells = snapshot.cells[shape.base + series * shape.width..<shape.base + (series + 1) * shape.width]
+            let place = shape.values(ofSeries: series)
+            let places = [place.0, place.1, place.2, place.3]
+            guard description.shows(cells, at: places, snapshot.labels) else { continue }
+            let labels = zip(description.dimensions, values).enumerated().map { index, dimension in
+                (dimension.0.label, dimension.1[places[index]])
+            }
+            write(cells, description, labels)
+        }
+    }
+
+    private mutating func write(_ cells: ArraySlice<UInt64>, _ description: FamilyDescription, _ labels: [(String, String)]) {
+        guard case .histogram(let scale) = description.kind else {
+            return sample(description.name, labels, Int64(bitPattern: cells[cells.startIndex]))
+        }
+        var total: UInt64 = 0
+        for (index, bound) in scale.bounds.enumerated() {
+            total += cells[cells.startIndex + index]
+            let le = Self.number(Int64(bound), decimals: scale.decimals)
+            sample(description.name + "_bucket", labels + [("le", le)], Int64(clamping: total))
+        }
+        total += cells[cells.endIndex - 2]
+        sample(description.name + "_bucket", labels + [("le", "+Inf")], Int64(clamping: total))
+        sample(description.name + "_sum", labels, Int64(clamping: cells[cells.endIndex - 1]), decimals: scale.decimals)
+        sample(description.name + "_count", labels, Int64(clamping: total))
+    }
+}
+
+extension FamilyDescription {
+    fileprivate func shows(_ cells: ArraySlice<UInt64>, at places: [Int], _ labels: MetricLabels) -> Bool {
+        let isConfigured = zip(dimensions, places).allSatisfy { $0.isCurrent($1, labels) }
+        switch kind {
+        case .lowestGauge: return isConfigured && cells.first != .max
+        case .counter, .gauge, .histogram:
+            return cells.contains { $0 != 0 } || isConfigured && dimensions.count <= 1
+        }
+    }
+}
+
+extension FamilyDescription.Kind {
+    fileprivate var type: StaticString {
+        switch self {
+        case .counter: "counter"
+        case .gauge, .lowestGauge: "gauge"
+        case .histogram: "histogram"
+        }
+    }
+}
+
+// MARK: What the process counts
+
+extension ExpositionWriter {
+    mutating func write(_ process: ProcessMetrics, at now: WallTime) {
+        let build = process.build
+        family("tollgate_build_info", type: "gauge", help: "Which build is running; always 1.")
+        sample("tollgate_build_info", [("version", build.version), ("commit", build.commit), ("swift", build.swift)], 1)
+
+        family("tollgate_config_reloads_total", type: "counter", help: "Configurations read, at start and for reloads.")
+        sample("tollgate_config_reloads_total", [("result", "ok")], Int64(clamping: process.reloads.succeeded))
+        sample("tollgate_config_reloads_total", [("result", "failed")], Int64(clamping: process.reloads.failed))
+
+        let reload = "tollgate_config_last_reload_success_timestamp_seconds"
+        family(reload, type: "gauge", help: "When the configuration in force was read, in seconds since 1970.")
+        if let time = process.lastReloadSuccess { sample(reload, [], time.microseconds, decimals: 6) }
+        writeKeySets(process.keySets.sorted { $0.key < $1.key }, at: now)
+    }
+
+    private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {
+        family("tollgate_jwks_fetches_total", type: "counter", help: "Times that a key set was asked for.")
+        for (issuer, state) in sets {
+            for result in KeySetFetch.allCases {
+                let count = Int64(clamping: state.fetches[result.rawValue])
+                sample("tollgate_jwks_fetches_total", [("issuer", issuer), ("result", result.text)], count)
+            }
+        }
+        family("tollgate_jwks_age_seconds", type: "gauge", help: "Time since a key set was last fetched well.")
+        for (issuer, state) in sets {
+            guard let fetched = state.lastSuccess else { continue }
+            let age = max(0, now.microseconds - fetched.microseconds)
+            sample("tollgate_jwks_age_seconds", [("issuer", issuer)], age, decimals: 6)
+        }
+        family("tollgate_jwks_keys", type: "gauge", help: "Keys in force.")
+        for (issuer, state) in sets { sample("tollgate_jwks_keys", [("issuer", issuer)], Int64(state.keys)) }
+    }
+}

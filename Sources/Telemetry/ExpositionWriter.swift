@@ -1,0 +1,61 @@
+internal import Wire
+
+/// Writes the Prometheus text format, version 0.0.4: its escapes and its numbers are here and nowhere else.
+struct ExpositionWriter: ~Copyable {
+    private var out = ByteBuffer(capacity: 16_384)
+
+    /// The text written.
+    consuming func finish() -> [UInt8] { out.readable.array }
+
+    /// The two lines that introduce a family; its samples must follow at once.
+    mutating func family(_ name: String, type: StaticString, help: String) {
+        out.append("# HELP " as StaticString)
+        out.append(name)
+        out.append(UInt8(ascii: " "))
+        append(escaped: help, quotes: false)
+        out.append("\n# TYPE " as StaticString)
+        out.append(name)
+        out.append(UInt8(ascii: " "))
+        out.append(type)
+        out.append(UInt8(ascii: "\n"))
+    }
+
+    /// One line. `value` counts units of ten to the minus `decimals`.
+    mutating func sample(_ name: String, _ labels: [(String, String)], _ value: Int64, decimals: Int = 0) {
+        out.append(name)
+        for (index, label) in labels.enumerated() {
+            out.append(UInt8(ascii: index == 0 ? "{" : ","))
+            out.append(label.0)
+            out.append("=\"" as StaticString)
+            append(escaped: label.1, quotes: true)
+            out.append(UInt8(ascii: "\""))
+        }
+        if !labels.isEmpty { out.append(UInt8(ascii: "}")) }
+        out.append(UInt8(ascii: " "))
+        out.append(Self.number(value, decimals: decimals))
+        out.append(UInt8(ascii: "\n"))
+    }
+
+    /// `value` with its point `decimals` digits from the right, without trailing zeros.
+    static func number(_ value: Int64, decimals: Int) -> String {
+        var digits = String(value.magnitude)
+        if decimals > 0 {
+            digits = String(repeating: "0", count: max(0, decimals + 1 - digits.count)) + digits
+            var fraction = digits.suffix(decimals)
+            while fraction.last == "0" { fraction.removeLast() }
+            digits = digits.dropLast(decimals) + (fraction.isEmpty ? "" : "." + fraction)
+        }
+        return value < 0 ? "-" + digits : digits
+    }
+
+    private mutating func append(escaped text: String, quotes: Bool) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "\\"): out.append("\\\\" as StaticString)
+            case UInt8(ascii: "\n"): out.append("\\n" as StaticString)
+            case UInt8(ascii: "\"") where quotes: out.append("\\\"" as StaticString)
+            default: out.append(byte)
+            }
+        }
+    }
+}

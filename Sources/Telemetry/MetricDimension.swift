@@ -1,0 +1,68 @@
+/// The labels by which metrics are told apart.
+enum MetricDimension {
+    case route, policy, upstream, tier, issuer
+    case method, reason, result, algorithm
+    case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
+    case retryReason, authOutcome, limitOutcome, limitSource, phase
+
+    /// The label's name in the exposition.
+    var label: String {
+        switch self {
+        case .route: "route"
+        case .policy: "policy"
+        case .upstream: "upstream"
+        case .tier: "tier"
+        case .issuer: "issuer"
+        case .method: "method"
+        case .reason, .retryReason: "reason"
+        case .result, .handshake: "result"
+        case .algorithm: "alg"
+        case .codeClass, .upstreamCodeClass: "code_class"
+        case .connectionState, .upstreamState: "state"
+        case .tlsVersion: "version"
+        case .authOutcome, .limitOutcome: "outcome"
+        case .limitSource: "source"
+        case .phase: "phase"
+        }
+    }
+
+    /// The label's values, each at the place where it is counted.
+    func values(_ labels: MetricLabels) -> [String] {
+        switch self {
+        case .route, .policy: labels.routes.names
+        case .upstream: labels.upstreams.names
+        case .tier: labels.tiers.names
+        case .issuer: labels.issuers.names
+        case .method: labels.methods.names
+        case .reason: labels.reasons.names
+        case .result: ["valid"] + labels.reasons.names.dropFirst()
+        case .algorithm: labels.algorithms.names
+        case .codeClass: ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"]
+        case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx"]
+        case .connectionState: ConnectionState.allCases.map(\.text)
+        case .upstreamState: UpstreamConnectionState.allCases.map(\.text)
+        case .handshake: HandshakeResult.allCases.map(\.text)
+        case .tlsVersion: HandshakeVersion.allCases.map(\.text)
+        case .retryReason: RetryReason.allCases.map(\.text)
+        case .authOutcome: AuthOutcome.allCases.map(\.text)
+        case .limitOutcome: LimitOutcome.allCases.map(\.text)
+        case .limitSource: LimitSource.allCases.map(\.text)
+        case .phase: OverheadPhase.allCases.map(\.text)
+        }
+    }
+
+    /// Whether the value at `index` is worth a line though nothing was counted under it: what is configured now, and
+    /// every state that a thing can be in. Of methods, reasons and algorithms only those that were seen.
+    func isCurrent(_ index: Int, _ labels: MetricLabels) -> Bool {
+        switch self {
+        case .route, .policy: labels.routes.isCurrent(index)
+        case .upstream: labels.upstreams.isCurrent(index)
+        case .tier: labels.tiers.isCurrent(index)
+        case .issuer: labels.issuers.isCurrent(index)
+        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
+            .authOutcome, .limitOutcome, .limitSource:
+            true
+        case .method, .reason, .result, .algorithm, .phase: false
+        }
+    }
+}

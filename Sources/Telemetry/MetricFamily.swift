@@ -1,0 +1,138 @@
+/// Every metric that a worker counts. A new one is a case here, a row in `description`, and a method that feeds it.
+enum MetricFamily: Int, CaseIterable {
+    case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
+    case connections, connectionsAccepted, tlsHandshakes
+    case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
+    case authDecisions, tokenVerifications, tokenVerificationDuration
+    case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
+    case rateLimitDecisions
+}
+
+/// What one family is called and how its numbers come together.
+struct FamilyDescription {
+    var name: String
+    var kind: Kind
+    /// At most four.
+    var dimensions: [MetricDimension]
+    var help: String
+
+    enum Kind: Equatable {
+        /// Only grows; summed over the workers.
+        case counter
+        /// Goes up and down; summed over the workers.
+        case gauge
+        /// Goes up and down; the lowest of what the workers see.
+        case lowestGauge
+        case histogram(HistogramScale)
+    }
+
+    init(_ name: String, _ kind: Kind, _ dimensions: [MetricDimension], _ help: String) {
+        self.name = "tollgate_" + name
+        self.kind = kind
+        self.dimensions = dimensions
+        self.help = help
+    }
+
+    /// Cells that one series takes.
+    var width: Int {
+        switch kind {
+        case .counter, .gauge, .lowestGauge: 1
+        case .histogram(let scale): scale.width
+        }
+    }
+}
+
+extension MetricFamily {
+    var description: FamilyDescription {
+        switch self {
+        case .requests:
+            .init("http_requests_total", .counter, [.route, .method, .codeClass, .tier], "Requests answered.")
+        case .requestDuration:
+            .init("http_request_duration_seconds", .histogram(.latency), [.route],
+                "Time from the first byte of a request to the last of its answer.")
+        case .requestsInFlight:
+            .init("http_requests_in_flight", .gauge, [], "Requests begun and not yet answered in full.")
+        case .requestSize:
+            .init("http_request_size_bytes", .histogram(.bytes), [.route], "Size of request heads and bodies.")
+        case .responseSize:
+            .init("http_response_size_bytes", .histogram(.bytes), [.route], "Size of answer heads and bodies.")
+        case .overhead:
+            .init("overhead_seconds", .histogram(.work), [.phase], "Time the gateway itself spent on a request.")
+        case .connections:
+            .init("connections", .gauge, [.connectionState], "Client connections open now.")
+        case .connectionsAccepted:
+            .init("connections_accepted_total", .counter, [], "Client connections accepted.")
+        case .tlsHandshakes:
+            .init("tls_handshakes_total", .counter, [.handshake, .tlsVersion], "TLS handshakes with clients.")
+        case .upstreamRequests:
+            .init("upstream_requests_total", .counter, [.upstream, .upstreamCodeClass],
+                "Attempts to have a request answered by an upstream.")
+        case .upstreamDuration:
+            .init("upstream_duration_seconds", .histogram(.latency), [.upstream],
+                "Time from sending a request to an upstream to the end of its answer.")
+        case .upstreamConnections:
+            .init("upstream_connections", .gauge, [.upstream, .upstreamState], "Connections to upstreams open now.")
+        case .upstreamRetries:
+            .init("upstream_retries_total", .counter, [.upstream, .retryReason], "Requests sent to an upstream again.")
+        case .upstreamHealthy:
+            .init("upstream_healthy", .lowestGauge, [.upstream],
+                "Addresses of an upstream that get requests, as the worker that sees the fewest has it.")
+        case .upstreamEjections:
+            .init("upstream_ejections_total", .counter, [.upstream], "Addresses set aside after failures.")
+        case .authDecisions:
+            .init("auth_decisions_total", .counter, [.route, .authOutcome, .reason], "Who may pass, and why not.")
+        case .tokenVerifications:
+            .init("token_verifications_total", .counter, [.algorithm, .result], "Tokens verified; cache hits are none.")
+        case .tokenVerificationDuration:
+            .init("token_verification_seconds", .histogram(.work), [.algorithm], "Time to verify one token.")
+        case .tokenCacheHits:
+            .init("token_cache_hits_total", .counter, [], "Tokens found verified.")
+        case .tokenCacheMisses:
+            .init("token_cache_misses_total", .counter, [], "Tokens not found verified.")
+        case .tokenCacheEvictions:
+            .init("token_cache_evictions_total", .counter, [], "Verified tokens dropped to make room.")
+        case .tokenCacheEntries:
+            .init("token_cache_entries", .gauge, [], "Verified tokens kept.")
+        case .unknownKeyIDs:
+            .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
+        case .rateLimitDecisions:
+            .init("ratelimit_decisions_total", .counter, [.policy, .limitOutcome, .limitSource], "Verdicts of rate limits.")
+        }
+    }
+}
+
+/// The bounds of a histogram's buckets, in the unit in which values are observed.
+enum HistogramScale: Equatable {
+    /// Microseconds, 0.5 ms to 10 s.
+    case latency
+    /// Nanoseconds, 0.5 µs to 10 ms.
+    case work
+    /// Bytes, 256 to 64 MiB.
+    case bytes
+
+    static let latencyBounds: [UInt64] = [
+        500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
+        10_000_000,
+    ]
+    static let byteBounds: [UInt64] = (4...13).map { 1 << (2 * $0) }
+
+    /// The highest value that each bucket takes; one more bucket takes the rest.
+    var bounds: [UInt64] {
+        switch self {
+        case .latency, .work: Self.latencyBounds
+        case .bytes: Self.byteBounds
+        }
+    }
+
+    /// One cell per bucket, one for values above all bounds, and one for the sum.
+    var width: Int { bounds.count + 2 }
+
+    /// How many digits stand behind the point when a value is written in seconds or bytes.
+    var decimals: Int {
+        switch self {
+        case .latency: 6
+        case .work: 9
+        case .bytes: 0
+        }
+    }
+}

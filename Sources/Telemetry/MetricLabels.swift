@@ -1,0 +1,73 @@
+/// Where a label value is counted: stable for the life of the process, across every reload.
+package struct LabelID: Equatable, Sendable {
+    let index: Int
+
+    /// No route matched, nobody is signed in, nothing is known.
+    package static let none = LabelID(index: 0)
+}
+
+/// The values of one label, in the order in which they were first declared. Values are only ever added.
+///
+/// Cardinality stays bounded however often a configuration changes: past `mostValues` new names share `other`.
+package struct LabelValues: Equatable, Sendable {
+    /// All values ever declared; the first stands for "none of them".
+    private(set) var names: [String]
+    /// For each name of the latest declaration, in its order, where it is counted.
+    private var current: [LabelID] = []
+
+    /// A thousand routes are a large configuration; this leaves room for years of renaming.
+    static let mostValues = 4_096
+
+    init(none: String) { names = [none] }
+
+    /// Where the value at `index` of the latest declaration is counted; `.none` outside it.
+    package subscript(_ index: Int) -> LabelID { current.indices.contains(index) ? current[index] : .none }
+
+    /// Makes `declared` the current values. What was counted before keeps its place.
+    mutating func declare(_ declared: [String]) {
+        var known = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
+        current = declared.map { name in
+            let wanted = known[name] ?? (names.count < Self.mostValues - 1 ? nil : known["other"])
+            if let wanted { return LabelID(index: wanted) }
+            let added = names.count < Self.mostValues - 1 ? name : "other"
+            names.append(added)
+            known[added] = names.count - 1
+            return LabelID(index: names.count - 1)
+        }
+    }
+
+    func isCurrent(_ index: Int) -> Bool { current.contains(LabelID(index: index)) }
+}
+
+/// Every label value that may be counted: what the code knows, given once, and what the configuration declares, given
+/// again at each reload.
+///
+/// Make one at start, keep it beside the configuration, `declare` on a copy at a reload and hand that to each worker
+/// with the new configuration. All copies of one lineage agree on every `LabelID` that they share.
+package struct MetricLabels: Equatable, Sendable {
+    package private(set) var routes = LabelValues(none: "-")
+    package private(set) var upstreams = LabelValues(none: "-")
+    package private(set) var tiers = LabelValues(none: "anonymous")
+    package private(set) var issuers = LabelValues(none: "-")
+    private(set) var methods = LabelValues(none: "-")
+    private(set) var reasons = LabelValues(none: "-")
+    private(set) var algorithms = LabelValues(none: "-")
+    /// Declarations so far: of two copies the one with more continues the other.
+    private(set) var generation = 0
+
+    /// The closed lists of the code. Callers count by an index into these very lists.
+    package init(methods: [String], reasons: [String], algorithms: [String]) {
+        self.methods.declare(methods)
+        self.reasons.declare(reasons)
+        self.algorithms.declare(algorithms)
+    }
+
+    /// The names of a configuration, each list in its order there.
+    package mutating func declare(routes: [String], upstreams: [String], tiers: [String], issuers: [String]) {
+        self.routes.declare(routes)
+        self.upstreams.declare(upstreams)
+        self.tiers.declare(tiers)
+        self.issuers.declare(issuers)
+        generation += 1
+    }
+}

@@ -1,0 +1,79 @@
+/// Where the series of one family lie in the flat array of all cells.
+struct FamilyShape: Equatable {
+    /// The first cell of the first series.
+    var base = 0
+    /// How many values each label has; 1 for labels that the family does not use.
+    var sizes: (Int, Int, Int, Int) = (1, 1, 1, 1)
+    /// Cells that one series takes.
+    var width = 1
+
+    /// The first cell of the series with these label values. A value that is not declared is our bug: it stops a debug
+    /// build, and otherwise counts as the label's first value, for a gateway must not die of its statistics.
+    @inline(__always)
+    func cell(_ a: Int, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0) -> Int {
+        let series = ((bounded(a, sizes.0) &* sizes.1 &+ bounded(b, sizes.1)) &* sizes.2 &+ bounded(c, sizes.2))
+        return base &+ (series &* sizes.3 &+ bounded(d, sizes.3)) &* width
+    }
+
+    @inline(__always)
+    private func bounded(_ index: Int, _ size: Int) -> Int {
+        assert(index >= 0 && index < size, "a label value that was not declared")
+        return UInt(bitPattern: index) < UInt(bitPattern: size) ? index : 0
+    }
+
+    var seriesCount: Int { sizes.0 * sizes.1 * sizes.2 * sizes.3 }
+
+    /// The label values of the series at `index`, in the order of the labels.
+    func values(ofSeries index: Int) -> (Int, Int, Int, Int) {
+        let c = index / sizes.3
+        let b = c / sizes.2
+        return (b / sizes.1, b % sizes.1, c % sizes.2, index % sizes.3)
+    }
+
+    static func == (left: Self, right: Self) -> Bool {
+        left.base == right.base && left.sizes == right.sizes && left.width == right.width
+    }
+}
+
+/// The shapes of all families for one set of labels.
+struct MetricLayout {
+    private let shapes: [FamilyShape]
+    let cellCount: Int
+
+    init(_ labels: MetricLabels) {
+        var shapes: [FamilyShape] = []
+        var base = 0
+        for family in MetricFamily.allCases {
+            let description = family.description
+            var counts = description.dimensions.map { $0.values(labels).count }
+            counts += repeatElement(1, count: 4 - counts.count)
+            let shape = FamilyShape(
+                base: base, sizes: (counts[0], counts[1], counts[2], counts[3]), width: description.width)
+            base += shape.seriesCount * shape.width
+            shapes.append(shape)
+        }
+        self.shapes = shapes
+        cellCount = base
+    }
+
+    @inline(__always)
+    subscript(_ family: MetricFamily) -> FamilyShape { shapes[family.rawValue] }
+
+    /// Adds what was counted under `older`, whose labels this layout's labels continue, to `cells` of this layout.
+    func add(_ counted: [UInt64], from older: MetricLayout, to cells: inout [UInt64]) {
+        for family in MetricFamily.allCases {
+            let (from, to) = (older[family], self[family])
+            let keepsLowest = family.description.kind == .lowestGauge
+            for series in 0..<from.seriesCount {
+                let values = from.values(ofSeries: series)
+                let source = from.base + series * from.width
+                let target = to.cell(values.0, values.1, values.2, values.3)
+                for offset in 0..<from.width {
+                    let value = counted[source + offset]
+                    if keepsLowest { cells[target + offset] = min(cells[target + offset], value) }
+                    else { cells[target + offset] &+= value }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+/// A closed list of label values that the data plane counts by; the raw value is the place in the list.
+protocol MetricWord: RawRepresentable<Int>, CaseIterable, Sendable {
+    /// The label's text.
+    var text: String { get }
+}
+
+/// What a client connection is doing.
+package enum ConnectionState: Int, MetricWord {
+    case handshaking
+    /// Between requests.
+    case idle
+    /// From the first byte of a request to the last of its answer.
+    case active
+
+    var text: String { "\(self)" }
+}
+
+package enum UpstreamConnectionState: Int, MetricWord {
+    case connecting, idle, active
+
+    var text: String { "\(self)" }
+}
+
+package enum HandshakeResult: Int, MetricWord {
+    case full, resumed, failed
+
+    var text: String { "\(self)" }
+}
+
+package enum HandshakeVersion: Int, MetricWord {
+    /// The handshake ended before one was agreed on.
+    case none
+    case tls12, tls13
+
+    var text: String {
+        switch self {
+        case .none: "-"
+        case .tls12: "1.2"
+        case .tls13: "1.3"
+        }
+    }
+}
+
+package enum RetryReason: Int, MetricWord {
+    /// A kept connection turned out to be closed already.
+    case stale
+    case connectFailed
+    case timeout
+    /// Closed or broken before the answer was there.
+    case closed
+
+    var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
+}
+
+package enum AuthOutcome: Int, MetricWord {
+    /// An identity was verified.
+    case allowed
+    /// Nobody needed to be known.
+    case anonymous
+    case refused
+
+    var text: String { "\(self)" }
+}
+
+package enum LimitOutcome: Int, MetricWord {
+    case allow, deny
+    /// Over the limit, let pass because the limit is only being tried out.
+    case shadowDeny
+
+    var text: String { self == .shadowDeny ? "shadow_deny" : "\(self)" }
+}
+
+package enum LimitSource: Int, MetricWord {
+    /// Counted in this process.
+    case local
+
+    var text: String { "\(self)" }
+}
+
+/// A part of the gateway's own work on a request.
+package enum OverheadPhase: Int, MetricWord {
+    case parse, auth, limit
+
+    var text: String { "\(self)" }
+}

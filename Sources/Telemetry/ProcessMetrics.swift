@@ -1,0 +1,65 @@
+package import Wire
+
+/// Which build is running, for `tollgate_build_info`.
+package struct BuildInfo: Sendable {
+    package var version: String
+    package var commit: String
+    package var swift: String
+
+    package init(version: String, commit: String, swift: String) {
+        self.version = version
+        self.commit = commit
+        self.swift = swift
+    }
+}
+
+/// How fetching an issuer's key set ended.
+package enum KeySetFetch: Int, MetricWord {
+    case ok
+    /// No answer, or none with status 200.
+    case unreachable
+    /// An answer that is no key set.
+    case invalid
+
+    var text: String { "\(self)" }
+}
+
+/// What happens once per process and not per request: a plain value of the control plane, guarded by whoever owns it.
+package struct ProcessMetrics: Sendable {
+    let build: BuildInfo
+    private(set) var reloads = (succeeded: UInt64(0), failed: UInt64(0))
+    private(set) var lastReloadSuccess: WallTime?
+    private(set) var keySets: [String: KeySetState] = [:]
+
+    struct KeySetState: Sendable {
+        var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }
+        var keys = 0
+        var lastSuccess: WallTime?
+    }
+
+    package init(build: BuildInfo) { self.build = build }
+
+    /// The configuration was read, at start or for a reload, and is in force if it was good.
+    package mutating func configurationLoaded(succeeded: Bool, at now: WallTime) {
+        if succeeded {
+            reloads.succeeded += 1
+            lastReloadSuccess = now
+        } else {
+            reloads.failed += 1
+        }
+    }
+
+    /// The key set of the issuer of this name was asked for; `keys` is how many are in force now.
+    package mutating func keySetFetched(issuer: String, _ result: KeySetFetch, keys: Int, at now: WallTime) {
+        var state = keySets[issuer] ?? KeySetState()
+        state.fetches[result.rawValue] += 1
+        state.keys = keys
+        if result == .ok { state.lastSuccess = now }
+        keySets[issuer] = state
+    }
+
+    /// Forgets the issuers that a new configuration no longer names.
+    package mutating func keepIssuers(_ names: [String]) {
+        keySets = keySets.filter { names.contains($0.key) }
+    }
+}

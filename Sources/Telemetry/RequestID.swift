@@ -1,0 +1,39 @@
+package import Wire
+
+/// The name of one request in logs, headers and answers: a UUID of version 7 (RFC 9562), so that ids sort by time.
+package enum RequestID {
+    /// The length of an id that `write` makes.
+    package static let length = 36
+
+    /// Appends an id for `now` from two random words, of which 74 bits are used.
+    package static func write(at now: WallTime, random: (UInt64, UInt64), into out: inout ByteBuffer) {
+        let milliseconds = UInt64(bitPattern: now.microseconds / 1_000) & 0xFFFF_FFFF_FFFF
+        out.append(hex: milliseconds >> 16, digits: 8)
+        out.append(UInt8(ascii: "-"))
+        out.append(hex: milliseconds & 0xFFFF, digits: 4)
+        out.append(UInt8(ascii: "-"))
+        out.append(hex: 0x7000 | random.0 >> 52, digits: 4)
+        out.append(UInt8(ascii: "-"))
+        out.append(hex: 0x8000 | random.1 >> 50, digits: 4)
+        out.append(UInt8(ascii: "-"))
+        out.append(hex: random.1 & 0xFFFF_FFFF_FFFF, digits: 12)
+    }
+
+    /// Whether an id that a trusted proxy sent may be kept: 1 to 128 letters, digits and `- _ . : / + = @`.
+    package static func isSafe(_ id: RawSpan) -> Bool {
+        guard (1...128).contains(id.byteCount) else { return false }
+        for offset in 0..<id.byteCount where !isSafe(id[offset]) { return false }
+        return true
+    }
+
+    private static func isSafe(_ byte: UInt8) -> Bool {
+        if byte.isASCIILetter || byte.isASCIIDigit { return true }
+        switch byte {
+        case UInt8(ascii: "-")...UInt8(ascii: "/"), UInt8(ascii: "_"), UInt8(ascii: ":"), UInt8(ascii: "+"),
+            UInt8(ascii: "="), UInt8(ascii: "@"):
+            return true
+        default:
+            return false
+        }
+    }
+}

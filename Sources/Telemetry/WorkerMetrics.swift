@@ -1,0 +1,169 @@
+/// The counters and histograms of one worker: owned by its thread, without locks, and without allocation except when
+/// the configuration changes.
+///
+/// Its methods are the only way to count; each says what happened, and the label values come as numbers. Another
+/// thread never looks in: it asks the worker for a `snapshot()`.
+package struct WorkerMetrics: ~Copyable {
+    private var labels: MetricLabels
+    private var layout: MetricLayout
+    private var cells: [UInt64]
+
+    package init(_ labels: MetricLabels) {
+        self.labels = labels
+        layout = MetricLayout(labels)
+        cells = Self.zeros(layout)
+    }
+
+    /// Goes on with the labels of a new configuration, which continue the ones so far. Totals are kept; so are all
+    /// `LabelID`s, so that a request of the old configuration may still end under its own name.
+    package mutating func adopt(_ newer: MetricLabels) {
+        let newLayout = MetricLayout(newer)
+        var newCells = Self.zeros(newLayout)
+        newLayout.add(cells, from: layout, to: &newCells)
+        (labels, layout, cells) = (newer, newLayout, newCells)
+    }
+
+    /// A copy of all numbers for another thread.
+    package func snapshot() -> MetricsSnapshot {
+        // Copied now: sharing the array would make the worker's next count copy it.
+        let copy = unsafe cells.withUnsafeBufferPointer { unsafe [UInt64]($0) }
+        return MetricsSnapshot(labels: labels, layout: layout, cells: copy)
+    }
+
+    /// Nothing counted yet; a lowest gauge that nobody has set holds the highest number.
+    static func zeros(_ layout: MetricLayout) -> [UInt64] {
+        var cells = [UInt64](repeating: 0, count: layout.cellCount)
+        let shape = layout[.upstreamHealthy]
+        for series in 0..<shape.seriesCount { cells[shape.base + series] = .max }
+        return cells
+    }
+
+    @inline(__always)
+    private mutating func add(_ amount: UInt64, _ family: MetricFamily, _ a: Int = 0, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0) {
+        cells[layout[family].cell(a, b, c, d)] &+= amount
+    }
+
+    /// Moves a gauge from one state to another; nil is where things come from and go to.
+    @inline(__always)
+    private mutating func move(_ family: MetricFamily, from: Int?, to: Int?, _ cell: (FamilyShape, Int) -> Int) {
+        let shape = layout[family]
+        if let from { cells[cell(shape, from)] &-= 1 }
+        if let to { cells[cell(shape, to)] &+= 1 }
+    }
+
+    @inline(__always)
+    private mutating func observe(_ value: UInt64, _ family: MetricFamily, _ bounds: [UInt64], _ a: Int) {
+        let cell = layout[family].cell(a)
+        var bucket = 0
+        while bucket < bounds.count && value > bounds[bucket] { bucket &+= 1 }
+        cells[cell &+ bucket] &+= 1
+        cells[cell &+ bounds.count &+ 1] &+= value
+    }
+}
+
+// MARK: Requests and connections of clients
+
+extension WorkerMetrics {
+    /// The first byte of a request is there.
+    package mutating func requestStarted() { add(1, .requestsInFlight) }
+
+    /// The last byte of an answer went out, or the exchange broke off. `method` is an index into the methods given to
+    /// the labels, nil if the head was no good; `statusCode` is 0 if no answer was begun; sizes are heads and bodies.
+    package mutating func requestFinished(
+        route: LabelID, method: Int?, statusCode: Int, tier: LabelID, durationMicros: UInt64, bytesIn: UInt64,
+        bytesOut: UInt64
+    ) {
+        add(.max, .requestsInFlight)
+        add(1, .requests, route.index, (method ?? -1) + 1, Self.codeClass(statusCode), tier.index)
+        observe(durationMicros, .requestDuration, HistogramScale.latencyBounds, route.index)
+        observe(bytesIn, .requestSize, HistogramScale.byteBounds, route.index)
+        observe(bytesOut, .responseSize, HistogramScale.byteBounds, route.index)
+    }
+
+    /// A request was begun and then withdrawn before it said anything: it counts nowhere.
+    package mutating func requestAbandoned() { add(.max, .requestsInFlight) }
+
+    /// What the gateway itself spent on one part of a request. Reading clocks costs too: a sample is enough.
+    package mutating func overhead(_ phase: OverheadPhase, nanoseconds: UInt64) {
+        observe(nanoseconds, .overhead, HistogramScale.latencyBounds, phase.rawValue)
+    }
+
+    package mutating func connectionAccepted() { add(1, .connectionsAccepted) }
+
+    /// A client connection went from one state to another; from nil when it opens, to nil when it closes.
+    package mutating func connectionMoved(from: ConnectionState?, to: ConnectionState?) {
+        move(.connections, from: from?.rawValue, to: to?.rawValue) { $0.cell($1) }
+    }
+
+    package mutating func tlsHandshake(_ result: HandshakeResult, _ version: HandshakeVersion) {
+        add(1, .tlsHandshakes, result.rawValue, version.rawValue)
+    }
+
+    /// 1 to 5 for a status, 0 for none.
+    private static func codeClass(_ statusCode: Int) -> Int {
+        statusCode >= 100 && statusCode < 600 ? statusCode / 100 : 0
+    }
+}
+
+// MARK: Upstreams
+
+extension WorkerMetrics {
+    /// An attempt ended; `statusCode` is 0 if it brought no good answer.
+    package mutating func upstreamFinished(upstream: LabelID, statusCode: Int, durationMicros: UInt64) {
+        add(1, .upstreamRequests, upstream.index, Self.codeClass(statusCode))
+        observe(durationMicros, .upstreamDuration, HistogramScale.latencyBounds, upstream.index)
+    }
+
+    /// A connection to an upstream went from one state to another; from nil when it is made, to nil when it is closed.
+    package mutating func upstreamConnectionMoved(
+        upstream: LabelID, from: UpstreamConnectionState?, to: UpstreamConnectionState?
+    ) {
+        move(.upstreamConnections, from: from?.rawValue, to: to?.rawValue) { $0.cell(upstream.index, $1) }
+    }
+
+    package mutating func upstreamRetry(upstream: LabelID, _ reason: RetryReason) {
+        add(1, .upstreamRetries, upstream.index, reason.rawValue)
+    }
+
+    /// An address of the upstream was set aside.
+    package mutating func upstreamEjected(upstream: LabelID) { add(1, .upstreamEjections, upstream.index) }
+
+    /// How many addresses of the upstream get requests from this worker now.
+    package mutating func upstreamHealthy(upstream: LabelID, addresses: Int) {
+        cells[layout[.upstreamHealthy].cell(upstream.index)] = UInt64(clamping: addresses)
+    }
+}
+
+// MARK: Decisions
+
+extension WorkerMetrics {
+    /// Who may pass. `reason` is an index into the reasons given to the labels, nil if there is none to give.
+    package mutating func authDecision(route: LabelID, _ outcome: AuthOutcome, reason: Int?) {
+        add(1, .authDecisions, route.index, outcome.rawValue, (reason ?? -1) + 1)
+    }
+
+    /// A token was verified, not merely found in the cache. `algorithm` is an index into the algorithms given to the
+    /// labels, nil if the token did not get as far as naming one; `fault` one into the reasons, nil if it is valid.
+    package mutating func tokenVerified(algorithm: Int?, fault: Int?, nanoseconds: UInt64) {
+        let algorithm = (algorithm ?? -1) + 1
+        add(1, .tokenVerifications, algorithm, (fault ?? -1) + 1)
+        observe(nanoseconds, .tokenVerificationDuration, HistogramScale.latencyBounds, algorithm)
+    }
+
+    package mutating func tokenCacheHit() { add(1, .tokenCacheHits) }
+    package mutating func tokenCacheMiss() { add(1, .tokenCacheMisses) }
+    package mutating func tokenCacheEvicted(_ count: Int = 1) { add(UInt64(clamping: count), .tokenCacheEvictions) }
+
+    /// How many tokens this worker's cache holds now.
+    package mutating func tokenCacheHolds(_ entries: Int) {
+        cells[layout[.tokenCacheEntries].cell(0)] = UInt64(clamping: entries)
+    }
+
+    /// A token names a key that its issuer's set lacks.
+    package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
+
+    /// A limit gave its verdict; the policy is the route's.
+    package mutating func rateLimitDecision(route: LabelID, _ outcome: LimitOutcome, _ source: LimitSource) {
+        add(1, .rateLimitDecisions, route.index, outcome.rawValue, source.rawValue)
+    }
+}
