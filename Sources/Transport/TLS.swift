@@ -37,22 +37,37 @@ package enum TLSOutcome: Equatable, Sendable {
     case failed(String)
 }
 
-/// One TLS connection over a non-blocking socket that it does not own. The same results as a `Socket`, but
-/// `.wouldBlock` of a receive can mean "wait for writing" and the reverse: see `wantsWrite`.
+/// What the TLS sessions of one thread share: buffers for ciphertext on its way. One per worker, handed to each call.
+package struct TLSWorkspace: ~Copyable {
+    package init() {}
+}
+
+/// One TLS connection over a non-blocking socket that it does not own; the same outcomes as a `Socket`.
+///
+/// After `.done` and `.wouldBlock` look at `hasPending` (call `receive` before waiting) and `wantsWrite` (watch for
+/// writing too: protocol bytes wait to be sent, the next call of any kind sends them).
 package struct TLSSession: ~Copyable {
-    package init?(_ context: TLSServerContext, _ socket: Socket) { return nil }
-    package init?(_ context: TLSClientContext, _ socket: Socket, serverName: String) { return nil }
-    package mutating func handshake() -> TLSOutcome { .closed }
-    package mutating func receive(into buffer: inout ByteBuffer, upTo limit: Int) -> IOOutcome { .closed }
-    /// After `.wouldBlock` or a short count, offer the same bytes again (they may have moved, more may follow).
-    package mutating func send(_ bytes: RawSpan) -> IOOutcome { .closed }
-    package mutating func send(_ first: RawSpan, _ second: RawSpan) -> IOOutcome { .closed }
+    package init(_ context: TLSServerContext, _ socket: Socket) throws(TLSFault) { throw TLSFault(description: "") }
+    /// `serverName` is the host that the certificate must be for, a name or an address.
+    package init(_ context: TLSClientContext, _ socket: Socket, serverName: String) throws(TLSFault) { throw TLSFault(description: "") }
+    package mutating func handshake(using workspace: inout TLSWorkspace) -> TLSOutcome { .closed }
+    /// `.closed` is the peer's close-notify; an end of stream without it is `.failed(ECONNRESET)`, bytes that are not
+    /// TLS `.failed(EPROTO)`.
+    package mutating func receive(into buffer: inout ByteBuffer, upTo limit: Int, using workspace: inout TLSWorkspace) -> IOOutcome { .closed }
+    /// `.done(n)`: the system has taken all ciphertext of the first n bytes. After `.wouldBlock` offer the same bytes
+    /// again (they may have moved, more may follow).
+    package mutating func send(_ bytes: RawSpan, using workspace: inout TLSWorkspace) -> IOOutcome { .closed }
+    package mutating func send(_ first: RawSpan, _ second: RawSpan, using workspace: inout TLSWorkspace) -> IOOutcome { .closed }
     /// Received bytes that epoll will not announce again: call `receive` before waiting.
     package var hasPending: Bool { false }
-    /// Sends the close-notify alert; once, without waiting.
-    package mutating func closeNotify() {}
+    /// Protocol bytes wait for the socket to become writable.
+    package var wantsWrite: Bool { false }
+    /// Sends the close-notify alert, if it can go at once.
+    package mutating func closeNotify(using workspace: inout TLSWorkspace) {}
     /// `TLSv1.3`.
     package var version: StaticString { "" }
     package var alpn: String? { nil }
     package var wasResumed: Bool { false }
+    /// For the log, after `.failed`.
+    package var faultText: String? { nil }
 }
