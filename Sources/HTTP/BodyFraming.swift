@@ -8,6 +8,9 @@ package enum BodyFraming: Equatable, Sendable {
     /// Everything until the connection closes; only in responses.
     case untilClose
 
+    /// Whether any content may come.
+    package var hasContent: Bool { self != .none && self != .length(0) }
+
     /// How content that came framed like this goes on to a peer that speaks HTTP/1.`minorVersion`.
     package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {
         switch self {

@@ -7,7 +7,8 @@ public struct Field: Equatable, Sendable {
     /// Without the white space around it; may be empty.
     public var value: Slice
     public var known: FieldName
-    /// Whether a `Connection` field names it: it is meant for the next hop only (RFC 9110 §7.6.1).
+    /// Whether it is meant for this hop only: a `Connection` field names it (RFC 9110 §7.6.1), or it stands in a trailer
+    /// section and must not.
     public var isNominated: Bool
 
     @inlinable public init(name: Slice, value: Slice, known: FieldName, isNominated: Bool = false) {
@@ -22,10 +23,12 @@ public struct Field: Equatable, Sendable {
 }
 
 /// The field lines of one message, in order. Allocates once, when it is made, and is reused from message to message.
-@frozen
 public struct FieldTable: ~Copyable {
     @usableFromInline var entries: [Field]
+    /// The bits of the names that occur.
+    @usableFromInline var present: UInt64 = 0
     public internal(set) var count = 0
+    let index = FieldNameIndex.shared
 
     /// A table with room for `capacity` fields.
     public init(capacity: Int = 100) {
@@ -39,9 +42,21 @@ public struct FieldTable: ~Copyable {
         return entries[index]
     }
 
+    /// Whether a field called `name` is there; for `other`, whether any is that is not recognised.
+    @inlinable public func contains(_ name: FieldName) -> Bool { present & name.bit != 0 }
+
     /// The index of the first field called `name`.
     @inlinable public func first(_ name: FieldName) -> Int? {
+        guard contains(name) else { return nil }
         for index in 0..<count where entries[index].known == name { return index }
         return nil
+    }
+
+    /// How many fields are called `name`.
+    @inlinable public func occurrences(of name: FieldName) -> Int {
+        guard contains(name) else { return 0 }
+        var found = 0
+        for index in 0..<count where entries[index].known == name { found &+= 1 }
+        return found
     }
 }

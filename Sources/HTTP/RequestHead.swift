@@ -38,9 +38,52 @@ package struct RequestHead: ~Copyable {
         self.fields = FieldTable(capacity: fields)
     }
 
-    /// Parses the head at the start of `bytes`. After anything but `complete` the properties mean nothing.
+    /// Parses the head at the start of `bytes` (RFC 9112). After anything but `complete` the properties mean nothing.
+    ///
+    /// A fault that some bytes have is found in them whatever follows, and stays the same when more is received.
     package mutating func parse(_ bytes: RawSpan, limits: HeadLimits) -> HeadOutcome {
-        .incomplete
+        let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
+        do throws(HeadStop) {
+            let fieldStart = try readRequestLine(window, limits)
+            length = try fields.read(window, from: fieldStart, limit: limits.fields)
+            try interpret(window)
+            return .complete
+        } catch {
+            switch error {
+            case .fault(let reason): return .invalid(HTTPFault(reason))
+            case .incomplete where window.byteCount >= limits.headBytes: return .invalid(HTTPFault(.headTooLarge))
+            case .incomplete: return .incomplete
+            }
+        }
+    }
+
+    /// Draws from the fields what framing, routing and persistence depend on.
+    private mutating func interpret(_ bytes: RawSpan) throws(HeadStop) {
+        try findHost(bytes)
+        framing = try requestFraming(bytes)
+        let options = try fields.readConnection(bytes)
+        keepAlive = minorVersion == 1 ? !options.close : options.keepAlive && !options.close
+        expectsContinue = try fields.expectsContinue(bytes) && minorVersion == 1 && framing.hasContent
+        wantsTrailers = fields.contains(.te) && fields.lists("trailers", in: .te, bytes)
+        authorizationCount = fields.occurrences(of: .authorization)
+        authorization = fields.first(.authorization).map { fields[$0].value } ?? Slice()
+    }
+
+    /// RFC 9112 §6.3, without any of its leniencies.
+    private func requestFraming(_ bytes: RawSpan) throws(HeadStop) -> BodyFraming {
+        guard fields.hasFraming else { return .none }
+        let framing: BodyFraming
+        if fields.contains(.transferEncoding) {
+            guard !fields.contains(.contentLength) else { throw .fault(.lengthAndCoding) }
+            guard minorVersion == 1 else { throw .fault(.transferEncoding) }
+            try fields.checkChunked(bytes)
+            framing = .chunked
+        } else {
+            framing = .length(try fields.soleContentLength(bytes))
+        }
+        // RFC 9110 §9.3.8: a client must not send content in a TRACE request.
+        if method == .trace, framing.hasContent { throw .fault(.method) }
+        return framing
     }
 }
 

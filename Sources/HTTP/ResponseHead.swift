@@ -3,8 +3,9 @@ package import Wire
 /// The head of one response of an upstream. Reused like `RequestHead`.
 package struct ResponseHead: ~Copyable {
     package internal(set) var fields: FieldTable
-    /// 100 to 999.
+    /// 100 to 599.
     package internal(set) var status = 0
+    /// As received; may be empty.
     package internal(set) var reason = Slice()
     /// 0 or 1.
     package internal(set) var minorVersion: UInt8 = 1
@@ -15,6 +16,7 @@ package struct ResponseHead: ~Copyable {
     package internal(set) var keepAlive = false
     package internal(set) var length = 0
 
+    /// A head with room for `fields` field lines.
     package init(fields: Int = 100) {
         self.fields = FieldTable(capacity: fields)
     }
@@ -22,8 +24,74 @@ package struct ResponseHead: ~Copyable {
     /// 1xx: another head follows.
     package var isInterim: Bool { status < 200 }
 
-    /// Parses the head at the start of `bytes`, the answer to a `requestMethod` request.
+    /// Parses the head at the start of `bytes`, the answer to a `requestMethod` request. Its faults are 502.
     package mutating func parse(_ bytes: RawSpan, requestMethod: Method, limits: HeadLimits) -> HeadOutcome {
-        .incomplete
+        let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
+        do throws(HeadStop) {
+            let fieldStart = try readStatusLine(window)
+            length = try fields.read(window, from: fieldStart, limit: limits.fields)
+            try interpret(window, requestMethod)
+            return .complete
+        } catch {
+            switch error {
+            case .fault(let reason): return .invalid(HTTPFault(502, reason))
+            case .incomplete where window.byteCount >= limits.headBytes: return .invalid(HTTPFault(502, .headTooLarge))
+            case .incomplete: return .incomplete
+            }
+        }
+    }
+
+    /// Reads the status line (RFC 9112 §4); answers the offset of the first field line. The space before an empty reason
+    /// may be missing, as it is from many servers.
+    @inline(__always)
+    private mutating func readStatusLine(_ bytes: RawSpan) throws(HeadStop) -> Int {
+        minorVersion = try bytes.minorVersion(at: 0)
+        guard bytes.byteCount > 12 else { throw .incomplete }
+        status = try Self.status(bytes)
+        let hasReason = bytes[12] == ByteClass.space
+        guard hasReason || bytes[12] == ByteClass.carriageReturn else { throw .fault(.statusLine) }
+        let start = hasReason ? 13 : 12
+        let end = bytes.firstControl(from: start)
+        reason = Slice(start: start, count: end &- start)
+        return try bytes.endOfValue(at: end)
+    }
+
+    @inline(__always)
+    private static func status(_ bytes: RawSpan) throws(HeadStop) -> Int {
+        guard bytes[8] == ByteClass.space, bytes[9].isASCIIDigit, bytes[10].isASCIIDigit, bytes[11].isASCIIDigit else {
+            throw .fault(.statusLine)
+        }
+        let status = Int(bytes[9] &- 48) &* 100 &+ Int(bytes[10] &- 48) &* 10 &+ Int(bytes[11] &- 48)
+        guard status >= 100, status < 600 else { throw .fault(.statusLine) }
+        // We never ask to change protocols.
+        guard status != 101 else { throw .fault(.upgraded) }
+        return status
+    }
+
+    @inline(__always)
+    private mutating func interpret(_ bytes: RawSpan, _ requestMethod: Method) throws(HeadStop) {
+        contentLength = try fields.agreedContentLength(bytes)
+        framing = try responseFraming(bytes, requestMethod)
+        let options = try fields.readConnection(bytes)
+        keepAlive = (minorVersion == 1 ? !options.close : options.keepAlive && !options.close) && framing != .untilClose
+    }
+
+    /// RFC 9112 §6.3.
+    @inline(__always)
+    private func responseFraming(_ bytes: RawSpan, _ requestMethod: Method) throws(HeadStop) -> BodyFraming {
+        let isChunked = fields.contains(.transferEncoding)
+        if isChunked {
+            guard contentLength == nil else { throw .fault(.lengthAndCoding) }
+            guard minorVersion == 1 else { throw .fault(.transferEncoding) }
+            try fields.checkChunked(bytes)
+        }
+        if isInterim || status == 204 {
+            // These never have content; one that announces some is followed by nobody knows what.
+            guard !isChunked, contentLength ?? 0 == 0 else { throw .fault(.contentLength) }
+            return .none
+        }
+        if requestMethod == .head || status == 304 { return .none }
+        if isChunked { return .chunked }
+        return contentLength.map { .length($0) } ?? .untilClose
     }
 }

@@ -1,0 +1,62 @@
+import Wire
+
+extension RequestHead {
+    /// Finds the one authority that the request is for (RFC 9112 §3.2, RFC 9110 §7.2).
+    @inline(__always)
+    mutating func findHost(_ bytes: RawSpan) throws(HeadStop) {
+        hostname = Slice()
+        guard let first = fields.first(.host) else {
+            guard minorVersion == 0 else { throw .fault(.missingHost) }
+            if form == .absolute { hostname = try bytes.hostname(of: host) }
+            return
+        }
+        guard fields.occurrences(of: .host) == 1 else { throw .fault(.duplicateHost) }
+        let value = fields[first].value
+        hostname = try bytes.hostname(of: value)
+        // The target would win over the field; two that differ can only be meant to be read differently.
+        if form == .absolute, !bytes[host].equalsIgnoringCase(bytes[value]) { throw .fault(.hostMismatch) }
+        host = value
+    }
+}
+
+extension RawSpan {
+    /// The name or bracketed address in `authority`, a host with an optional port; no user information, never empty.
+    @inline(__always)
+    func hostname(of authority: Slice) throws(HeadStop) -> Slice {
+        let start = Int(authority.start)
+        var end = start
+        while end < authority.end, ByteClass.isHost(self[end]) { end &+= 1 }
+        if end == start { end = try endOfAddress(authority) }
+        if end < authority.end { try checkPort(end..<authority.end) }
+        return Slice(start: start, count: end &- start)
+    }
+
+    /// The end of an IPv6 address in brackets at the start of `authority`.
+    private func endOfAddress(_ authority: Slice) throws(HeadStop) -> Int {
+        let start = Int(authority.start)
+        guard !authority.isEmpty, self[start] == UInt8(ascii: "["),
+            let length = self[authority].firstIndex(of: UInt8(ascii: "]")),
+            let address = IPAddress(parsing: extracting(start + 1..<start + length)),
+            !address.isIPv4 || extracting(start + 1..<start + length).firstIndex(of: UInt8(ascii: ":")) != nil
+        else { throw .fault(.invalidHost) }
+        return start + length + 1
+    }
+
+    /// `:` and a number up to 65535.
+    private func checkPort(_ range: Range<Int>) throws(HeadStop) {
+        guard self[range.lowerBound] == UInt8(ascii: ":"), (2...6).contains(range.count) else { throw .fault(.invalidHost) }
+        var port = 0
+        for offset in range.dropFirst() {
+            guard self[offset].isASCIIDigit else { throw .fault(.invalidHost) }
+            port = port * 10 + Int(self[offset] - 48)
+        }
+        guard port <= 65535 else { throw .fault(.invalidHost) }
+    }
+
+    /// Whether both are the same text in some mix of ASCII case.
+    func equalsIgnoringCase(_ other: RawSpan) -> Bool {
+        guard byteCount == other.byteCount else { return false }
+        for offset in 0..<byteCount where self[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
+        return true
+    }
+}

@@ -1,0 +1,130 @@
+import Wire
+
+/// Eight bytes at a time (SWAR): tests on a 64-bit word that set the high bit of every byte they are about.
+///
+/// In these masks the lowest bit set is exact; above it a borrow may have set others. So callers use the lowest only.
+enum ByteScan {
+    static let ones: UInt64 = 0x0101_0101_0101_0101
+    static let highs: UInt64 = 0x8080_8080_8080_8080
+
+    /// The same byte eight times.
+    @inline(__always)
+    static func spread(_ byte: UInt8) -> UInt64 { UInt64(byte) &* ones }
+
+    /// Where `word` holds `byte`, which must be ASCII.
+    @inline(__always)
+    static func equal(_ word: UInt64, _ byte: UInt8) -> UInt64 {
+        ((word ^ spread(byte)) &- ones) & ~word & highs
+    }
+
+    /// Where `word` holds a control character, HTAB and DEL among them.
+    @inline(__always)
+    static func control(_ word: UInt64) -> UInt64 {
+        ((word &- spread(0x20)) | ((word ^ spread(0x7F)) &- ones)) & ~word & highs
+    }
+
+    /// Where `word` holds what may not stand in a request target: controls, space, DEL, `#` and beyond ASCII.
+    @inline(__always)
+    static func outsideTarget(_ word: UInt64) -> UInt64 {
+        let ascii = (word &- spread(0x21)) | ((word ^ spread(0x7F)) &- ones) | ((word ^ spread(0x23)) &- ones)
+        return ((ascii & ~word) | word) & highs
+    }
+
+    /// The offset in the word of the lowest byte that `mask` marks.
+    @inline(__always)
+    static func lowest(_ mask: UInt64) -> Int { mask.trailingZeroBitCount >> 3 }
+}
+
+extension RawSpan {
+    /// The first offset at or after `start` that holds a control character other than HTAB; the end if there is none.
+    @inline(__always)
+    func firstControl(from start: Int) -> Int {
+        var offset = start
+        while offset &+ 8 <= byteCount {
+            let mask = ByteScan.control(load64(offset))
+            if mask == 0 {
+                offset &+= 8
+                continue
+            }
+            offset &+= ByteScan.lowest(mask)
+            if self[offset] != ByteClass.tab { return offset }
+            offset &+= 1
+        }
+        while offset < byteCount, !ByteClass.isControl(self[offset]) || self[offset] == ByteClass.tab { offset &+= 1 }
+        return offset
+    }
+
+    /// The first offset at or after `start` that cannot be part of a request target; the end if there is none.
+    @inline(__always)
+    func firstOutsideTarget(from start: Int) -> Int {
+        var offset = start
+        while offset &+ 8 <= byteCount {
+            let mask = ByteScan.outsideTarget(load64(offset))
+            if mask != 0 { return offset &+ ByteScan.lowest(mask) }
+            offset &+= 8
+        }
+        while offset < byteCount, ByteScan.outsideTarget(UInt64(self[offset]) | 0x4141_4141_4141_4100) == 0 { offset &+= 1 }
+        return offset
+    }
+
+    /// The first offset at or after `start` that holds `byte`, which must be ASCII; the end if there is none.
+    @inline(__always)
+    func firstOffset(of byte: UInt8, from start: Int) -> Int {
+        var offset = start
+        while offset &+ 8 <= byteCount {
+            let mask = ByteScan.equal(load64(offset), byte)
+            if mask != 0 { return offset &+ ByteScan.lowest(mask) }
+            offset &+= 8
+        }
+        while offset < byteCount, self[offset] != byte { offset &+= 1 }
+        return offset
+    }
+
+    /// `count` bytes (at most 8) from `start` on, the first lowest, the rest zero.
+    @inline(__always)
+    func loadUpTo8(_ start: Int, _ count: Int) -> UInt64 {
+        if start &+ 8 <= byteCount { return load64(start) & (UInt64.max >> UInt64(64 &- 8 &* count)) }
+        var word: UInt64 = 0
+        for offset in 0..<count { word |= UInt64(self[start &+ offset]) << UInt64(8 &* offset) }
+        return word
+    }
+}
+
+/// Classes of single bytes, as bit sets: no table to load and no lazy global to ask for.
+enum ByteClass {
+    static let tab = UInt8(ascii: "\t")
+    static let space = UInt8(ascii: " ")
+    static let carriageReturn = UInt8(ascii: "\r")
+    static let lineFeed = UInt8(ascii: "\n")
+
+    @inline(__always)
+    static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
+
+    @inline(__always)
+    static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
+
+    @inline(__always)
+    private static func contains(_ byte: UInt8, low: UInt64, high: UInt64) -> Bool {
+        let half = byte & 0x40 == 0 ? low : high
+        return byte < 0x80 && (half >> UInt64(byte & 0x3F)) & 1 != 0
+    }
+
+    /// Token characters (RFC 9110 §5.6.2): ``!#$%&'*+-.^_`|~``, digits and letters.
+    @inline(__always)
+    static func isToken(_ byte: UInt8) -> Bool {
+        contains(byte, low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE)
+    }
+
+    /// What a host name may hold here: letters, digits, `-`, `.`, `_` and `~`. The sub-delimiters and percent-encodings that
+    /// RFC 3986 would allow are left out: no real name has them, and a comma there means two hosts to some parsers.
+    @inline(__always)
+    static func isHost(_ byte: UInt8) -> Bool {
+        contains(byte, low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
+    }
+
+    static func areTokens(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
+        var good = true
+        for offset in range { good = good && isToken(bytes[offset]) }
+        return good
+    }
+}

@@ -1,0 +1,91 @@
+import Wire
+
+/// What the `Connection` fields of a message say of the connection.
+struct ConnectionOptions {
+    var close = false
+    var keepAlive = false
+}
+
+extension FieldTable {
+    /// More names than this in `Connection` are no honest message, and each costs a look at every field.
+    static let mostNominations = 32
+
+    /// Reads all `Connection` fields (RFC 9110 §7.6.1) and marks the fields that they name.
+    @inline(__always)
+    mutating func readConnection(_ bytes: RawSpan) throws(HeadStop) -> ConnectionOptions {
+        guard contains(.connection) else { return ConnectionOptions() }
+        return try readConnectionFields(bytes)
+    }
+
+    private mutating func readConnectionFields(_ bytes: RawSpan) throws(HeadStop) -> ConnectionOptions {
+        var options = ConnectionOptions()
+        var nominations = 0
+        for index in 0..<count where self[index].known == .connection {
+            var elements = ListElements(bytes[self[index].value])
+            while let element = elements.next() {
+                if element.isEmpty { continue }
+                guard ByteClass.areTokens(element, 0..<element.byteCount) else { throw .fault(.connection) }
+                if element.equalsIgnoringCase("close") {
+                    options.close = true
+                } else if element.equalsIgnoringCase("keep-alive") {
+                    options.keepAlive = true
+                } else {
+                    nominations += 1
+                    guard nominations <= Self.mostNominations else { throw .fault(.connection) }
+                    try nominate(element, bytes)
+                }
+            }
+        }
+        return options
+    }
+
+    /// Marks the fields called `name`. Whoever wants framing or the host dropped on the way means to be misread.
+    private mutating func nominate(_ name: RawSpan, _ bytes: RawSpan) throws(HeadStop) {
+        let known = FieldName.recognise(name)
+        if known == .contentLength || known == .transferEncoding || known == .host { throw .fault(.connection) }
+        for index in 0..<count where bytes[entries[index].name].equalsIgnoringCase(name) {
+            entries[index].isNominated = true
+        }
+    }
+
+    /// Whether the message waits for `100 Continue`; there is no other expectation (RFC 9110 §10.1.1).
+    @inline(__always)
+    func expectsContinue(_ bytes: RawSpan) throws(HeadStop) -> Bool {
+        guard contains(.expect) else { return false }
+        for index in 0..<count where self[index].known == .expect {
+            guard bytes[self[index].value].equalsIgnoringCase("100-continue") else { throw .fault(.expectation) }
+        }
+        return true
+    }
+
+    /// Whether the list in the fields called `name` holds `element`, which is lower case.
+    func lists(_ element: StaticString, in name: FieldName, _ bytes: RawSpan) -> Bool {
+        for index in 0..<count where self[index].known == name {
+            var elements = ListElements(bytes[self[index].value])
+            while let candidate = elements.next() {
+                if candidate.equalsIgnoringCase(element) { return true }
+            }
+        }
+        return false
+    }
+}
+
+/// The elements of a comma-separated list (RFC 9110 §5.6.1), without the white space around them; empty ones too.
+struct ListElements: ~Escapable {
+    private let list: RawSpan
+    private var offset = 0
+
+    @_lifetime(copy list)
+    init(_ list: RawSpan) { self.list = list }
+
+    @_lifetime(copy self)
+    mutating func next() -> RawSpan? {
+        guard offset <= list.byteCount else { return nil }
+        var start = offset
+        var end = list.firstIndex(of: UInt8(ascii: ","), from: offset) ?? list.byteCount
+        offset = end + 1
+        while start < end, ByteClass.isBlank(list[start]) { start += 1 }
+        while end > start, ByteClass.isBlank(list[end - 1]) { end -= 1 }
+        return list.extracting(start..<end)
+    }
+}

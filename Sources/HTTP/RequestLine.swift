@@ -1,0 +1,151 @@
+import Wire
+
+extension RequestHead {
+    /// Longer than any registered method; a longer one is answered 501 (RFC 9110 §9.1).
+    static let longestMethod = 32
+
+    /// Reads the request line (RFC 9112 §3); answers the offset of the first field line.
+    @inline(__always)
+    mutating func readRequestLine(_ bytes: RawSpan, _ limits: HeadLimits) throws(HeadStop) -> Int {
+        let start = try Self.skipEmptyLines(bytes)
+        let targetStart = try readMethod(bytes, start)
+        let targetEnd = try readTarget(bytes, targetStart, limits.targetBytes)
+        let next = try readVersion(bytes, targetEnd &+ 1)
+        try splitTarget(bytes, targetStart..<targetEnd)
+        return next
+    }
+
+    /// Up to two empty lines before a request are harmless: some clients send one after a body (RFC 9112 §2.2).
+    @inline(__always)
+    private static func skipEmptyLines(_ bytes: RawSpan) throws(HeadStop) -> Int {
+        var start = 0
+        while start < bytes.byteCount, bytes[start] == ByteClass.carriageReturn {
+            guard start < 4 else { throw .fault(.requestLine) }
+            start = try bytes.endOfLine(at: start)
+        }
+        return start
+    }
+
+    /// Answers where the target begins.
+    @inline(__always)
+    private mutating func readMethod(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
+        var end = start
+        let bound = min(bytes.byteCount, start &+ Self.longestMethod &+ 1)
+        while end < bound, ByteClass.isToken(bytes[end]) { end &+= 1 }
+        guard end &- start <= Self.longestMethod else { throw .fault(.method) }
+        guard end < bytes.byteCount else { throw .incomplete }
+        guard bytes[end] == ByteClass.space, end > start else { throw .fault(.requestLine) }
+        methodText = Slice(start: start, count: end &- start)
+        method = Method(bytes, start, end &- start)
+        // There is no tunnel here.
+        guard method != .connect else { throw .fault(.method) }
+        return end &+ 1
+    }
+
+    /// Answers where the target ends.
+    @inline(__always)
+    private mutating func readTarget(_ bytes: RawSpan, _ start: Int, _ limit: Int) throws(HeadStop) -> Int {
+        let end = bytes.firstOutsideTarget(from: start)
+        guard end &- start <= limit else { throw .fault(.targetTooLong) }
+        guard end < bytes.byteCount else { throw .incomplete }
+        guard bytes[end] == ByteClass.space else {
+            let lineEnds = bytes[end] == ByteClass.carriageReturn || bytes[end] == ByteClass.lineFeed
+            throw .fault(lineEnds ? .requestLine : .target)
+        }
+        guard end > start else { throw .fault(.requestLine) }
+        target = Slice(start: start, count: end &- start)
+        return end
+    }
+
+    /// Answers the offset of the next line.
+    @inline(__always)
+    private mutating func readVersion(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
+        minorVersion = try bytes.minorVersion(at: start)
+        let end = start &+ 8
+        guard end < bytes.byteCount else { throw .incomplete }
+        guard bytes[end] == ByteClass.carriageReturn else {
+            throw .fault(bytes[end] == ByteClass.lineFeed ? .lineEnd : .requestLine)
+        }
+        return try bytes.endOfLine(at: end)
+    }
+
+    /// Tells the forms of a target apart and finds path and query (RFC 9112 §3.2).
+    @inline(__always)
+    private mutating func splitTarget(_ bytes: RawSpan, _ range: Range<Int>) throws(HeadStop) {
+        host = Slice()
+        if bytes[range.lowerBound] == UInt8(ascii: "/") {
+            form = .origin
+            splitPath(bytes, range)
+        } else {
+            try splitOtherForm(bytes, range)
+        }
+    }
+
+    @inline(__always)
+    private mutating func splitPath(_ bytes: RawSpan, _ range: Range<Int>) {
+        let end = min(bytes.firstOffset(of: UInt8(ascii: "?"), from: range.lowerBound), range.upperBound)
+        path = Slice(start: range.lowerBound, count: end &- range.lowerBound)
+        query = Slice(start: end, count: range.upperBound &- end)
+    }
+
+    private mutating func splitOtherForm(_ bytes: RawSpan, _ range: Range<Int>) throws(HeadStop) {
+        let text = bytes.extracting(range)
+        if text.equals("*") {
+            guard method == .options else { throw .fault(.target) }
+            form = .asterisk
+            path = target
+            query = Slice(start: range.upperBound, count: 0)
+            return
+        }
+        form = .absolute
+        let scheme: StaticString = "http://"
+        let secureScheme: StaticString = "https://"
+        if text.hasPrefixIgnoringCase(scheme) {
+            splitAuthority(bytes, range.dropFirst(scheme.utf8CodeUnitCount))
+        } else if text.hasPrefixIgnoringCase(secureScheme) {
+            splitAuthority(bytes, range.dropFirst(secureScheme.utf8CodeUnitCount))
+        } else {
+            throw .fault(.target)
+        }
+    }
+
+    /// The authority ends where the path or the query begins, or with the target.
+    private mutating func splitAuthority(_ bytes: RawSpan, _ range: Range<Int>) {
+        var end = range.lowerBound
+        while end < range.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
+        host = Slice(start: range.lowerBound, count: end - range.lowerBound)
+        splitPath(bytes, end..<range.upperBound)
+        // An empty path means `/` (RFC 9110 §4.2.3): the last slash of `://` serves.
+        if path.isEmpty { path = Slice(start: range.lowerBound - 1, count: 1) }
+    }
+}
+
+extension RawSpan {
+    /// The minor version that `HTTP/1.x` at `start` names (RFC 9112 §2.3).
+    @inline(__always)
+    func minorVersion(at start: Int) throws(HeadStop) -> UInt8 {
+        if start &+ 8 <= byteCount {
+            let difference = load64(start) ^ 0x312E_312F_5054_5448  // "HTTP/1.1"
+            if difference == 0 { return 1 }
+            if difference == 0x0100_0000_0000_0000 { return 0 }
+        }
+        throw versionFault(at: start)
+    }
+
+    /// What is wrong with what stands at `start` in place of `HTTP/1.1` or `HTTP/1.0`.
+    private func versionFault(at start: Int) -> HeadStop {
+        let pattern: StaticString = "HTTP/0.0"
+        for index in 0..<min(8, byteCount - start) {
+            let byte = self[start + index]
+            let wanted = unsafe pattern.utf8Start[index]
+            let isGood = wanted == UInt8(ascii: "0") ? byte.isASCIIDigit : byte == wanted
+            guard isGood else { return .fault(.requestLine) }
+        }
+        return byteCount - start < 8 ? .incomplete : .fault(.version)
+    }
+
+    func hasPrefixIgnoringCase(_ lowercased: StaticString) -> Bool {
+        let count = lowercased.utf8CodeUnitCount
+        return byteCount >= count && extracting(0..<count).equalsIgnoringCase(lowercased)
+    }
+}
