@@ -17,7 +17,7 @@ package enum Exposition {
 }
 
 extension ExpositionWriter {
-    /// Series that are zero are left out where labels multiply; a metric of one label shows all that is configured.
+    /// A series that is zero is left out, unless it is the only one or told apart by one label alone that is current.
     mutating func write(_ family: MetricFamily, of snapshot: MetricsSnapshot) {
         let description = family.description
         let shape = snapshot.layout[family]
@@ -25,12 +25,10 @@ extension ExpositionWriter {
         self.family(description.name, type: description.kind.type, help: description.help)
         for series in 0..<shape.seriesCount {
             let cells = snapshot.cells[shape.base + series * shape.width..<shape.base + (series + 1) * shape.width]
+            guard description.shows(cells, ofSeries: series, snapshot.labels) else { continue }
             let place = shape.values(ofSeries: series)
             let places = [place.0, place.1, place.2, place.3]
-            guard description.shows(cells, at: places, snapshot.labels) else { continue }
-            let labels = zip(description.dimensions, values).enumerated().map { index, dimension in
-                (dimension.0.label, dimension.1[places[index]])
-            }
+            let labels = description.dimensions.indices.map { (description.dimensions[$0].label, values[$0][places[$0]]) }
             write(cells, description, labels)
         }
     }
@@ -53,12 +51,11 @@ extension ExpositionWriter {
 }
 
 extension FamilyDescription {
-    fileprivate func shows(_ cells: ArraySlice<UInt64>, at places: [Int], _ labels: MetricLabels) -> Bool {
-        let isConfigured = zip(dimensions, places).allSatisfy { $0.isCurrent($1, labels) }
+    fileprivate func shows(_ cells: ArraySlice<UInt64>, ofSeries series: Int, _ labels: MetricLabels) -> Bool {
+        let isConfigured = dimensions.count <= 1 && dimensions.allSatisfy { $0.isCurrent(series, labels) }
         switch kind {
         case .lowestGauge: return isConfigured && cells.first != .max
-        case .counter, .gauge, .histogram:
-            return cells.contains { $0 != 0 } || isConfigured && dimensions.count <= 1
+        case .counter, .gauge, .histogram: return isConfigured || cells.contains { $0 != 0 }
         }
     }
 }

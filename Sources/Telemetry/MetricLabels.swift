@@ -14,6 +14,7 @@ package struct LabelValues: Equatable, Sendable {
     private(set) var names: [String]
     /// For each name of the latest declaration, in its order, where it is counted.
     private var current: [LabelID] = []
+    private var currentNames: Set<Int> = []
 
     /// A thousand routes are a large configuration; this leaves room for years of renaming.
     static let mostValues = 4_096
@@ -34,9 +35,11 @@ package struct LabelValues: Equatable, Sendable {
             known[added] = names.count - 1
             return LabelID(index: names.count - 1)
         }
+        currentNames = Set(current.map(\.index))
     }
 
-    func isCurrent(_ index: Int) -> Bool { current.contains(LabelID(index: index)) }
+    /// Whether the latest declaration names the value at `index`.
+    func isCurrent(_ index: Int) -> Bool { currentNames.contains(index) }
 }
 
 /// Every label value that may be counted: what the code knows, given once, and what the configuration declares, given

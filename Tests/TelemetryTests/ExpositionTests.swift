@@ -1,0 +1,73 @@
+import Telemetry
+import Testing
+import Wire
+
+@Suite struct ExpositionTests {
+    @Test func everyFamilyComesOnceWithItsHelpAndType() {
+        let workers = [WorkerMetrics(sampleLabels()).snapshot(), WorkerMetrics(sampleLabels()).snapshot()]
+        var seen: Set<String> = []
+        var current = ""
+        for line in lines(workers) {
+            if line.hasPrefix("# HELP ") {
+                current = String(line.split(separator: " ")[2])
+                #expect(seen.insert(current).inserted, "\(current) comes twice")
+                #expect(line.split(separator: " ").count > 3, "\(current) says nothing of itself")
+            } else if line.hasPrefix("# TYPE ") {
+                let words = line.split(separator: " ")
+                #expect(words[2] == current[...])
+                #expect(["counter", "gauge", "histogram"].contains(words[3]))
+                #expect((words[3] == "counter") == current.hasSuffix("_total"), "\(current)")
+            } else {
+                #expect(line.hasPrefix(current), "\(line) stands outside its family")
+                #expect(line.hasPrefix("tollgate_"))
+            }
+        }
+        #expect(seen.count >= 28)
+    }
+
+    @Test func labelValuesAreEscaped() {
+        let nasty = "a\"b\\c\nd"
+        let labels = sampleLabels(upstreams: [nasty])
+        var metrics = WorkerMetrics(labels)
+        metrics.upstreamEjected(upstream: labels.upstreams[0])
+        #expect(samples([metrics.snapshot()]).contains(#"tollgate_upstream_ejections_total{upstream="a\"b\\c\nd"} 1"#))
+    }
+
+    @Test func theBucketsOfAHistogramNeverFall() {
+        let labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        var random = SplitMix64(seed: 1)
+        for _ in 0..<1_000 {
+            metrics.upstreamFinished(
+                upstream: labels.upstreams[0], statusCode: 200, durationMicros: .random(in: 0...20_000_000, using: &random))
+        }
+        let counts = samples([metrics.snapshot()]).filter { $0.hasPrefix("tollgate_upstream_duration_seconds_bucket") }
+            .map { Int($0.split(separator: " ")[1])! }
+        #expect(counts.count == 15)
+        #expect(counts == counts.sorted())
+        #expect(counts.last == 1_000)
+    }
+
+    @Test func theProcessTellsItsBuildItsReloadsAndItsKeySets() {
+        var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
+        process.configurationLoaded(succeeded: true, at: WallTime(microseconds: 1_700_000_000_250_000))
+        process.configurationLoaded(succeeded: false, at: WallTime(seconds: 1_700_000_100))
+        process.keySetFetched(issuer: "aunt", .ok, keys: 3, at: WallTime(seconds: 1_700_000_000))
+        process.keySetFetched(issuer: "aunt", .unreachable, keys: 3, at: WallTime(seconds: 1_700_000_050))
+        process.keySetFetched(issuer: "gone", .invalid, keys: 0, at: WallTime(seconds: 1_700_000_050))
+        var shown = Set(samples([], process, at: WallTime(microseconds: 1_700_000_060_500_000)))
+        for line in [
+            #"tollgate_build_info{version="1.2",commit="0af",swift="6.3.1"} 1"#,
+            #"tollgate_config_reloads_total{result="ok"} 1"#, #"tollgate_config_reloads_total{result="failed"} 1"#,
+            "tollgate_config_last_reload_success_timestamp_seconds 1700000000.25",
+            #"tollgate_jwks_fetches_total{issuer="aunt",result="ok"} 1"#,
+            #"tollgate_jwks_fetches_total{issuer="aunt",result="unreachable"} 1"#,
+            #"tollgate_jwks_age_seconds{issuer="aunt"} 60.5"#, #"tollgate_jwks_keys{issuer="aunt"} 3"#,
+            #"tollgate_jwks_fetches_total{issuer="gone",result="invalid"} 1"#, #"tollgate_jwks_keys{issuer="gone"} 0"#,
+        ] { #expect(shown.contains(line), "\(line)") }
+        #expect(!shown.contains { $0.hasPrefix(#"tollgate_jwks_age_seconds{issuer="gone""#) })
+        process.keepIssuers(["aunt"])
+        shown = Set(samples([], process))
+        #expect(!shown.contains { $0.contains("gone") })
+    }
+}

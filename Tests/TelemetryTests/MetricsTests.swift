@@ -1,0 +1,193 @@
+import Telemetry
+import Testing
+import Wire
+
+@Suite struct MetricsTests {
+    @Test func everythingThatIsCountedShowsUnderItsLabels() {
+        let labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        let (route, tier, upstream) = (labels.routes[0], labels.tiers[1], labels.upstreams[0])
+        metrics.requestStarted()
+        metrics.requestStarted()
+        metrics.requestFinished(
+            route: route, method: 0, statusCode: 204, tier: tier, durationMicros: 700, bytesIn: 100, bytesOut: 300)
+        metrics.requestStarted()
+        metrics.requestFinished(
+            route: .none, method: nil, statusCode: 400, tier: .none, durationMicros: 1, bytesIn: 1, bytesOut: 1)
+        metrics.connectionAccepted()
+        metrics.connectionMoved(from: nil, to: .handshaking)
+        metrics.connectionMoved(from: .handshaking, to: .active)
+        metrics.tlsHandshake(.resumed, .tls13)
+        metrics.upstreamFinished(upstream: upstream, statusCode: 503, durationMicros: 10_000_001)
+        metrics.upstreamFinished(upstream: upstream, statusCode: 0, durationMicros: 5)
+        metrics.upstreamConnectionMoved(upstream: upstream, from: nil, to: .connecting)
+        metrics.upstreamRetry(upstream: upstream, .connectFailed)
+        metrics.upstreamEjected(upstream: upstream)
+        metrics.upstreamHealthy(upstream: upstream, addresses: 2)
+        metrics.authDecision(route: route, .refused, reason: 0)
+        metrics.authDecision(route: route, .allowed, reason: nil)
+        metrics.tokenVerified(algorithm: 1, fault: nil, nanoseconds: 90_000)
+        metrics.tokenVerified(algorithm: nil, fault: 1, nanoseconds: 400)
+        metrics.tokenCacheHit()
+        metrics.tokenCacheMiss()
+        metrics.tokenCacheEvicted(3)
+        metrics.tokenCacheHolds(17)
+        metrics.unknownKeyID(issuer: labels.issuers[0])
+        metrics.rateLimitDecision(route: route, .shadowDeny, .local)
+        metrics.overhead(.auth, nanoseconds: 1_000)
+        let shown = Set(samples([metrics.snapshot()]))
+        for line in [
+            #"tollgate_http_requests_total{route="passages",method="GET",code_class="2xx",tier="premium"} 1"#,
+            #"tollgate_http_requests_total{route="-",method="-",code_class="4xx",tier="anonymous"} 1"#,
+            "tollgate_http_requests_in_flight 1",
+            #"tollgate_http_request_duration_seconds_bucket{route="passages",le="0.0005"} 0"#,
+            #"tollgate_http_request_duration_seconds_bucket{route="passages",le="0.001"} 1"#,
+            #"tollgate_http_request_duration_seconds_bucket{route="passages",le="+Inf"} 1"#,
+            #"tollgate_http_request_duration_seconds_sum{route="passages"} 0.0007"#,
+            #"tollgate_http_request_duration_seconds_count{route="passages"} 1"#,
+            #"tollgate_http_request_size_bytes_sum{route="passages"} 100"#,
+            #"tollgate_http_response_size_bytes_bucket{route="passages",le="256"} 0"#,
+            #"tollgate_http_response_size_bytes_bucket{route="passages",le="1024"} 1"#,
+            #"tollgate_connections{state="handshaking"} 0"#, #"tollgate_connections{state="active"} 1"#,
+            "tollgate_connections_accepted_total 1", #"tollgate_tls_handshakes_total{result="resumed",version="1.3"} 1"#,
+            #"tollgate_upstream_requests_total{upstream="content",code_class="5xx"} 1"#,
+            #"tollgate_upstream_requests_total{upstream="content",code_class="error"} 1"#,
+            #"tollgate_upstream_duration_seconds_bucket{upstream="content",le="10"} 1"#,
+            #"tollgate_upstream_duration_seconds_bucket{upstream="content",le="+Inf"} 2"#,
+            #"tollgate_upstream_connections{upstream="content",state="connecting"} 1"#,
+            #"tollgate_upstream_retries_total{upstream="content",reason="connect_failed"} 1"#,
+            #"tollgate_upstream_ejections_total{upstream="content"} 1"#, #"tollgate_upstream_healthy{upstream="content"} 2"#,
+            #"tollgate_auth_decisions_total{route="passages",outcome="refused",reason="expired"} 1"#,
+            #"tollgate_auth_decisions_total{route="passages",outcome="allowed",reason="-"} 1"#,
+            #"tollgate_token_verifications_total{alg="ES256",result="valid"} 1"#,
+            #"tollgate_token_verifications_total{alg="-",result="bad_signature"} 1"#,
+            #"tollgate_token_verification_seconds_sum{alg="ES256"} 0.00009"#, "tollgate_token_cache_hits_total 1",
+            "tollgate_token_cache_misses_total 1", "tollgate_token_cache_evictions_total 3", "tollgate_token_cache_entries 17",
+            #"tollgate_jwks_unknown_kid_total{issuer="own"} 1"#,
+            #"tollgate_ratelimit_decisions_total{policy="passages",outcome="shadow_deny",source="local"} 1"#,
+            #"tollgate_overhead_seconds_bucket{phase="auth",le="0.000001"} 1"#,
+        ] { #expect(shown.contains(line), "\(line)") }
+    }
+
+    @Test func aDurationFallsIntoTheFirstBucketThatHoldsIt() {
+        let bounds: [(UInt64, String)] = [
+            (500, "0.0005"), (1_000, "0.001"), (2_500, "0.0025"), (5_000, "0.005"), (10_000, "0.01"), (25_000, "0.025"),
+            (50_000, "0.05"), (100_000, "0.1"), (250_000, "0.25"), (500_000, "0.5"), (1_000_000, "1"), (2_500_000, "2.5"),
+            (5_000_000, "5"), (10_000_000, "10"),
+        ]
+        for (index, bound) in bounds.enumerated() {
+            var metrics = WorkerMetrics(sampleLabels())
+            metrics.upstreamFinished(upstream: sampleLabels().upstreams[0], statusCode: 200, durationMicros: bound.0)
+            metrics.upstreamFinished(upstream: sampleLabels().upstreams[0], statusCode: 200, durationMicros: bound.0 + 1)
+            let shown = samples([metrics.snapshot()])
+            let name = #"tollgate_upstream_duration_seconds_bucket{upstream="content",le=""#
+            #expect(shown.contains("\(name)\(bound.1)\"} 1"))
+            if index > 0 { #expect(shown.contains("\(name)\(bounds[index - 1].1)\"} 0")) }
+            #expect(shown.contains("\(name)\(index + 1 < bounds.count ? bounds[index + 1].1 : "+Inf")\"} 2"))
+        }
+    }
+
+    @Test func theWorkersNumbersAreAddedUp() {
+        var first = WorkerMetrics(sampleLabels())
+        var second = WorkerMetrics(sampleLabels())
+        let upstream = sampleLabels().upstreams[0]
+        for _ in 0..<3 { first.connectionAccepted() }
+        for _ in 0..<4 { second.connectionAccepted() }
+        first.connectionMoved(from: nil, to: .idle)
+        second.connectionMoved(from: nil, to: .idle)
+        first.upstreamHealthy(upstream: upstream, addresses: 3)
+        second.upstreamHealthy(upstream: upstream, addresses: 1)
+        let shown = samples([first.snapshot(), second.snapshot()])
+        #expect(shown.contains("tollgate_connections_accepted_total 7"))
+        #expect(shown.contains(#"tollgate_connections{state="idle"} 2"#))
+        #expect(shown.contains(#"tollgate_upstream_healthy{upstream="content"} 1"#))
+    }
+
+    @Test func aSnapshotDoesNotMove() {
+        var metrics = WorkerMetrics(sampleLabels())
+        metrics.tokenCacheHit()
+        let snapshot = metrics.snapshot()
+        metrics.tokenCacheHit()
+        #expect(samples([snapshot]).contains("tollgate_token_cache_hits_total 1"))
+        #expect(samples([metrics.snapshot()]).contains("tollgate_token_cache_hits_total 2"))
+    }
+
+    @Test func aReloadKeepsTotalsByName() {
+        var labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        let export = labels.routes[1]
+        count(&metrics, labels.routes[0], labels.tiers[1], times: 5)
+        count(&metrics, export, labels.tiers[0], times: 2)
+        metrics.upstreamHealthy(upstream: labels.upstreams[0], addresses: 1)
+
+        labels.declare(
+            routes: ["search", "passages"], upstreams: ["content", "search"], tiers: ["free", "plus", "premium"], issuers: ["own", "aunt"])
+        metrics.adopt(labels)
+        count(&metrics, labels.routes[1], labels.tiers[2], times: 1)
+        count(&metrics, labels.routes[0], labels.tiers[1], times: 1)
+        // A request that began before the reload ends under its own name.
+        count(&metrics, export, labels.tiers[0], times: 1)
+
+        let shown = samples([metrics.snapshot()]).filter { $0.hasPrefix("tollgate_http_requests_total") }
+        #expect(Set(shown) == [
+            #"tollgate_http_requests_total{route="passages",method="GET",code_class="2xx",tier="premium"} 6"#,
+            #"tollgate_http_requests_total{route="export",method="GET",code_class="2xx",tier="free"} 3"#,
+            #"tollgate_http_requests_total{route="search",method="GET",code_class="2xx",tier="plus"} 1"#,
+        ])
+        let all = samples([metrics.snapshot()])
+        #expect(all.contains(#"tollgate_http_request_duration_seconds_count{route="passages"} 6"#))
+        #expect(all.contains(#"tollgate_upstream_healthy{upstream="content"} 1"#))
+    }
+
+    @Test func workersMayAdoptAReloadOneAfterTheOther() {
+        var labels = sampleLabels()
+        var behind = WorkerMetrics(labels)
+        var ahead = WorkerMetrics(labels)
+        count(&behind, labels.routes[1], labels.tiers[0], times: 1)
+        labels.declare(routes: ["export", "new"], upstreams: [], tiers: ["basic", "free"], issuers: [])
+        ahead.adopt(labels)
+        count(&ahead, labels.routes[0], labels.tiers[1], times: 1)
+        for order in [[behind.snapshot(), ahead.snapshot()], [ahead.snapshot(), behind.snapshot()]] {
+            let shown = samples(order)
+            #expect(shown.contains(#"tollgate_http_requests_total{route="export",method="GET",code_class="2xx",tier="free"} 2"#))
+        }
+    }
+
+    @Test func whatIsNoLongerConfiguredAndWasNeverUsedIsNotShown() {
+        var labels = sampleLabels()
+        var metrics = WorkerMetrics(labels)
+        #expect(samples([metrics.snapshot()]).contains(#"tollgate_http_request_duration_seconds_count{route="export"} 0"#))
+        labels.declare(routes: ["passages"], upstreams: [], tiers: ["free"], issuers: [])
+        metrics.adopt(labels)
+        let shown = samples([metrics.snapshot()])
+        #expect(!shown.contains { $0.contains("export") || $0.contains("content") })
+        #expect(shown.contains(#"tollgate_http_request_duration_seconds_count{route="passages"} 0"#))
+    }
+
+    @Test func namesDoNotGrowWithoutBound() {
+        var labels = sampleLabels()
+        for round in 0..<30 {
+            labels.declare(routes: (0..<300).map { "r\(round)_\($0)" }, upstreams: [], tiers: ["free"], issuers: [])
+        }
+        var metrics = WorkerMetrics(labels)
+        count(&metrics, labels.routes[7], labels.tiers[0], times: 2)
+        count(&metrics, labels.routes[8], labels.tiers[0], times: 1)
+        #expect(samples([metrics.snapshot()]).contains(
+            #"tollgate_http_requests_total{route="other",method="GET",code_class="2xx",tier="free"} 3"#))
+    }
+
+    @Test func aNameOutsideTheConfigurationCountsAsNone() {
+        let labels = sampleLabels()
+        #expect(labels.routes[2] == .none)
+        #expect(labels.routes[-1] == .none)
+        #expect(labels.routes[1] != .none)
+    }
+
+    private func count(_ metrics: inout WorkerMetrics, _ route: LabelID, _ tier: LabelID, times: Int) {
+        for _ in 0..<times {
+            metrics.requestStarted()
+            metrics.requestFinished(
+                route: route, method: 0, statusCode: 200, tier: tier, durationMicros: 1, bytesIn: 1, bytesOut: 1)
+        }
+    }
+}
