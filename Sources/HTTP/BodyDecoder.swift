@@ -13,21 +13,192 @@ package enum BodyEvent: Equatable, Sendable {
     case fault(HTTPFault)
 }
 
-/// Finds the content in the bytes of one message. Keeps no bytes.
+/// Finds the content in the bytes of one message. Keeps no bytes: what it has not consumed it wants to see again.
+///
+/// Chunk extensions are read over. What a chunked message spends on other things than content is bounded: each chunk may cost 16
+/// bytes and twice its content, and beyond that a message has 16 KiB to waste (the account that Go's reader keeps).
 package struct BodyDecoder: Sendable {
-    package init(_ framing: BodyFraming) {}
+    private enum Phase: UInt8 {
+        case content, untilClose
+        /// Before the first digit of a chunk size, among the digits, in an extension, and before the line feed.
+        case chunkStart, chunkSize, chunkExtension, chunkLineFeed
+        case chunkContent, chunkEnd, chunkEndLineFeed
+        case trailers
+        case ended, broken
+    }
 
-    /// `bytes`: everything received of the message and not yet consumed.
-    package mutating func next(_ bytes: RawSpan) -> BodyEvent { .end(consumed: 0) }
+    static let mostSizeDigits: UInt8 = 16
+    static let mostExtensionBytes: UInt16 = 256
+    static let wasteAllowance: UInt32 = 16384
+    static let longestTrailers = 8192
 
-    /// The peer will send no more.
-    package mutating func inputClosed() -> BodyEvent { .end(consumed: 0) }
+    /// Content bytes still to come, of the message or of the chunk.
+    private var left: UInt64 = 0
+    /// Bytes of chunk overhead that nothing excuses.
+    private var waste: UInt32 = 0
+    /// Bytes of the trailer section among which it does not end.
+    private var searched: UInt32 = 0
+    private var extensionBytes: UInt16 = 0
+    private var sizeDigits: UInt8 = 0
+    private var phase: Phase
 
-    package var isAtEnd: Bool { true }
+    package init(_ framing: BodyFraming) {
+        switch framing {
+        case .none: phase = .ended
+        case .length(let count):
+            left = count
+            phase = count == 0 ? .ended : .content
+        case .chunked: phase = .chunkStart
+        case .untilClose: phase = .untilClose
+        }
+    }
+
+    /// Whether the message is over. True from the start of one without content.
+    package var isAtEnd: Bool { phase == .ended }
 
     /// Content bytes still to come, where that is known.
-    package var remaining: UInt64? { nil }
-}
+    package var remaining: UInt64? {
+        switch phase {
+        case .content: left
+        case .ended: 0
+        case .untilClose, .chunkStart, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkContent, .chunkEnd,
+            .chunkEndLineFeed, .trailers, .broken:
+            nil
+        }
+    }
 
-/// Parses the lines of a trailer section into `table`.
-package func parseTrailers(_ bytes: RawSpan, _ slice: Slice, into table: inout FieldTable) -> HTTPFault? { nil }
+    /// Says what `bytes`, everything received of the message and not yet consumed, begin with. Call again behind what was
+    /// consumed until the answer is not `data`.
+    package mutating func next(_ bytes: RawSpan) -> BodyEvent {
+        switch phase {
+        case .ended: .end(consumed: 0)
+        case .content: takeContent(bytes, at: 0)
+        case .untilClose: bytes.isEmpty ? .needMore(consumed: 0) : .data(skip: 0, count: bytes.byteCount)
+        case .broken: .fault(HTTPFault(.chunkSize))
+        case .chunkStart, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkContent, .chunkEnd, .chunkEndLineFeed,
+            .trailers:
+            takeChunked(bytes)
+        }
+    }
+
+    /// The peer will send no more: the end of a message that lasts until then, and the untimely end of any other.
+    package mutating func inputClosed() -> BodyEvent {
+        if phase == .ended || phase == .untilClose {
+            phase = .ended
+            return .end(consumed: 0)
+        }
+        return broken(.truncated)
+    }
+
+    private mutating func broken(_ reason: HTTPFault.Reason) -> BodyEvent {
+        phase = .broken
+        return .fault(HTTPFault(reason))
+    }
+
+    /// Content from `start` on, as much as is here.
+    @inline(__always)
+    private mutating func takeContent(_ bytes: RawSpan, at start: Int) -> BodyEvent {
+        let available = bytes.byteCount &- start
+        guard available > 0 else { return .needMore(consumed: start) }
+        let count = Int(truncatingIfNeeded: min(left, UInt64(truncatingIfNeeded: available)))
+        left &-= UInt64(truncatingIfNeeded: count)
+        if left == 0 { phase = phase == .content ? .ended : .chunkEnd }
+        return .data(skip: start, count: count)
+    }
+
+    // MARK: The chunked coding (RFC 9112 §7.1)
+
+    private mutating func takeChunked(_ bytes: RawSpan) -> BodyEvent {
+        var offset = 0
+        while offset < bytes.byteCount {
+            if phase == .chunkContent { return takeContent(bytes, at: offset) }
+            if phase == .trailers { return takeTrailers(bytes, at: offset) }
+            if let reason = takeFramingByte(bytes[offset]) { return broken(reason) }
+            offset &+= 1
+        }
+        return .needMore(consumed: offset)
+    }
+
+    /// Takes one byte of what stands between contents; answers what is wrong with it.
+    private mutating func takeFramingByte(_ byte: UInt8) -> HTTPFault.Reason? {
+        switch phase {
+        case .chunkStart, .chunkSize: takeSizeByte(byte)
+        case .chunkExtension: takeExtensionByte(byte)
+        case .chunkLineFeed: byte == ByteClass.lineFeed ? beginChunk() : .chunkSize
+        case .chunkEnd: take(byte, ByteClass.carriageReturn, .chunkEndLineFeed)
+        case .chunkEndLineFeed: take(byte, ByteClass.lineFeed, .chunkStart)
+        case .content, .untilClose, .chunkContent, .trailers, .ended, .broken: preconditionFailure("not between contents")
+        }
+    }
+
+    private mutating func take(_ byte: UInt8, _ wanted: UInt8, _ next: Phase) -> HTTPFault.Reason? {
+        guard byte == wanted else { return .chunkEnd }
+        phase = next
+        return nil
+    }
+
+    /// One to 16 hexadecimal digits, then the extension or the line end, without white space.
+    private mutating func takeSizeByte(_ byte: UInt8) -> HTTPFault.Reason? {
+        if let digit = byte.hexValue {
+            guard sizeDigits < Self.mostSizeDigits else { return .chunkSize }
+            left = left &<< 4 | UInt64(digit)
+            sizeDigits &+= 1
+            phase = .chunkSize
+            return nil
+        }
+        guard phase == .chunkSize else { return .chunkSize }
+        if byte == UInt8(ascii: ";") {
+            extensionBytes = 1
+            phase = .chunkExtension
+            return nil
+        }
+        guard byte == ByteClass.carriageReturn else { return .chunkSize }
+        phase = .chunkLineFeed
+        return nil
+    }
+
+    private mutating func takeExtensionByte(_ byte: UInt8) -> HTTPFault.Reason? {
+        if byte == ByteClass.carriageReturn {
+            phase = .chunkLineFeed
+            return nil
+        }
+        extensionBytes &+= 1
+        guard extensionBytes <= Self.mostExtensionBytes else { return .chunkExtension }
+        return ByteClass.isControl(byte) && byte != ByteClass.tab ? .chunkExtension : nil
+    }
+
+    /// The size line is over: what it cost goes on the account, and what the chunk excuses comes off.
+    private mutating func beginChunk() -> HTTPFault.Reason? {
+        let cost = UInt64(sizeDigits) + UInt64(extensionBytes) + 2
+        let excuse = 16 &+ 2 &* min(left, 1 << 32)
+        let total = UInt64(waste) + cost
+        waste = UInt32(truncatingIfNeeded: total > excuse ? total - excuse : 0)
+        sizeDigits = 0
+        extensionBytes = 0
+        phase = left == 0 ? .trailers : .chunkContent
+        return waste > Self.wasteAllowance ? .chunkOverhead : nil
+    }
+
+    /// Looks for the empty line that ends the trailer section, which is consumed only as a whole.
+    private mutating func takeTrailers(_ bytes: RawSpan, at start: Int) -> BodyEvent {
+        var offset = start &+ Int(searched)
+        while let hit = bytes.firstIndex(of: ByteClass.lineFeed, from: offset) {
+            guard hit &- start < Self.longestTrailers else { return broken(.trailerTooLarge) }
+            guard hit > start, bytes[hit &- 1] == ByteClass.carriageReturn else { return broken(.lineEnd) }
+            let lineIsEmpty = hit == start &+ 1 || bytes[hit &- 2] == ByteClass.lineFeed
+            if lineIsEmpty { return endTrailers(start, hit) }
+            offset = hit &+ 1
+        }
+        guard bytes.byteCount &- start < Self.longestTrailers else { return broken(.trailerTooLarge) }
+        searched = UInt32(truncatingIfNeeded: bytes.byteCount &- start)
+        return .needMore(consumed: start)
+    }
+
+    /// The section began at `start` and its empty line ends at `lineFeed`.
+    private mutating func endTrailers(_ start: Int, _ lineFeed: Int) -> BodyEvent {
+        phase = .ended
+        let count = lineFeed &- 1 &- start
+        return count == 0
+            ? .end(consumed: lineFeed &+ 1) : .trailers(Slice(start: start, count: count), consumed: lineFeed &+ 1)
+    }
+}
