@@ -1,1 +1,65 @@
+#define _GNU_SOURCE
 #include "clinux.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Static_assert(CLINUX_READABLE == EPOLLIN && CLINUX_WRITABLE == EPOLLOUT, "as the kernel has them");
+_Static_assert(CLINUX_ERROR == EPOLLERR && CLINUX_HANGUP == EPOLLHUP, "as the kernel has them");
+_Static_assert(CLINUX_PEER_CLOSED == EPOLLRDHUP && CLINUX_EXCLUSIVE == EPOLLEXCLUSIVE, "as the kernel has them");
+_Static_assert(CLINUX_ADD == EPOLL_CTL_ADD && CLINUX_DELETE == EPOLL_CTL_DEL && CLINUX_MODIFY == EPOLL_CTL_MOD,
+               "as the kernel has them");
+
+int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t token) {
+    struct epoll_event event = {.events = events, .data = {.u64 = token}};
+    return epoll_ctl(epoll, operation, fd, &event);
+}
+
+// The kernel's event is packed on some machines, so it is read here and not in Swift.
+int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms) {
+    struct epoll_event events[512];
+    int count = epoll_wait(epoll, events, capacity < 512 ? capacity : 512, timeout_ms);
+    for (int i = 0; i < count; i++) ready[i] = (clinux_ready){.token = events[i].data.u64, .events = events[i].events};
+    return count;
+}
+
+int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int clinux_accept(int fd, void *address, unsigned int *length) {
+    return accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+}
+
+int clinux_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
+
+ptrdiff_t clinux_splice(int from, int to, size_t count, int has_more) {
+    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (has_more ? SPLICE_F_MORE : 0));
+}
+
+ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count) {
+    struct iovec parts[2] = {{(void *)first, first_count}, {(void *)second, second_count}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+int clinux_pipe(int *fds) { return pipe2(fds, O_CLOEXEC | O_NONBLOCK); }
+
+int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, F_SETPIPE_SZ, bytes); }
+
+int clinux_pin_to_cpu(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof set, &set);
+}
+
+int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
+
+int clinux_temporary_file(char *template_path) { return mkostemp(template_path, O_CLOEXEC); }

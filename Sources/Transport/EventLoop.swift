@@ -23,14 +23,14 @@ package struct Ready: Sendable {
     let events: UInt32
 
     /// Bytes, an end of stream or an error can be read.
-    package var readable: Bool { events & UInt32(EPOLLIN.rawValue) != 0 }
-    package var writable: Bool { events & UInt32(EPOLLOUT.rawValue) != 0 }
+    package var readable: Bool { events & UInt32(CLINUX_READABLE) != 0 }
+    package var writable: Bool { events & UInt32(CLINUX_WRITABLE) != 0 }
     /// The peer has sent its end of stream (only with `Interest.peerClosed`).
-    package var peerClosed: Bool { events & UInt32(EPOLLRDHUP.rawValue) != 0 }
+    package var peerClosed: Bool { events & UInt32(CLINUX_PEER_CLOSED) != 0 }
     /// Both directions are finished.
-    package var hangup: Bool { events & UInt32(EPOLLHUP.rawValue) != 0 }
+    package var hangup: Bool { events & UInt32(CLINUX_HANGUP) != 0 }
     /// The socket holds an error: `Socket.takeError()`.
-    package var error: Bool { events & UInt32(EPOLLERR.rawValue) != 0 }
+    package var error: Bool { events & UInt32(CLINUX_ERROR) != 0 }
 }
 
 /// One thread's epoll instance, level-triggered: what was not read or written is reported again.
@@ -42,14 +42,14 @@ package struct EventLoop: ~Copyable {
     /// Wakes this loop from any thread; give it to the mailboxes that this loop reads.
     package let waker: Waker
     private let epoll: Int32
-    private let events: UnsafeMutablePointer<clinux_epoll_event>
+    private let events: UnsafeMutablePointer<clinux_ready>
     private let capacity = 512
 
     package init() throws(SystemFault) {
         let waker = try Waker()
         let epoll = clinux_epoll_create()
         guard epoll >= 0 else { throw SystemFault("create an event loop") }
-        guard clinux_epoll_ctl(epoll, EPOLL_CTL_ADD, waker.descriptor, UInt32(EPOLLIN.rawValue), Self.wakeToken) == 0 else {
+        guard clinux_epoll_ctl(epoll, Int32(CLINUX_ADD), waker.descriptor, UInt32(CLINUX_READABLE), Self.wakeToken) == 0 else {
             let fault = SystemFault("watch the wake-up of an event loop")
             Glibc.close(epoll)
             throw fault
@@ -74,30 +74,30 @@ package struct EventLoop: ~Copyable {
     package func ready(_ index: Int) -> Ready {
         precondition(index >= 0 && index < capacity)
         return unsafe Ready(
-            token: clinux_epoll_event_token(events + index), events: clinux_epoll_event_events(events + index))
+            token: events[index].token, events: events[index].events)
     }
 
     /// Watches `socket`; its reports carry `token`.
     package func add(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
-        try control(EPOLL_CTL_ADD, socket, token, interest)
+        try control(Int32(CLINUX_ADD), socket, token, interest)
     }
 
     /// Changes what a watched socket is watched for, and its token.
     package func modify(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
-        try control(EPOLL_CTL_MOD, socket, token, interest)
+        try control(Int32(CLINUX_MODIFY), socket, token, interest)
     }
 
     /// Stops watching; closing the socket does so by itself.
     package func remove(_ socket: Socket) {
-        _ = clinux_epoll_ctl(epoll, EPOLL_CTL_DEL, socket.descriptor, 0, 0)
+        _ = clinux_epoll_ctl(epoll, Int32(CLINUX_DELETE), socket.descriptor, 0, 0)
     }
 
     private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest) throws(SystemFault) {
         var events: UInt32 = 0
-        if interest.contains(.read) { events |= UInt32(EPOLLIN.rawValue) }
-        if interest.contains(.write) { events |= UInt32(EPOLLOUT.rawValue) }
-        if interest.contains(.peerClosed) { events |= UInt32(EPOLLRDHUP.rawValue) }
-        if interest.contains(.exclusive) { events |= UInt32(EPOLLEXCLUSIVE.rawValue) }
+        if interest.contains(.read) { events |= UInt32(CLINUX_READABLE) }
+        if interest.contains(.write) { events |= UInt32(CLINUX_WRITABLE) }
+        if interest.contains(.peerClosed) { events |= UInt32(CLINUX_PEER_CLOSED) }
+        if interest.contains(.exclusive) { events |= UInt32(CLINUX_EXCLUSIVE) }
         guard clinux_epoll_ctl(epoll, operation, socket.descriptor, events, token) == 0 else {
             throw SystemFault("watch a socket")
         }
