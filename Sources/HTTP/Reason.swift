@@ -8,13 +8,15 @@ extension HTTPFault {
         case contentLength, duplicateContentLength, transferEncoding, unknownTransferCoding, lengthAndCoding
         case connection, expectation
         case chunkSize, chunkExtension, chunkEnd, chunkOverhead, trailer, trailerTooLarge
-        case truncated, upgraded
+        case truncated, upgraded, late, contentTooLarge
 
         /// The status that a request with this fault is answered with.
         package var requestStatus: UInt16 {
             switch self {
             case .targetTooLong: 414
             case .expectation: 417
+            case .late: 408
+            case .contentTooLarge: 413
             case .headTooLarge, .tooManyFields: 431
             case .method, .unknownTransferCoding: 501
             case .version: 505
@@ -58,6 +60,8 @@ extension HTTPFault {
             case .trailer: "trailer"
             case .trailerTooLarge: "trailer_too_large"
             case .truncated: "truncated"
+            case .late: "late"
+            case .contentTooLarge: "content_too_large"
             case .upgraded: "upgraded"
             }
         }
