@@ -1,4 +1,4 @@
-internal import Wire
+import Wire
 
 /// Writes the Prometheus text format, version 0.0.4: its escapes and its numbers are here and nowhere else.
 struct ExpositionWriter: ~Copyable {

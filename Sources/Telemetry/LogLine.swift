@@ -8,6 +8,7 @@ package enum LogFormat: Sendable {
     case text
 }
 
+/// How much a line matters; `TOLLGATE_LOG` names the lowest that is written.
 package enum LogLevel: Int, Comparable, CaseIterable, Sendable {
     case debug, info, warning, error
 

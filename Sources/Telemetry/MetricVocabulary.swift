@@ -15,18 +15,21 @@ package enum ConnectionState: Int, MetricWord {
     var text: String { "\(self)" }
 }
 
+/// What a connection to an upstream is doing.
 package enum UpstreamConnectionState: Int, MetricWord {
     case connecting, idle, active
 
     var text: String { "\(self)" }
 }
 
+/// How a TLS handshake ended: anew, by a session of before, or not at all.
 package enum HandshakeResult: Int, MetricWord {
     case full, resumed, failed
 
     var text: String { "\(self)" }
 }
 
+/// The TLS version that a handshake agreed on.
 package enum HandshakeVersion: Int, MetricWord {
     /// The handshake ended before one was agreed on.
     case none
@@ -41,6 +44,7 @@ package enum HandshakeVersion: Int, MetricWord {
     }
 }
 
+/// Why a request was sent to an upstream again.
 package enum RetryReason: Int, MetricWord {
     /// A kept connection turned out to be closed already.
     case stale
@@ -52,6 +56,7 @@ package enum RetryReason: Int, MetricWord {
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
+/// What became of the question who is asking.
 package enum AuthOutcome: Int, MetricWord {
     /// An identity was verified.
     case allowed
@@ -62,6 +67,7 @@ package enum AuthOutcome: Int, MetricWord {
     var text: String { "\(self)" }
 }
 
+/// The verdict of a rate limit.
 package enum LimitOutcome: Int, MetricWord {
     case allow, deny
     /// Over the limit, let pass because the limit is only being tried out.
@@ -70,6 +76,7 @@ package enum LimitOutcome: Int, MetricWord {
     var text: String { self == .shadowDeny ? "shadow_deny" : "\(self)" }
 }
 
+/// What knew a limit's verdict.
 package enum LimitSource: Int, MetricWord {
     /// Counted in this process.
     case local

@@ -1,0 +1,99 @@
+import Testing
+
+/// The rings, as a table: who may import what of ours. What is not listed knows nothing of it.
+private let rings: [String: Set<String>] = [
+    // Core.
+    "Wire": [],
+    "Credentials": ["Wire", "COpenSSL"],
+    "HTTP": ["Wire"],
+    "Gate": ["Wire", "Credentials", "HTTP"],
+    "Telemetry": ["Wire"],
+    // Data plane.
+    "Transport": ["Wire", "CLinux", "COpenSSL"],
+    "Proxy": ["Wire", "HTTP", "Gate", "Telemetry", "Transport"],
+    // Top.
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
+    // C.
+    "CLinux": [], "COpenSSL": [], "CCurl": [],
+]
+
+/// What the system gives and a ring may use.
+private let systemModules: [String: Set<String>] = [
+    "Wire": ["Glibc"], "Credentials": ["Synchronization"], "HTTP": [], "Gate": ["Synchronization"], "Telemetry": [],
+    "Transport": ["Glibc", "Synchronization"], "Proxy": ["Glibc", "Synchronization"],
+    "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
+]
+
+@Suite struct ImportTests {
+    @Test func everyTargetHasItsPlaceInTheRings() {
+        for target in SourceTree.targets {
+            #expect(rings[target] != nil, "\(target) is not in the table of rings: say there what it may know of")
+        }
+        for target in rings.keys.sorted() {
+            #expect(SourceTree.targets.contains(target), "\(target) is in the table of rings and not in Sources: take it out")
+        }
+    }
+
+    @Test func thePackageDeclaresJustTheRings() throws {
+        let declared = try PackageManifest.dependencies()
+        for (target, allowed) in rings {
+            #expect(declared[target] == allowed, "Package.swift and the table of rings differ over \(target): change both together")
+        }
+    }
+
+    @Test func noFileImportsPastItsRing() throws {
+        for file in SourceTree.swiftSources {
+            let allowed = (rings[file.target] ?? []).union(systemModules[file.target] ?? [])
+            for line in try file.lines() {
+                guard let module = importedModule(line.code) else { continue }
+                #expect(
+                    allowed.contains(module),
+                    "\(file.path):\(line.number): \(file.target) must not know of \(module): move the code to a ring that may, or pass the value in")
+            }
+        }
+    }
+
+    @Test func noTestImportsWhatItsTargetDoesNotDeclare() throws {
+        let declared = try PackageManifest.dependencies()
+        for file in SourceTree.files(in: "Tests", suffixes: [".swift"]) {
+            for line in try file.lines() {
+                guard let module = importedModule(line.code), rings[module] != nil else { continue }
+                #expect(
+                    declared[file.target]?.contains(module) == true,
+                    "\(file.path):\(line.number): add \(module) to the dependencies of \(file.target) in Package.swift")
+            }
+        }
+    }
+
+    /// The module that a line imports: `package import struct Wire.Slice` names Wire.
+    private func importedModule(_ code: String) -> String? {
+        let words = code.split(whereSeparator: { $0 == " " || $0 == ";" })
+        guard let place = words.firstIndex(of: "import"), place + 1 < words.count else { return nil }
+        let isDeclaration = words[..<place].allSatisfy { $0.hasPrefix("@") || ["package", "public", "internal", "private", "fileprivate"].contains($0) }
+        guard isDeclaration else { return nil }
+        let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "func", "let", "var", "typealias"]
+        let named = kinds.contains(words[place + 1]) && place + 2 < words.count ? words[place + 2] : words[place + 1]
+        return named.split(separator: ".").first.map(String.init)
+    }
+}
+
+/// The dependency lists in Package.swift, read from its text.
+private enum PackageManifest {
+    static func dependencies() throws -> [String: Set<String>] {
+        let text = try TreeFile(path: "Package.swift").text()
+        var found: [String: Set<String>] = [:]
+        for part in text.split(separator: "arget(").dropFirst() {
+            guard let name = quoted(after: "name:", in: part).first else { continue }
+            let list = part.firstRange(of: "dependencies: [").map { part[$0.upperBound...].prefix { $0 != "]" } } ?? ""
+            found[name] = Set(quoted(after: "", in: list))
+        }
+        return found
+    }
+
+    /// What stands in quotes behind `mark`.
+    private static func quoted(after mark: String, in text: Substring) -> [String] {
+        guard let start = mark.isEmpty ? text.startIndex : text.firstRange(of: mark)?.upperBound else { return [] }
+        return text[start...].split(separator: "\"", omittingEmptySubsequences: false).enumerated()
+            .compactMap { $0.offset % 2 == 1 ? String($0.element) : nil }
+    }
+}

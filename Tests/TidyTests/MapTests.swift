@@ -1,0 +1,78 @@
+import Testing
+
+/// Longer files ask for a second look. Whoever has looked and found one right as it is writes here why.
+private let longFiles: [String: String] = [:]
+private let longestFile = 400
+
+@Suite struct MapTests {
+    @Test func noFileIsLongWithoutAReason() throws {
+        for file in SourceTree.files(in: "Sources", suffixes: [".swift", ".c", ".h"]) {
+            let count = try file.text().split(separator: "\n", omittingEmptySubsequences: false).count
+            #expect(
+                count <= longestFile || longFiles[file.path] != nil,
+                "\(file.path) has \(count) lines: split it by what it decides, or list it here with the reason that it is one thing")
+        }
+        for path in longFiles.keys { #expect(SourceTree.exists(path), "\(path) is gone: take its reason out of the list") }
+    }
+
+    @Test func theReadmeIsTheMapOfEveryTarget() throws {
+        try #require(SourceTree.exists("README.md"), "README.md is missing: it is the map that newcomers read first")
+        let text = try TreeFile(path: "README.md").text()
+        for target in SourceTree.targets {
+            #expect(text.contains("`\(target)`") || text.contains("\(target)/"), "README.md does not name \(target): put it on the map")
+        }
+    }
+
+    @Test func everyFileOnTheMapExists() throws {
+        try #require(SourceTree.exists("README.md"), "README.md is missing: it is the map that newcomers read first")
+        let text = try TreeFile(path: "README.md").text()
+        var found = 0
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            for path in mappedPaths(String(line)) {
+                found += 1
+                let places = [path, "Sources/" + path, "Sources/" + path + ".swift"]
+                #expect(
+                    places.contains(where: SourceTree.exists),
+                    "README.md:\(index + 1): \(path) does not exist: correct the map in the commit that moves the file")
+            }
+        }
+        #expect(found >= SourceTree.targets.count, "README.md names only \(found) files: it is no map yet")
+    }
+
+    @Test func noFileKnowsTheMachineItWasWrittenOn() throws {
+        let folders = ["Sources", "deploy", "config", "load"]
+        for file in folders.flatMap({ SourceTree.files(in: $0) }) + rootFiles {
+            for (index, line) in try file.text().split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+                for path in ["/tmp/", "/work/", "/root/", "/home/"] where names(String(line), path) {
+                    Issue.record("\(file.path):\(index + 1): \(path) is a path of one machine: use one below the package, mktemp, or a setting")
+                }
+            }
+        }
+    }
+
+    private var rootFiles: [TreeFile] {
+        ["README.md", "Package.swift"].filter(SourceTree.exists).map { TreeFile(path: $0) }
+    }
+
+    /// Whether `line` names a folder at the root of the file system, and not one inside a longer path or URL.
+    private func names(_ line: String, _ folder: String) -> Bool {
+        line.ranges(of: folder).contains { range in
+            guard range.lowerBound > line.startIndex else { return true }
+            let before = line[line.index(before: range.lowerBound)]
+            return !(before.isLetter || before.isNumber || "._-/}".contains(before))
+        }
+    }
+
+    /// The words of a line that name files: below a folder of the package, or below a target. `NameContract` and its
+    /// like stand for a name to be chosen.
+    private func mappedPaths(_ line: String) -> [String] {
+        let folders = Set(["Sources", "Tests", "deploy", "config", "load"]).union(SourceTree.targets)
+        let words = line.split { !($0.isLetter || $0.isNumber || "._/-".contains($0)) }
+        return words.compactMap { word in
+            let parts = word.split(separator: "/")
+            guard parts.count > 1, word.first != "/", folders.contains(String(parts[0])) else { return nil }
+            guard parts[1].first?.isNumber == false, !parts.contains(where: { $0.hasPrefix("Name") }) else { return nil }
+            return word.hasSuffix(".") || word.hasSuffix("/") ? String(word.dropLast()) : String(word)
+        }
+    }
+}

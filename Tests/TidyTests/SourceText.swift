@@ -1,0 +1,126 @@
+/// One line of a Swift file with its parts told apart.
+struct SourceLine {
+    var number: Int
+    /// As it stands in the file.
+    var text = ""
+    /// Without comments, and with what strings hold blanked out.
+    var code = ""
+    var hasComment = false
+}
+
+/// Splits Swift source into lines and knows of each byte whether it is code, a comment or inside a string. Code in an
+/// interpolation counts as code.
+struct SourceText {
+    private(set) var lines = [SourceLine(number: 1)]
+    private var context: [Context] = [.code(parentheses: 0)]
+    private var bytes: [UInt8]
+    private var offset = 0
+
+    private enum Context: Equatable {
+        /// The count is of open parentheses, to find the end of an interpolation.
+        case code(parentheses: Int)
+        case lineComment
+        case blockComment
+        case string(hashes: Int, isMultiline: Bool)
+    }
+
+    static func lines(of source: String) -> [SourceLine] {
+        var text = SourceText(bytes: Array(source.utf8))
+        while text.offset < text.bytes.count { text.step() }
+        return text.lines
+    }
+
+    private init(bytes: [UInt8]) { self.bytes = bytes }
+
+    private mutating func step() {
+        if bytes[offset] == UInt8(ascii: "\n") { return newLine() }
+        switch context[context.count - 1] {
+        case .code(let parentheses): code(parentheses)
+        case .lineComment: take(1, asCode: false, isComment: true)
+        case .blockComment: blockComment()
+        case .string(let hashes, let isMultiline): string(hashes, isMultiline)
+        }
+    }
+
+    private mutating func newLine() {
+        switch context[context.count - 1] {
+        case .lineComment, .string(_, isMultiline: false): context.removeLast()
+        case .code, .blockComment, .string(_, isMultiline: true): break
+        }
+        lines.append(SourceLine(number: lines.count + 1))
+        offset += 1
+    }
+
+    private mutating func code(_ parentheses: Int) {
+        if starts("//") {
+            context.append(.lineComment)
+            take(2, asCode: false, isComment: true)
+        } else if starts("/*") {
+            context.append(.blockComment)
+            take(2, asCode: false, isComment: true)
+        } else if let hashes = hashesBeforeQuote() {
+            let isMultiline = starts(String(repeating: "#", count: hashes) + "\"\"\"")
+            context.append(.string(hashes: hashes, isMultiline: isMultiline))
+            take(hashes + (isMultiline ? 3 : 1), asCode: true)
+        } else {
+            countParentheses(parentheses)
+        }
+    }
+
+    private mutating func countParentheses(_ parentheses: Int) {
+        let closesInterpolation = bytes[offset] == UInt8(ascii: ")") && parentheses == 0 && context.count > 1
+        switch bytes[offset] {
+        case UInt8(ascii: "("): context[context.count - 1] = .code(parentheses: parentheses + 1)
+        case UInt8(ascii: ")") where closesInterpolation: context.removeLast()
+        case UInt8(ascii: ")"): context[context.count - 1] = .code(parentheses: parentheses - 1)
+        default: break
+        }
+        take(1, asCode: true)
+    }
+
+    private mutating func blockComment() {
+        if starts("*/") {
+            context.removeLast()
+            take(2, asCode: false, isComment: true)
+        } else if starts("/*") {
+            context.append(.blockComment)
+            take(2, asCode: false, isComment: true)
+        } else {
+            take(1, asCode: false, isComment: true)
+        }
+    }
+
+    private mutating func string(_ hashes: Int, _ isMultiline: Bool) {
+        let marks = String(repeating: "#", count: hashes)
+        let end = (isMultiline ? "\"\"\"" : "\"") + marks
+        if starts(end) {
+            context.removeLast()
+            take(end.utf8.count, asCode: true)
+        } else if starts("\\" + marks + "(") {
+            context.append(.code(parentheses: 0))
+            take(2 + hashes, asCode: true)
+        } else {
+            take(starts("\\" + marks) ? 2 + hashes : 1, asCode: false)
+        }
+    }
+
+    /// How many `#` stand before a quote here; nil if no string begins here.
+    private func hashesBeforeQuote() -> Int? {
+        var end = offset
+        while end < bytes.count && bytes[end] == UInt8(ascii: "#") { end += 1 }
+        return end < bytes.count && bytes[end] == UInt8(ascii: "\"") ? end - offset : nil
+    }
+
+    private func starts(_ word: String) -> Bool { bytes[offset...].starts(with: word.utf8) }
+
+    private mutating func take(_ count: Int, asCode: Bool, isComment: Bool = false) {
+        for _ in 0..<count where offset < bytes.count && bytes[offset] != UInt8(ascii: "\n") {
+            // Bytes above ASCII occur in comments and strings alone, where only their presence matters.
+            let character = Character(Unicode.Scalar(bytes[offset]))
+            lines[lines.count - 1].text.append(character)
+            lines[lines.count - 1].code.append(asCode ? character : " ")
+            if isComment { lines[lines.count - 1].hasComment = true }
+            offset += 1
+        }
+    }
+}
