@@ -13,13 +13,14 @@ package struct Socket: Sendable, Equatable {
     ///
     /// Fewer bytes than `limit` mean that nothing more was there: no second call is needed before waiting.
     package func receive(into buffer: inout ByteBuffer, upTo limit: Int) -> IOOutcome {
+        guard limit > 0 else { return .done(0) }
         var result = 0
         unsafe buffer.withUnsafeRoom(limit) { room in
             result = unsafe recv(descriptor, room.baseAddress, limit, 0)
             return max(0, result)
         }
         if result > 0 { return .done(result) }
-        if result == 0 { return limit == 0 ? .done(0) : .closed }
+        if result == 0 { return .closed }
         return .failure(errno)
     }
 

@@ -1,5 +1,8 @@
 // libcurl's easy interface: its setters are variadic, which Swift cannot call.
 #pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // as in every C target: the same system headers must not differ between modules
+#endif
 #include <curl/curl.h>
 
 static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {

@@ -1,5 +1,8 @@
 // OpenSSL 3, and the macros that Swift does not import as inline functions.
 #pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE  // as in every C target: the same system headers must not differ between modules
+#endif
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -15,3 +18,4 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include "tls.h"

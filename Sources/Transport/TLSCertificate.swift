@@ -1,0 +1,131 @@
+import COpenSSL
+import Glibc
+import Wire
+
+/// The PEM files of one server certificate: the certificate with its chain, and its private key.
+package struct TLSCertificatePair: Sendable, Hashable {
+    package let certificate: String
+    package let key: String
+
+    package init(certificate: String, key: String) {
+        self.certificate = certificate
+        self.key = key
+    }
+}
+
+/// A pair read and checked.
+@safe
+struct TLSCertificate: ~Copyable {
+    /// The server's own certificate, and those that lead from it to a root.
+    let leaf: OpaquePointer
+    let chain: [OpaquePointer]
+    let key: OpaquePointer
+    /// What is wrong with its time of validity, if anything.
+    let warning: String?
+
+    private init(leaf: OpaquePointer, chain: [OpaquePointer], key: OpaquePointer, warning: String?) {
+        unsafe self.leaf = unsafe leaf
+        unsafe self.chain = unsafe chain
+        unsafe self.key = unsafe key
+        self.warning = warning
+    }
+
+    static func read(_ pair: TLSCertificatePair, now: WallTime) throws(TLSFault) -> TLSCertificate {
+        let certificates = try unsafe Self.certificates(pair.certificate)
+        guard let leaf = unsafe certificates.first else {
+            throw TLSFault(
+                "\(pair.certificate) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
+        }
+        let key: OpaquePointer
+        do throws(TLSFault) {
+            unsafe key = try Self.key(pair.key)
+        } catch {
+            unsafe certificates.forEach { unsafe X509_free($0) }
+            throw error
+        }
+        let belongs = unsafe X509_check_private_key(leaf, key) == 1
+        let certificate = unsafe TLSCertificate(
+            leaf: leaf, chain: Array(certificates.dropFirst()), key: key,
+            warning: warning(leaf, pair.certificate, now))
+        guard belongs else {
+            ERR_clear_error()
+            throw TLSFault(
+                "the key in \(pair.key) does not belong to the certificate in \(pair.certificate); give the key that the certificate was made with")
+        }
+        return certificate
+    }
+
+    deinit {
+        unsafe X509_free(leaf)
+        unsafe chain.forEach { unsafe X509_free($0) }
+        unsafe EVP_PKEY_free(key)
+    }
+
+    private static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] {
+        var found: [OpaquePointer] = unsafe []
+        try unsafe withPEM(path) { bio in
+            while let certificate = unsafe PEM_read_bio_X509(bio, nil, nil, nil) { unsafe found.append(certificate) }
+        }
+        // The queue now says that the file has ended, or where the text breaks.
+        let code = TLSErrors.take()
+        let isAtEnd = tls_error_is_pem_end(code) == 1
+        if !isAtEnd {
+            unsafe found.forEach { unsafe X509_free($0) }
+            throw TLSFault("\(path) holds a broken certificate (\(TLSErrors.text(code))); it should be PEM text")
+        }
+        return unsafe found
+    }
+
+    private static func key(_ path: String) throws(TLSFault) -> OpaquePointer {
+        var key: OpaquePointer?
+        var asked = false
+        try unsafe withPEM(path) { bio in
+            unsafe withUnsafeMutablePointer(to: &asked) { asked in
+                unsafe key = PEM_read_bio_PrivateKey(
+                    bio, nil,
+                    { _, _, _, asked in
+                        unsafe asked?.assumingMemoryBound(to: Bool.self).pointee = true
+                        return -1
+                    }, asked)
+            }
+        }
+        let reason = TLSErrors.takeText()
+        if let key = unsafe key { return unsafe key }
+        if asked {
+            throw TLSFault("the key in \(path) is encrypted; give it without a passphrase (openssl pkey -in \(path) -out FILE)")
+        }
+        throw TLSFault("\(path) holds no private key (\(reason)); it should be PEM text with -----BEGIN PRIVATE KEY-----")
+    }
+
+    private static func withPEM(_ path: String, _ body: (OpaquePointer) -> Void) throws(TLSFault) {
+        let bytes: [UInt8]
+        do throws(SystemFault) {
+            bytes = try FileBytes.read(path, limit: 1 << 20)
+        } catch {
+            throw TLSFault(error.description)
+        }
+        ERR_clear_error()
+        unsafe bytes.withUnsafeBytes { bytes in
+            guard let bio = unsafe BIO_new_mem_buf(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), Int32(bytes.count)) else { return }
+            unsafe body(bio)
+            unsafe BIO_free(bio)
+        }
+    }
+
+    private static func warning(_ leaf: OpaquePointer, _ path: String, _ now: WallTime) -> String? {
+        var seconds = Int(now.seconds)
+        if unsafe X509_cmp_time(X509_get0_notAfter(leaf), &seconds) == -1 {
+            return "the certificate in \(path) expired at \(unsafe text(X509_get0_notAfter(leaf)))"
+        }
+        if unsafe X509_cmp_time(X509_get0_notBefore(leaf), &seconds) == 1 {
+            return "the certificate in \(path) is valid only from \(unsafe text(X509_get0_notBefore(leaf)))"
+        }
+        return nil
+    }
+
+    private static func text(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+        var parts = unsafe tm()
+        guard unsafe ASN1_TIME_to_tm(time, &parts) == 1 else { return "an unreadable time" }
+        return unsafe ISO8601.text(WallTime(seconds: Int64(timegm(&parts))))
+    }
+}

@@ -1,0 +1,48 @@
+import COpenSSL
+import Wire
+
+/// How to connect to servers: always verified. Made once, shared by all threads.
+@safe
+package final class TLSClientContext: Sendable {
+    // OpenSSL counts references to a context and lets any thread make sessions of it; nothing here changes after init.
+    nonisolated(unsafe) let context: OpaquePointer
+
+    /// Verifies by the system's roots, or only by those in the PEM file `authorityFile`.
+    package init(authorityFile: String? = nil, protocols: [String] = ["http/1.1"]) throws(TLSFault) {
+        guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw TLSFault(TLSErrors.takeText()) }
+        unsafe self.context = unsafe context
+        ERR_clear_error()
+        unsafe TLSProtocols.configure(context)
+        unsafe tls_set_session_cache_off(context)
+        unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+        let names = unsafe TLSProtocols.encode(protocols)
+        _ = unsafe SSL_CTX_set_alpn_protos(context, names.baseAddress, UInt32(names.count))
+        unsafe names.deallocate()
+        if let authorityFile {
+            // First, for the sentence about a file that is not there.
+            do throws(SystemFault) {
+                _ = try FileBytes.read(authorityFile, limit: 16 << 20)
+            } catch {
+                throw TLSFault(error.description)
+            }
+            guard unsafe SSL_CTX_load_verify_file(context, authorityFile) == 1 else {
+                throw TLSFault("\(authorityFile) holds no authority's certificate (\(TLSErrors.takeText())); it should be PEM text with -----BEGIN CERTIFICATE-----")
+            }
+        } else if unsafe SSL_CTX_set_default_verify_paths(context) != 1 {
+            throw TLSFault("the system's root certificates cannot be read: \(TLSErrors.takeText())")
+        }
+    }
+
+    deinit { unsafe SSL_CTX_free(context) }
+
+    /// Binds a session to the name or address that the certificate must be for.
+    func expect(_ host: String, _ session: OpaquePointer) -> Bool {
+        if let address = Resolver.numeric(host) {
+            return unsafe X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), address.text) == 1
+        }
+        // The name without the dot of the root: certificates are made out so (RFC 6066 §3).
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        unsafe SSL_set_hostflags(session, UInt32(tls_host_flags()))
+        return unsafe SSL_set1_host(session, name) == 1 && tls_set_server_name(session, name) == 1
+    }
+}

@@ -1,0 +1,142 @@
+import COpenSSL
+import Glibc
+import Wire
+
+/// What stands between OpenSSL and one socket: receives as much as is there with one call, collects what is to be sent
+/// so that it leaves with one call, and never writes to a socket that would block.
+@safe
+struct TLSPort: ~Copyable {
+    let socket: Socket
+    /// Received and not yet taken by OpenSSL.
+    var input = ByteBuffer()
+    /// Encrypted and not yet taken by the system.
+    var output = ByteBuffer()
+    /// Whether received bytes pass through `input`, so that OpenSSL never holds more than the record it works on.
+    var stagesInput = true
+    /// Whether encrypted bytes gather in `output` until `flush`.
+    var collectsOutput = true
+    /// The last receive brought less than there was room for: another would find nothing.
+    var isDrained = false
+    /// The peer has ended the stream.
+    var hasEnded = false
+    /// The error number that ended the connection, else 0.
+    var failure: Int32 = 0
+
+    init(socket: Socket) { self.socket = socket }
+
+    /// Sends what is collected; true when nothing is left.
+    mutating func flush() -> Bool {
+        guard !output.isEmpty else { return true }
+        switch socket.send(output.readable) {
+        case .done(let count): output.discard(count)
+        case .wouldBlock, .closed: break
+        case .failed(let number): failure = number
+        }
+        guard output.isEmpty else { return false }
+        output = ByteBuffer()
+        return true
+    }
+
+    /// What OpenSSL asks for: bytes written to `room`, or 0 and why not in the properties.
+    mutating func read(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        if stagesInput, input.isEmpty { fillInput() }
+        if !input.isEmpty { return unsafe takeInput(room) }
+        if stagesInput || isDrained || hasEnded || failure != 0 { return 0 }
+        let count = unsafe recv(socket.descriptor, room.baseAddress, room.count, 0)
+        note(count, of: room.count)
+        return max(0, count)
+    }
+
+    /// Takes all that OpenSSL wants to send; false if the connection is lost.
+    mutating func write(_ bytes: RawSpan) -> Bool {
+        var sent = 0
+        if !collectsOutput, output.isEmpty {
+            switch socket.send(bytes) {
+            case .done(let count): sent = count
+            case .wouldBlock, .closed: break
+            case .failed(let number): failure = number
+            }
+        }
+        if sent < bytes.byteCount { output.append(bytes.dropping(sent)) }
+        return failure == 0
+    }
+
+    private mutating func fillInput() {
+        guard !isDrained, !hasEnded, failure == 0 else { return }
+        let room = 16384
+        switch socket.receive(into: &input, upTo: room) {
+        case .done(let count): isDrained = count < room
+        case .wouldBlock: isDrained = true
+        case .closed: hasEnded = true
+        case .failed(let number): failure = number
+        }
+    }
+
+    private mutating func takeInput(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(room.count, input.count)
+        unsafe input.readable.withUnsafeBytes { unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
+        input.discard(count)
+        if input.isEmpty, !stagesInput { input = ByteBuffer() }
+        return count
+    }
+
+    private mutating func note(_ count: Int, of room: Int) {
+        if count > 0 {
+            isDrained = count < room
+        } else if count == 0 {
+            hasEnded = true
+        } else if errno == EAGAIN || errno == EINTR {
+            isDrained = true
+        } else {
+            failure = errno
+        }
+    }
+}
+
+extension TLSPort {
+    /// A BIO that reads and writes through the port at `port`, which must outlive it.
+    static func bio(_ port: UnsafeMutablePointer<TLSPort>) -> OpaquePointer? {
+        guard let bio = unsafe BIO_new(method) else { return nil }
+        unsafe BIO_set_data(bio, port)
+        unsafe BIO_set_init(bio, 1)
+        return unsafe bio
+    }
+
+    /// Immutable once made, and OpenSSL only reads it.
+    private nonisolated(unsafe) static let method: OpaquePointer? = {
+        guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tollgate") else { return nil }
+        unsafe BIO_meth_set_read(method) { unsafe TLSPort.read($0, $1, $2) }
+        unsafe BIO_meth_set_write(method) { unsafe TLSPort.write($0, $1, $2) }
+        unsafe BIO_meth_set_ctrl(method) { bio, command, _, _ in unsafe TLSPort.control(bio, command) }
+        return unsafe method
+    }()
+
+    private static func port(_ bio: OpaquePointer?) -> UnsafeMutablePointer<TLSPort>? {
+        unsafe BIO_get_data(bio)?.assumingMemoryBound(to: TLSPort.self)
+    }
+
+    private static func read(_ bio: OpaquePointer?, _ room: UnsafeMutablePointer<CChar>?, _ count: Int32) -> Int32 {
+        guard let port = unsafe port(bio), let room = unsafe room, count > 0 else { return -1 }
+        unsafe BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
+        let got = unsafe port.pointee.read(UnsafeMutableRawBufferPointer(start: room, count: Int(count)))
+        if got > 0 { return Int32(got) }
+        if unsafe port.pointee.hasEnded { return 0 }
+        if unsafe port.pointee.failure == 0 { unsafe BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY) }
+        return -1
+    }
+
+    private static func write(_ bio: OpaquePointer?, _ bytes: UnsafePointer<CChar>?, _ count: Int32) -> Int32 {
+        guard let port = unsafe port(bio), let bytes = unsafe bytes, count > 0 else { return -1 }
+        unsafe BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY)
+        let span = unsafe RawSpan(_unsafeStart: bytes, byteCount: Int(count))
+        return unsafe port.pointee.write(span) ? count : -1
+    }
+
+    private static func control(_ bio: OpaquePointer?, _ command: Int32) -> Int {
+        switch command {
+        case BIO_CTRL_FLUSH: 1
+        case BIO_CTRL_EOF: unsafe port(bio)?.pointee.hasEnded == true ? 1 : 0
+        default: 0
+        }
+    }
+}

@@ -1,0 +1,184 @@
+import Glibc
+import Testing
+import Transport
+import Wire
+
+@Suite struct SocketTests {
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
+    func `what one end sends the other receives`(_ text: String) throws {
+        let (client, server) = try pair(text)
+        defer { client.close(); server.close() }
+        try write(Array("hello".utf8), to: client)
+        #expect(try read(server, 5) == Array("hello".utf8))
+        try write(Array("and back".utf8), to: server)
+        #expect(try read(client, 8) == Array("and back".utf8))
+    }
+
+    @Test func `an accepted connection knows its peer`() throws {
+        let (listener, address) = try listenLocally()
+        defer { listener.close() }
+        let client = try connect(to: address)
+        let (server, peer) = try accept(listener)
+        defer { client.close(); server.close() }
+        #expect(peer == (try client.localAddress()))
+        #expect(peer.ip == IPAddress(parsing: "127.0.0.1"))
+        #expect(try server.localAddress() == address)
+    }
+
+    @Test func `a unix socket serves its owner and group, and replaces a file that nobody listens on`() throws {
+        let folder = try Folder()
+        let address = try #require(SocketAddress(parsing: "unix:" + folder.file("socket")))
+        let first = try Socket.listen(on: address)
+        #expect(try FileBytes.stamp(folder.file("socket")).mode == 0o660)
+        #expect(throws: SystemFault("listen on \(address)", errno: EADDRINUSE)) { try Socket.listen(on: address) }
+        first.close()
+
+        let listener = try Socket.listen(on: address)
+        defer { listener.close() }
+        let client = try connect(to: address)
+        let (server, peer) = try accept(listener)
+        defer { client.close(); server.close() }
+        #expect(peer == .unix(""))
+        try write([1, 2, 3], to: client)
+        #expect(try read(server, 3) == [1, 2, 3])
+    }
+
+    @Test func `a unix listener leaves a file that is no socket alone`() throws {
+        let folder = try Folder()
+        try FileBytes.write([7], to: folder.file("data"))
+        let address = try #require(SocketAddress(parsing: "unix:" + folder.file("data")))
+        #expect(throws: SystemFault.self) { try Socket.listen(on: address) }
+        #expect(try FileBytes.read(folder.file("data"), limit: 10) == [7])
+    }
+
+    @Test func `a unix name in the abstract space needs no file`() throws {
+        let address = try #require(SocketAddress(parsing: "unix:@transport-test-\(getpid())"))
+        let listener = try Socket.listen(on: address)
+        defer { listener.close() }
+        #expect(try listener.localAddress() == address)
+        let client = try connect(to: address)
+        client.close()
+    }
+
+    @Test func `a receiver that does not read holds the sender back`() throws {
+        let (client, server) = try pair()
+        defer { client.close(); server.close() }
+        let block = [UInt8](repeating: 7, count: 65536)
+        var sent = 0
+        var outcome = IOOutcome.done(0)
+        while case .done(let count) = outcome {
+            sent += count
+            outcome = client.send(block.rawBytes)
+        }
+        #expect(outcome == .wouldBlock)
+        #expect(try read(server, sent).count == sent)
+        #expect(wait(client, for: POLLOUT))
+    }
+
+    @Test func `two spans leave as one`() throws {
+        let (client, server) = try pair()
+        defer { client.close(); server.close() }
+        let head: [UInt8] = [1, 2, 3]
+        let body: [UInt8] = [4, 5]
+        let none: [UInt8] = []
+        #expect(client.send(head.rawBytes, body.rawBytes) == .done(5))
+        #expect(client.send(none.rawBytes, body.rawBytes) == .done(2))
+        #expect(client.send(head.rawBytes, none.rawBytes) == .done(3))
+        #expect(try read(server, 10) == [1, 2, 3, 4, 5, 4, 5, 1, 2, 3])
+    }
+
+    @Test func `nothing to read is no end`() throws {
+        let (client, server) = try pair()
+        defer { client.close(); server.close() }
+        var buffer = ByteBuffer()
+        #expect(server.receive(into: &buffer, upTo: 100) == .wouldBlock)
+        #expect(server.receive(into: &buffer, upTo: 0) == .done(0))
+        let count = buffer.count
+        #expect(count == 0)
+    }
+
+    @Test func `after its end of stream a socket still receives`() throws {
+        let (client, server) = try pair()
+        defer { client.close(); server.close() }
+        try write([1], to: client)
+        client.shutdownWrite()
+        #expect(try read(server, 1) == [1])
+        #expect(wait(server, for: POLLIN))
+        var buffer = ByteBuffer()
+        #expect(server.receive(into: &buffer, upTo: 10) == .closed)
+        try write([2], to: server)
+        #expect(try read(client, 1) == [2])
+    }
+
+    @Test func `an aborted connection is an error at its peer, and a write to it does not end the process`() throws {
+        let (client, server) = try pair()
+        defer { client.close() }
+        server.abort()
+        #expect(wait(client, for: POLLIN))
+        var buffer = ByteBuffer()
+        #expect(client.receive(into: &buffer, upTo: 10) == .failed(ECONNRESET))
+        let bytes: [UInt8] = [1]
+        #expect(client.send(bytes.rawBytes) == .failed(EPIPE))
+    }
+
+    @Test func `a refused connection says who refused`() throws {
+        let (listener, address) = try listenLocally()
+        listener.close()
+        switch Socket.connect(to: address) {
+        case .connected: Issue.record("nobody listens")
+        case .inProgress(let socket):
+            defer { socket.close() }
+            #expect(wait(socket, for: POLLOUT))
+            #expect(socket.takeError() == ECONNREFUSED)
+        case .failed(let fault):
+            #expect(fault.description == "cannot connect to \(address): connection refused")
+        }
+    }
+
+    @Test func `listeners of several workers share an address`() throws {
+        let (first, address) = try listenLocally()
+        let second = try Socket.listen(on: address)
+        defer { first.close(); second.close() }
+        #expect(throws: SystemFault.self) { try Socket.listen(on: address, reusePort: false) }
+        let client = try connect(to: address)
+        defer { client.close() }
+        var entries = [first, second].map { pollfd(fd: $0.descriptor, events: Int16(POLLIN), revents: 0) }
+        #expect(poll(&entries, 2, 10_000) == 1)
+    }
+
+    @Test func `an address in use is a sentence`() throws {
+        let (listener, address) = try listenLocally()
+        defer { listener.close() }
+        do {
+            _ = try Socket.listen(on: address, reusePort: false)
+            Issue.record("the address is in use")
+        } catch {
+            #expect(error.description == "cannot listen on \(address): address already in use")
+        }
+    }
+
+    @Test func `a splice carries bytes from one connection to another`() throws {
+        let (client, incoming) = try pair()
+        let (outgoing, upstream) = try pair()
+        defer { [client, incoming, outgoing, upstream].forEach { $0.close() } }
+        var splice = try Splice(capacity: 1 << 20)
+        #expect(splice.fill(from: incoming, upTo: 100) == .wouldBlock)
+        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        var received: [UInt8] = []
+        try write(Array(bytes), to: client)
+        client.shutdownWrite()
+        while received.count < bytes.count {
+            if wait(incoming, for: POLLIN), case .done(let count) = splice.fill(from: incoming, upTo: 1 << 20) {
+                var moved = 0
+                while moved < count {
+                    guard case .done(let step) = splice.drain(to: outgoing, hasMore: true) else { break }
+                    moved += step
+                }
+                received += try read(upstream, moved)
+            }
+        }
+        #expect(received == bytes)
+        #expect(splice.waiting == 0)
+        #expect(splice.fill(from: incoming, upTo: 100) == .closed)
+    }
+}
