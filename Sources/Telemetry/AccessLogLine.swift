@@ -89,6 +89,7 @@ package struct AccessLogLine: Sendable {
         add(field, value.rawBytes, to: &out)
     }
 
+    @_disfavoredOverload
     package func add(_ field: AccessField, _ value: String, to out: inout ByteBuffer) {
         value.withRawBytes { add(field, $0, to: &out) }
     }

@@ -9,11 +9,11 @@ struct ExpositionWriter: ~Copyable {
 
     /// The two lines that introduce a family; its samples must follow at once.
     mutating func family(_ name: String, type: StaticString, help: String) {
-        out.append("# HELP " as StaticString)
+        out.append("# HELP ")
         out.append(name)
         out.append(UInt8(ascii: " "))
         append(escaped: help, quotes: false)
-        out.append("\n# TYPE " as StaticString)
+        out.append("\n# TYPE ")
         out.append(name)
         out.append(UInt8(ascii: " "))
         out.append(type)
@@ -26,7 +26,7 @@ struct ExpositionWriter: ~Copyable {
         for (index, label) in labels.enumerated() {
             out.append(UInt8(ascii: index == 0 ? "{" : ","))
             out.append(label.0)
-            out.append("=\"" as StaticString)
+            out.append("=\"")
             append(escaped: label.1, quotes: true)
             out.append(UInt8(ascii: "\""))
         }
@@ -51,9 +51,9 @@ struct ExpositionWriter: ~Copyable {
     private mutating func append(escaped text: String, quotes: Bool) {
         for byte in text.utf8 {
             switch byte {
-            case UInt8(ascii: "\\"): out.append("\\\\" as StaticString)
-            case UInt8(ascii: "\n"): out.append("\\n" as StaticString)
-            case UInt8(ascii: "\"") where quotes: out.append("\\\"" as StaticString)
+            case UInt8(ascii: "\\"): out.append("\\\\")
+            case UInt8(ascii: "\n"): out.append("\\n")
+            case UInt8(ascii: "\"") where quotes: out.append("\\\"")
             default: out.append(byte)
             }
         }

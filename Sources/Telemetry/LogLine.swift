@@ -45,8 +45,8 @@ package struct LogLine: Sendable {
 
     package func end(into out: inout ByteBuffer) {
         switch format {
-        case .json: out.append("}\n" as StaticString)
-        case .text: out.append("\n" as StaticString)
+        case .json: out.append("}\n")
+        case .text: out.append("\n")
         }
     }
 
@@ -68,6 +68,7 @@ package struct LogLine: Sendable {
         add(name, value.rawBytes, to: &out)
     }
 
+    @_disfavoredOverload
     package func add(_ name: StaticString, _ value: String, to out: inout ByteBuffer) {
         value.withRawBytes { add(name, $0, to: &out) }
     }

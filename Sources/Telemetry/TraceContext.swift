@@ -40,7 +40,7 @@ package struct TraceContext: Equatable, Sendable {
 
     /// Appends the value of a `traceparent` field, version 00, 55 bytes.
     package func write(into out: inout ByteBuffer) {
-        out.append("00-" as StaticString)
+        out.append("00-")
         writeTraceID(into: &out)
         out.append(UInt8(ascii: "-"))
         writeSpanID(into: &out)

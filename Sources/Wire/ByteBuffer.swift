@@ -91,11 +91,13 @@ public struct ByteBuffer: ~Copyable {
     }
 
     /// The UTF-8 of one scalar.
-    public mutating func append(_ scalar: Unicode.Scalar) {
+    public mutating func append(scalar: Unicode.Scalar) {
         UTF8.encode(scalar).map { for byte in $0 { append(byte) } }
     }
 
-    /// The UTF-8 of `text`: for configuration and slow paths; a data path has its bytes already.
+    /// The UTF-8 of `text`: for configuration and slow paths; a data path has its bytes already. A literal is taken as
+    /// a StaticString.
+    @_disfavoredOverload
     public mutating func append(_ text: String) {
         var text = text
         text.withUTF8 { unsafe append(RawSpan(_unsafeBytes: UnsafeRawBufferPointer($0))) }

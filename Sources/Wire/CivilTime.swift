@@ -62,7 +62,7 @@ package enum HTTPDate {
     package static func write(_ time: WallTime, into out: inout ByteBuffer) {
         let civil = CivilTime(time)
         out.append(name(civil.weekday, of: "SunMonTueWedThuFriSat"))
-        out.append(", " as StaticString)
+        out.append(", ")
         out.append(padded: civil.day, digits: 2)
         out.append(UInt8(ascii: " "))
         out.append(name(civil.month - 1, of: "JanFebMarAprMayJunJulAugSepOctNovDec"))
@@ -70,7 +70,7 @@ package enum HTTPDate {
         out.append(padded: civil.year, digits: 4)
         out.append(UInt8(ascii: " "))
         out.append(clockOf: civil)
-        out.append(" GMT" as StaticString)
+        out.append(" GMT")
     }
 
     @_lifetime(immortal)

@@ -97,7 +97,7 @@ extension IPAddress {
         var index = 0
         while index < 8 {
             if index == zeros.lowerBound && !zeros.isEmpty {
-                out.append("::" as StaticString)
+                out.append("::")
                 index = zeros.upperBound
                 continue
             }

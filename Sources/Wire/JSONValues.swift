@@ -33,7 +33,7 @@ extension JSONReader {
     private static func appendUnescaped(_ text: RawSpan, at offset: Int, to out: inout ByteBuffer) -> Int {
         do {
             let escape = try JSONEscape(in: text, at: offset)
-            out.append(Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
+            out.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
             return escape.length
         } catch {
             preconditionFailure("a text that this reader did not hand out: \(error)")
@@ -99,7 +99,7 @@ struct JSONNumber {
             magnitude = Self.append(0, to: magnitude)
             position += 1
         }
-        truncated = magnitude.flatMap(signed)
+        if let magnitude { truncated = signed(magnitude) }
     }
 
     private func signed(_ magnitude: UInt64) -> Int64? {

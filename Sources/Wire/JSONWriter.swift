@@ -72,6 +72,7 @@ package struct JSONWriter: ~Copyable {
     /// A member's name; its value comes next.
     package mutating func key(_ name: StaticString) { key(name.rawBytes) }
 
+    @_disfavoredOverload
     package mutating func key(_ name: String) { name.withRawBytes { key($0) } }
 
     package mutating func key(_ name: RawSpan) {
@@ -87,6 +88,7 @@ package struct JSONWriter: ~Copyable {
     }
 
     package mutating func string(_ text: StaticString) { string(text.rawBytes) }
+    @_disfavoredOverload
     package mutating func string(_ text: String) { text.withRawBytes { string($0) } }
 
     package mutating func number(_ value: Int) {
@@ -106,7 +108,7 @@ package struct JSONWriter: ~Copyable {
 
     package mutating func null() {
         separate()
-        out.append("null" as StaticString)
+        out.append("null")
     }
 
     /// A value that is JSON already, for example one that a JSONReader passed.
@@ -138,6 +140,7 @@ extension JSONWriter {
         string(text)
     }
 
+    @_disfavoredOverload
     package mutating func field(_ name: StaticString, _ text: String) {
         key(name)
         string(text)

@@ -108,7 +108,7 @@ import Wire
 
     @Test func scalarsAreAppendedAsUTF8() {
         var buffer = ByteBuffer()
-        for scalar in "aß漢🙂".unicodeScalars { buffer.append(scalar) }
+        for scalar in "aß漢🙂".unicodeScalars { buffer.append(scalar: scalar) }
         #expect(buffer.text == "aß漢🙂")
     }
 
