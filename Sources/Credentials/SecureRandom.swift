@@ -1,9 +1,24 @@
+import COpenSSL
 package import Wire
 
-/// Random bytes that nobody can guess, from OpenSSL's generator. Any thread.
+/// Random bytes that nobody can guess, from OpenSSL's generator. Any thread. A machine without randomness ends the
+/// process: nothing here may go on with less.
 package enum SecureRandom {
-    package static func bytes(_ count: Int) -> [UInt8] { [] }
+    package static func bytes(_ count: Int) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        precondition(unsafe RAND_bytes(&bytes, Int32(count)) == 1, "OpenSSL has no randomness")
+        return bytes
+    }
 
     /// Appends `count` random bytes.
-    package static func fill(_ out: inout ByteBuffer, count: Int) {}
+    package static func fill(_ out: inout ByteBuffer, count: Int) {
+        unsafe out.withUnsafeRoom(count) {
+            let start = unsafe $0.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            precondition(unsafe RAND_bytes(start, Int32(count)) == 1, "OpenSSL has no randomness")
+            return count
+        }
+    }
+
+    /// A seed for generators whose output need not be secret.
+    package static func seed() -> UInt64 { bytes(8).rawBytes.load64(0) }
 }

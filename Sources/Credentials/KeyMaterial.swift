@@ -1,0 +1,87 @@
+import COpenSSL
+import Wire
+
+/// What a key is made of, known to be strong enough for `fitting`.
+struct KeyMaterial: Sendable {
+    enum Content: Sendable {
+        case secret([UInt8])
+        case rsa(NativeKey)
+        case curve(EllipticCurve, NativeKey)
+        case ed25519(NativeKey)
+    }
+
+    let content: Content
+    /// The algorithms that this key could be used for.
+    let fitting: AlgorithmSet
+
+    /// A shared secret. One that is PEM text is refused: a public key mistaken for a secret would let anyone sign.
+    init(secret: [UInt8], named name: String) throws(KeyFault) {
+        guard !Self.looksLikePEM(secret.rawBytes) else {
+            throw KeyFault("\(name) is PEM text, which is no shared secret")
+        }
+        let fitting = AlgorithmSet(
+            SigningAlgorithm.allCases.filter { $0.isSymmetric && secret.count >= $0.hash.byteCount })
+        guard !fitting.isEmpty else {
+            throw KeyFault("\(name) has \(secret.count) bytes, but a shared secret needs at least 32")
+        }
+        content = .secret(secret)
+        self.fitting = fitting
+    }
+
+    /// An asymmetric key of any origin.
+    init(_ key: NativeKey, named name: String) throws(KeyFault) {
+        if key.isA("RSA") {
+            try Self.checkRSA(key, named: name)
+            content = .rsa(key)
+            fitting = .rsa
+        } else if key.isA("EC") {
+            let curve = try Self.checkedCurve(of: key, named: name)
+            content = .curve(curve, key)
+            fitting = AlgorithmSet(curve.algorithm)
+        } else if key.isA("ED25519") {
+            content = .ed25519(key)
+            fitting = .ed25519
+        } else {
+            throw KeyFault("\(name) is of a kind that is not supported; RSA, P-256, P-384, P-521 and Ed25519 are")
+        }
+    }
+
+    /// The asymmetric key, nil for a secret.
+    var native: NativeKey? {
+        switch content {
+        case .secret: nil
+        case .rsa(let key), .curve(_, let key), .ed25519(let key): key
+        }
+    }
+
+    /// 2,048 to 16,384 bits (OpenSSL's own bound), and an exponent that is odd and above 1. Above 64 bits it would only
+    /// make verification slow, and OpenSSL refuses it for the larger moduli anyway.
+    private static func checkRSA(_ key: NativeKey, named name: String) throws(KeyFault) {
+        guard let modulus = key.number(OSSL_PKEY_PARAM_RSA_N), let exponent = key.number(OSSL_PKEY_PARAM_RSA_E) else {
+            throw KeyFault("\(name) cannot be read as an RSA key")
+        }
+        guard key.bits >= 2048 else { throw KeyFault("\(name) has \(key.bits) bits, but RSA needs at least 2048") }
+        guard key.bits <= 16384 else { throw KeyFault("\(name) has \(key.bits) bits, but RSA may have at most 16384") }
+        guard let low = modulus.last, low & 1 == 1 else { throw KeyFault("\(name) has an even RSA modulus") }
+        guard let last = exponent.last, last & 1 == 1, exponent != [1] else {
+            throw KeyFault("\(name) has an RSA exponent that is even or 1")
+        }
+        guard exponent.count <= 8 else { throw KeyFault("\(name) has an RSA exponent of more than 64 bits") }
+    }
+
+    private static func checkedCurve(of key: NativeKey, named name: String) throws(KeyFault) -> EllipticCurve {
+        guard let group = key.groupName, let curve = EllipticCurve.allCases.first(where: { $0.nativeName == group })
+        else { throw KeyFault("\(name) is on a curve that is not supported; P-256, P-384 and P-521 are") }
+        guard key.passesPublicCheck else { throw KeyFault("\(name) is no valid point of \(curve.jwkName)") }
+        return curve
+    }
+
+    static func looksLikePEM(_ bytes: RawSpan) -> Bool {
+        var offset = 0
+        while let dash = bytes.firstIndex(of: UInt8(ascii: "-"), from: offset) {
+            if bytes.dropping(dash).hasPrefix("-----BEGIN ") { return true }
+            offset = dash + 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,56 @@
+import COpenSSL
+import Wire
+
+/// HMAC (RFC 2104) under one key, with the key's pads hashed once and used again for every message. One thread at a time.
+@safe final class MACContext {
+    private let context: OpaquePointer
+    let hash: HashFunction
+
+    init(key: RawSpan, hash: HashFunction) {
+        guard let context = unsafe EVP_MAC_CTX_new(Self.hmac) else { fatalError("out of memory") }
+        unsafe self.context = context
+        self.hash = hash
+        precondition(unsafe Self.setKey(of: context, key, hash), "OpenSSL took no HMAC key")
+    }
+
+    deinit { unsafe EVP_MAC_CTX_free(context) }
+
+    /// Writes the code of `message` into `code`, which has the length of the hash.
+    func authenticate(_ message: RawSpan, into code: inout MutableSpan<UInt8>) {
+        precondition(code.count == hash.byteCount)
+        let made = unsafe message.withUnsafeBytes { bytes in
+            unsafe code.withUnsafeMutableBufferPointer { out in
+                var count = 0
+                // Without a key this starts again from the pads of the key set before.
+                return unsafe EVP_MAC_init(context, nil, 0, nil) == 1
+                    && EVP_MAC_update(context, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count) == 1
+                    && EVP_MAC_final(context, out.baseAddress, &count, out.count) == 1 && count == out.count
+            }
+        }
+        precondition(made, "OpenSSL could not make an HMAC")
+    }
+
+    private static func setKey(of context: OpaquePointer, _ key: RawSpan, _ hash: HashFunction) -> Bool {
+        var name = Array(hash.nativeName.utf8CString)
+        var parameter = Array(OSSL_MAC_PARAM_DIGEST.utf8CString)
+        return unsafe name.withUnsafeMutableBufferPointer { name in
+            unsafe parameter.withUnsafeMutableBufferPointer { parameter in
+                let parameters = unsafe [
+                    OSSL_PARAM_construct_utf8_string(parameter.baseAddress, name.baseAddress, 0),
+                    OSSL_PARAM_construct_end(),
+                ]
+                return unsafe key.withUnsafeBytes {
+                    // An empty key is a key; a null pointer would mean that there is none.
+                    let start = unsafe $0.bindMemory(to: UInt8.self).baseAddress ?? UnsafePointer(bitPattern: 1)
+                    return unsafe EVP_MAC_init(context, start, $0.count, parameters) == 1
+                }
+            }
+        }
+    }
+
+    // An EVP_MAC never changes once it is fetched, and this one lives as long as the process.
+    private nonisolated(unsafe) static let hmac: OpaquePointer = {
+        guard let found = unsafe EVP_MAC_fetch(nil, "HMAC", nil) else { fatalError("OpenSSL has no HMAC") }
+        return unsafe found
+    }()
+}

@@ -1,0 +1,98 @@
+import COpenSSL
+import Wire
+
+/// An asymmetric key of OpenSSL's, public or private, freed with its last holder.
+@safe final class NativeKey: Sendable {
+    // Nobody changes an EVP_PKEY once it is built; OpenSSL counts its references atomically and guards what it caches
+    // in it with locks. So any thread may use it to verify, sign or export.
+    @unsafe nonisolated(unsafe) let pointer: OpaquePointer
+
+    /// Takes the reference over.
+    @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
+
+    deinit { unsafe EVP_PKEY_free(pointer) }
+
+    /// Whether it is of OpenSSL's key type `name`.
+    func isA(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(pointer, name) == 1 }
+
+    /// Bits of the modulus, or of the field.
+    var bits: Int { Int(unsafe EVP_PKEY_get_bits(pointer)) }
+
+    /// The name of an elliptic curve's group, as OpenSSL spells it.
+    var groupName: String? {
+        var name = [CChar](repeating: 0, count: 64)
+        var length = 0
+        guard unsafe EVP_PKEY_get_group_name(pointer, &name, name.count, &length) == 1, length < name.count else {
+            ERR_clear_error()
+            return nil
+        }
+        return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// A number of the key as big-endian bytes: without leading zeros, or filled up to `width`.
+    func number(_ name: String, width: Int? = nil) -> [UInt8]? {
+        var value: OpaquePointer?
+        guard unsafe EVP_PKEY_get_bn_param(pointer, name, &value) == 1, let number = unsafe value else {
+            ERR_clear_error()
+            return nil
+        }
+        defer { unsafe BN_clear_free(number) }
+        let count = width ?? (Int(unsafe BN_num_bits(number)) + 7) / 8
+        var bytes = [UInt8](repeating: 0, count: count)
+        guard unsafe BN_bn2binpad(number, &bytes, Int32(count)) == Int32(count) else { return nil }
+        return bytes
+    }
+
+    /// The 32 public bytes of an Ed25519 key.
+    var rawPublicBytes: [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        var count = bytes.count
+        guard unsafe EVP_PKEY_get_raw_public_key(pointer, &bytes, &count) == 1, count == bytes.count else {
+            ERR_clear_error()
+            return nil
+        }
+        return bytes
+    }
+
+    /// The public half as DER SubjectPublicKeyInfo: the same for every form the key came in.
+    var publicDER: [UInt8]? {
+        var start: UnsafeMutablePointer<UInt8>?
+        let count = unsafe i2d_PUBKEY(pointer, &start)
+        guard count > 0, let bytes = unsafe start else {
+            ERR_clear_error()
+            return nil
+        }
+        defer { unsafe CRYPTO_free(bytes, nil, 0) }
+        return unsafe [UInt8](UnsafeBufferPointer(start: bytes, count: Int(count)))
+    }
+
+    /// Whether OpenSSL finds the public key well-formed; for a curve, that the point lies on it and is not infinity.
+    var passesPublicCheck: Bool {
+        guard let context = unsafe EVP_PKEY_CTX_new_from_pkey(nil, pointer, nil) else { return false }
+        defer { unsafe EVP_PKEY_CTX_free(context) }
+        let passes = unsafe EVP_PKEY_public_check(context) == 1
+        ERR_clear_error()
+        return passes
+    }
+}
+
+extension NativeKey {
+    /// A public key from its DER SubjectPublicKeyInfo; nil if OpenSSL does not take it or bytes are left over. OpenSSL
+    /// refuses a point that is not on its curve.
+    convenience init?(publicDER der: [UInt8]) {
+        let key = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+            var next = bytes.baseAddress
+            guard let key = unsafe d2i_PUBKEY(nil, &next, bytes.count) else { return nil }
+            guard unsafe next == bytes.baseAddress.map({ unsafe $0 + bytes.count }) else {
+                unsafe EVP_PKEY_free(key)
+                return nil
+            }
+            return unsafe key
+        }
+        guard let key = unsafe key else {
+            ERR_clear_error()
+            return nil
+        }
+        unsafe self.init(adopting: key)
+    }
+}
