@@ -39,6 +39,17 @@ enum DER {
 }
 
 extension DER {
+    /// Ecdsa-Sig-Value (RFC 3279 §2.2.3) from r and s, each half of `halves`.
+    static func appendSignature(halves: RawSpan, to out: inout ByteBuffer) {
+        let middle = halves.byteCount / 2
+        let r = halves.extracting(0..<middle)
+        let s = halves.dropping(middle)
+        out.append(0x30)
+        appendLength(countUnsigned(r) + countUnsigned(s), to: &out)
+        appendUnsigned(r, to: &out)
+        appendUnsigned(s, to: &out)
+    }
+
     /// SubjectPublicKeyInfo of an RSA key (RFC 3279 §2.3.1) from its big-endian numbers.
     static func rsaPublicKey(modulus: RawSpan, exponent: RawSpan) -> [UInt8] {
         var numbers = ByteBuffer()

@@ -19,11 +19,7 @@ package enum Digest {
     }
 
     static func hmac(_ bytes: RawSpan, key: RawSpan, hash: HashFunction) -> [UInt8] {
-        let context = MACContext(key: key, hash: hash)
-        var code = [UInt8](repeating: 0, count: hash.byteCount)
-        var span = code.mutableSpan
-        context.authenticate(bytes, into: &span)
-        return code
+        MACContext(key: key, hash: hash).authenticate(bytes)
     }
 
     /// Whether both hold the same bytes, in a time that depends on their lengths alone.

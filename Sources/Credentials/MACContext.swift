@@ -15,19 +15,34 @@ import Wire
 
     deinit { unsafe EVP_MAC_CTX_free(context) }
 
-    /// Writes the code of `message` into `code`, which has the length of the hash.
-    func authenticate(_ message: RawSpan, into code: inout MutableSpan<UInt8>) {
-        precondition(code.count == hash.byteCount)
+    /// The code of `message`.
+    func authenticate(_ message: RawSpan) -> [UInt8] {
+        let code = code(of: message)
+        return (0..<hash.byteCount).map { code[$0] }
+    }
+
+    /// Whether `code` is the whole code of `message`, compared in constant time.
+    func holds(_ code: RawSpan, over message: RawSpan) -> Bool {
+        guard code.byteCount == hash.byteCount else { return false }
+        let own = self.code(of: message)
+        return unsafe Digest.constantTimeEquals(code, own.span.bytes.extracting(0..<hash.byteCount))
+    }
+
+    /// The code of `message`, filled up with zeros to the length of the longest hash.
+    private func code(of message: RawSpan) -> InlineArray<64, UInt8> {
+        var code = InlineArray<64, UInt8>(repeating: 0)
+        var span = code.mutableSpan
+        var count = 0
         let made = unsafe message.withUnsafeBytes { bytes in
-            unsafe code.withUnsafeMutableBufferPointer { out in
-                var count = 0
+            unsafe span.withUnsafeMutableBufferPointer { out in
                 // Without a key this starts again from the pads of the key set before.
-                return unsafe EVP_MAC_init(context, nil, 0, nil) == 1
+                unsafe EVP_MAC_init(context, nil, 0, nil) == 1
                     && EVP_MAC_update(context, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count) == 1
-                    && EVP_MAC_final(context, out.baseAddress, &count, out.count) == 1 && count == out.count
+                    && EVP_MAC_final(context, out.baseAddress, &count, out.count) == 1
             }
         }
-        precondition(made, "OpenSSL could not make an HMAC")
+        precondition(made && count == hash.byteCount, "OpenSSL could not make an HMAC")
+        return code
     }
 
     private static func setKey(of context: OpaquePointer, _ key: RawSpan, _ hash: HashFunction) -> Bool {

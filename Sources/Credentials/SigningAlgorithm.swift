@@ -1,3 +1,5 @@
+import Wire
+
 /// A way to sign a token, under its name in RFC 7518 §3.1 and RFC 8037 §3.1. There is no case for `none`.
 package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
     case HS256, HS384, HS512
@@ -16,7 +18,11 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
     }
 
     /// The name in a token's `alg`, case-sensitive.
-    package var name: String {
+    package var name: String { nameLiteral.rawBytes.text }
+
+    var nameBytes: RawSpan { @_lifetime(immortal) get { nameLiteral.rawBytes } }
+
+    private var nameLiteral: StaticString {
         switch self {
         case .HS256: "HS256"
         case .HS384: "HS384"

@@ -1,3 +1,5 @@
+import Wire
+
 /// An issuer whose tokens are accepted, and what they must satisfy.
 package struct TrustedIssuer: Sendable {
     /// The operator's name for it; goes upstream as `X-Token-Issuer`.
@@ -60,12 +62,65 @@ package final class Trust: Sendable {
     /// The serials of all keys in here: what was verified by any other key no longer counts.
     package let liveKeySerials: Set<UInt32>
 
-    /// At most `maximumRequirements` requirements.
+    /// The same issuers and requirements in the form that tokens are compared with.
+    let rules: [IssuerRules]
+    let required: [(name: [UInt8], value: [UInt8])]
+
+    /// At most `maximumRequirements` requirements; a skew below 0 counts as 0, above a day as a day.
     package init(issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = []) {
         precondition(requirements.count <= Self.maximumRequirements)
         self.issuers = issuers
-        self.clockSkewSeconds = clockSkewSeconds
+        self.clockSkewSeconds = min(max(clockSkewSeconds, 0), 86400)
         self.requirements = requirements
         liveKeySerials = Set(issuers.flatMap { $0.keys?.keys ?? [] }.map(\.serial))
+        rules = issuers.map(IssuerRules.init)
+        required = requirements.map { (Array($0.name.utf8), Array($0.value.utf8)) }
+    }
+
+    /// Whether `other` differs from this in nothing but keys and issuer names: what one verified, the other would too as
+    /// long as the key lives. Otherwise nothing that was verified under one counts under the other.
+    package func hasSameRules(as other: Trust) -> Bool {
+        clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements
+            && rules.count == other.rules.count && zip(rules, other.rules).allSatisfy { $0.areSame(as: $1) }
+    }
+}
+
+/// A trusted issuer's rules as bytes.
+struct IssuerRules: Sendable {
+    let issuer: [UInt8]?
+    let audiences: [[UInt8]]
+    let algorithms: AlgorithmSet
+    let keys: [VerificationKey]?
+    let userClaim: [UInt8]
+    let tierClaim: [UInt8]
+    let emailClaim: [UInt8]
+    let maxLifetimeSeconds: Int64?
+    let isOwn: Bool
+
+    init(_ issuer: TrustedIssuer) {
+        self.issuer = issuer.issuer.map { Array($0.utf8) }
+        audiences = issuer.audiences.map { Array($0.utf8) }
+        algorithms = issuer.algorithms
+        keys = issuer.keys?.keys
+        userClaim = Array(issuer.userClaim.utf8)
+        tierClaim = Array(issuer.tierClaim.utf8)
+        emailClaim = Array(issuer.emailClaim.utf8)
+        maxLifetimeSeconds = issuer.maxLifetimeSeconds
+        isOwn = issuer.isOwn
+    }
+
+    /// Whether the token's `iss` is exactly this issuer's, or both have none.
+    func isNamed(by claims: borrowing JSONMembers) -> Bool {
+        switch claims["iss"] {
+        case nil: issuer == nil
+        case .string(let text)?: issuer.map { claims.text(text, equals: $0.rawBytes) } ?? false
+        case .number?, .bool?, .null?, .array?, .object?: false
+        }
+    }
+
+    func areSame(as other: Self) -> Bool {
+        issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
+            && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
+            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn
     }
 }

@@ -6,7 +6,7 @@ import Wire
 package struct VerifiedToken: Sendable {
     /// Index into `Trust.issuers`.
     package let issuerIndex: Int
-    /// The key that verified it, and its algorithm.
+    /// The key that verified it: its serial, its own `kid`, and the algorithm it was used with.
     package let keySerial: UInt32
     package let keyID: String?
     package let algorithm: SigningAlgorithm
@@ -18,28 +18,43 @@ package struct VerifiedToken: Sendable {
     package let requirementMask: UInt64
     package let isOwn: Bool
 
-    private let texts: [UInt8]
-    private let slices: Texts
-
-    struct Texts {
-        var userID = Slice()
-        var email = Slice()
-        var tier = Slice()
-        var sessionID = Slice()
-        var actorType = Slice()
-        var actorID = Slice()
-        var tokenID = Slice()
-    }
+    /// All texts, one behind the other: one allocation for all of them.
+    private let bytes: [UInt8]
+    private let texts: IdentityTexts
 
     /// 1 to 256 bytes.
-    package var userID: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.userID] } }
-    package var email: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.email] } }
+    package var userID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.userID] } }
+    package var email: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.email] } }
     /// The tier claim as it stands; it may name no tier known here.
-    package var tier: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.tier] } }
+    package var tier: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.tier] } }
     /// `sid`.
-    package var sessionID: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.sessionID] } }
-    package var actorType: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.actorType] } }
-    package var actorID: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.actorID] } }
+    package var sessionID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.sessionID] } }
+    package var actorType: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.actorType] } }
+    package var actorID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.actorID] } }
     /// `jti`.
-    package var tokenID: RawSpan { @_lifetime(borrow self) get { texts.rawBytes[slices.tokenID] } }
+    package var tokenID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.tokenID] } }
+
+    /// Holds the claims of a token with a proven signature against the rules of its issuer. Expiry comes last, so that
+    /// `expired` says that everything else is in order.
+    init(
+        _ proof: ProvenSignature, _ claims: borrowing JSONMembers, issuer index: Int, _ trust: Trust, _ now: WallTime,
+        scratch: inout ByteBuffer
+    ) throws(TokenFault) {
+        let rules = trust.rules[index]
+        try claims.refuseOtherUses()
+        try claims.checkAudience(rules.audiences)
+        let times = try TokenTimes(claims)
+        try times.checkLifetime(rules.maxLifetimeSeconds)
+        texts = try IdentityTexts(claims, rules, into: &scratch)
+        try times.check(now: now, skew: trust.clockSkewSeconds)
+        bytes = scratch.readable.array
+        issuerIndex = index
+        keySerial = proof.key.serial
+        keyID = proof.key.kid
+        algorithm = proof.algorithm
+        expiresAt = times.expiresAt
+        issuedAt = times.issuedAt
+        requirementMask = trust.requirementMask(claims)
+        isOwn = rules.isOwn
+    }
 }

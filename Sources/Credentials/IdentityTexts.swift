@@ -1,0 +1,73 @@
+import Wire
+
+/// Where the texts of an identity lie in the bytes collected from a token's claims; empty where it does not say.
+struct IdentityTexts {
+    /// The longest text that goes into a header.
+    static let maximumBytes = 256
+
+    let userID: Slice
+    let email: Slice
+    let tier: Slice
+    let sessionID: Slice
+    let actorType: Slice
+    let actorID: Slice
+    let tokenID: Slice
+
+    /// Collects the texts into `bytes`. The user claim must be a string and not empty. Of the others, one of the wrong
+    /// type counts as absent. One that must not stand in a header refuses the token; `jti`, which goes into none, is
+    /// left out then.
+    init(_ claims: borrowing JSONMembers, _ rules: IssuerRules, into bytes: inout ByteBuffer) throws(TokenFault) {
+        bytes.removeAll()
+        userID = claims.copyText(rules.userClaim.rawBytes, to: &bytes)
+        guard !userID.isEmpty, userID.count <= Self.maximumBytes else { throw .noSubject }
+        email = claims.copyText(rules.emailClaim.rawBytes, to: &bytes)
+        tier = claims.copyText(rules.tierClaim.rawBytes, to: &bytes)
+        sessionID = claims.copyText("sid", to: &bytes)
+        actorType = claims.copyText("actor_type", to: &bytes)
+        actorID = claims.copyText("actor_id", to: &bytes)
+        try Self.check(userID, bytes)
+        try Self.check(email, bytes)
+        try Self.check(tier, bytes)
+        try Self.check(sessionID, bytes)
+        try Self.check(actorType, bytes)
+        try Self.check(actorID, bytes)
+        let tokenID = claims.copyText("jti", to: &bytes)
+        self.tokenID = Self.fitsHeader(tokenID, bytes) ? tokenID : Slice()
+    }
+
+    private static func check(_ text: Slice, _ bytes: borrowing ByteBuffer) throws(TokenFault) {
+        guard fitsHeader(text, bytes) else { throw .unsafeClaim }
+    }
+
+    private static func fitsHeader(_ text: Slice, _ bytes: borrowing ByteBuffer) -> Bool {
+        text.count <= maximumBytes && isHeaderText(bytes.readable[text])
+    }
+
+    /// Whether `text`, which is UTF-8, passes through a header unchanged: no control characters (C0, DEL, C1), and no
+    /// space at either end, where it would be trimmed.
+    static func isHeaderText(_ text: RawSpan) -> Bool {
+        let count = text.byteCount
+        guard count > 0 else { return true }
+        guard text[0] != 0x20, text[count - 1] != 0x20 else { return false }
+        for offset in 0..<count {
+            let byte = text[offset]
+            if byte < 0x20 || byte == 0x7F { return false }
+            if byte == 0xC2 && offset + 1 < count && text[offset + 1] < 0xA0 { return false }
+        }
+        return true
+    }
+}
+
+extension JSONMembers {
+    /// Appends the string claim `name` to `bytes` and answers where it lies there; empty if it is absent or no string.
+    fileprivate func copyText(_ name: RawSpan, to bytes: inout ByteBuffer) -> Slice {
+        guard case .string(let text)? = self[name] else { return Slice() }
+        let start = bytes.count
+        append(text, to: &bytes)
+        return Slice(start: start, count: bytes.count - start)
+    }
+
+    fileprivate func copyText(_ name: StaticString, to bytes: inout ByteBuffer) -> Slice {
+        copyText(name.rawBytes, to: &bytes)
+    }
+}

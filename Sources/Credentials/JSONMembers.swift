@@ -1,0 +1,73 @@
+import Wire
+
+/// The members of one JSON object, each name at most once: a token's header, its claims, a JWK.
+///
+/// It owns the text and is loaded again for each object, so that nothing is allocated once it has grown. After a fault
+/// it has no members.
+struct JSONMembers: ~Copyable {
+    /// A member's value; slices lie in the object's text.
+    enum Value {
+        case string(JSONText)
+        case number(Slice)
+        case bool(Bool)
+        case null
+        case array(Slice)
+        case object(Slice)
+    }
+
+    enum Fault: Error {
+        /// Not canonical base64url, no JSON, deeper than 32, no object, or more than 256 members.
+        case malformed
+        case duplicateName
+    }
+
+    private var text = ByteBuffer()
+    private var index = MemberIndex()
+
+    /// Loads the object that `json` spells.
+    mutating func load(_ json: RawSpan) throws(Fault) {
+        text.removeAll()
+        text.append(json)
+        try index.load(text)
+    }
+
+    /// Loads the object whose JSON `letters` spell in base64url.
+    mutating func load(base64URL letters: RawSpan) throws(Fault) {
+        text.removeAll()
+        index.removeAll()
+        guard Base64URL.decode(letters, into: &text) else { throw .malformed }
+        try index.load(text)
+    }
+
+    /// The value of the member of this name, which is case-sensitive.
+    subscript(_ name: RawSpan) -> Value? { index.value(of: name, in: text.readable) }
+    subscript(_ name: StaticString) -> Value? { self[name.rawBytes] }
+
+    /// The JSON at `slice`.
+    @_lifetime(borrow self)
+    func source(_ slice: Slice) -> RawSpan { text.readable[slice] }
+
+    /// Whether `string`, unescaped, is `other`.
+    func text(_ string: JSONText, equals other: RawSpan) -> Bool {
+        string.hasEscapes
+            ? JSONReader(text.readable).text(string, equals: other) : text.readable[string.slice].equals(other)
+    }
+
+    /// Appends `string`, unescaped, to `out`.
+    func append(_ string: JSONText, to out: inout ByteBuffer) {
+        if string.hasEscapes {
+            JSONReader(text.readable).unescape(string, into: &out)
+        } else {
+            out.append(text.readable[string.slice])
+        }
+    }
+
+    /// The value of the string member `name`; nil if there is none or it is no string.
+    func string(_ name: StaticString) -> String? {
+        guard case .string(let string)? = self[name] else { return nil }
+        return JSONReader(text.readable).string(string)
+    }
+
+    /// The number at `slice`, rounded down; nil if it does not fit.
+    func floor(_ slice: Slice) -> Int64? { JSONReader(text.readable).floor(slice) }
+}

@@ -1,0 +1,76 @@
+import COpenSSL
+import Wire
+
+/// That a signature held, under which key and algorithm. Only `SignatureContexts` makes one.
+struct ProvenSignature {
+    let key: VerificationKey
+    let algorithm: SigningAlgorithm
+
+    fileprivate init(key: VerificationKey, algorithm: SigningAlgorithm) {
+        self.key = key
+        self.algorithm = algorithm
+    }
+}
+
+/// One worker's OpenSSL contexts, one for each key and algorithm in use, made at first use and used again.
+struct SignatureContexts: ~Copyable {
+    /// Trust snapshots hold few keys; this only bounds what stays behind when they change often.
+    private static let maximumContexts = 512
+
+    private enum Context {
+        case code(MACContext)
+        case digested(DigestVerifier)
+        case whole(Ed25519Verifier)
+    }
+
+    private var identifiers: [UInt64] = []
+    private var contexts: [Context] = []
+    private var digester = Digester()
+    private var der = ByteBuffer(capacity: 256)
+
+    /// The proof that `signature` holds over `input` under `key`; nil if it does not, or if the key is not for `algorithm`.
+    mutating func prove(
+        _ signature: borrowing ByteBuffer, over input: RawSpan, _ algorithm: SigningAlgorithm, by key: VerificationKey
+    ) -> ProvenSignature? {
+        guard key.algorithms.contains(algorithm) else { return nil }
+        guard let context = context(algorithm, key) else { return nil }
+        let holds =
+            switch context {
+            case .code(let context): context.holds(signature.readable, over: input)
+            case .digested(let context): context.holds(signature.readable, over: input, &digester, &der)
+            case .whole(let context): context.holds(signature.readable, over: input)
+            }
+        return holds ? ProvenSignature(key: key, algorithm: algorithm) : nil
+    }
+
+    /// Drops the contexts of all other keys.
+    mutating func keep(only serials: Set<UInt32>) {
+        for index in identifiers.indices.reversed()
+        where !serials.contains(UInt32(truncatingIfNeeded: identifiers[index] >> 8)) {
+            identifiers.remove(at: index)
+            contexts.remove(at: index)
+        }
+    }
+
+    private mutating func context(_ algorithm: SigningAlgorithm, _ key: VerificationKey) -> Context? {
+        let identifier = UInt64(key.serial) << 8 | UInt64(algorithm.rawValue)
+        for index in identifiers.indices where identifiers[index] == identifier { return contexts[index] }
+        guard let made = Self.make(algorithm, key.material) else { return nil }
+        if identifiers.count >= Self.maximumContexts {
+            identifiers.removeAll(keepingCapacity: true)
+            contexts.removeAll(keepingCapacity: true)
+        }
+        identifiers.append(identifier)
+        contexts.append(made)
+        return made
+    }
+
+    private static func make(_ algorithm: SigningAlgorithm, _ material: KeyMaterial) -> Context? {
+        switch material.content {
+        case .secret(let secret): .code(MACContext(key: secret.rawBytes, hash: algorithm.hash))
+        case .rsa(let key): DigestVerifier(rsa: key, algorithm).map { .digested($0) }
+        case .curve(let curve, let key): DigestVerifier(curve, key, algorithm).map { .digested($0) }
+        case .ed25519(let key): .whole(Ed25519Verifier(key))
+        }
+    }
+}

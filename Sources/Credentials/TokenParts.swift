@@ -1,0 +1,28 @@
+import Wire
+
+/// The three parts of a compact token (RFC 7515 §7.1), still in base64url, and what its signature covers.
+struct TokenParts {
+    /// What a token may measure in all; above it nothing is looked at.
+    static let maximumBytes = 16 * 1024
+    /// What the header may measure once decoded.
+    static let maximumHeaderBytes = 4 * 1024
+
+    let header: Slice
+    let payload: Slice
+    let signature: Slice
+
+    /// Header and payload with the dot between them.
+    var signed: Slice { Slice(start: 0, count: payload.end) }
+
+    init(_ token: RawSpan) throws(TokenFault) {
+        guard token.byteCount <= Self.maximumBytes else { throw .tooLarge }
+        let dot = UInt8(ascii: ".")
+        guard let first = token.firstIndex(of: dot), let second = token.firstIndex(of: dot, from: first + 1),
+            token.firstIndex(of: dot, from: second + 1) == nil
+        else { throw .malformed }
+        header = Slice(start: 0, count: first)
+        payload = Slice(start: first + 1, count: second - first - 1)
+        signature = Slice(start: second + 1, count: token.byteCount - second - 1)
+        guard Base64URL.decodedCount(first) <= Self.maximumHeaderBytes else { throw .tooLarge }
+    }
+}
