@@ -2,6 +2,9 @@ import Wire
 
 /// An issuer's keys.
 package struct KeySet: Sendable {
+    /// A token without `kid` is tried with every key that fits, so their number is bounded.
+    package static let maximumKeys = 128
+
     package let keys: [VerificationKey]
     /// Keys of the document that were left out because they are weak or broken, each with its reason.
     package let refusals: [KeyFault]
@@ -12,9 +15,93 @@ package struct KeySet: Sendable {
     }
 
     /// A JWK Set (RFC 7517 §5). Keys for other purposes and of unknown kinds are passed over; weak and broken ones are
-    /// listed in `refusals`. A document without a single usable key is a fault.
-    package init(jwks: RawSpan) throws(KeyFault) { throw KeyFault("not built yet") }
+    /// listed in `refusals`. A document without a single usable key is a fault, so that it never replaces a good one.
+    package init(jwks: RawSpan) throws(KeyFault) {
+        var document = JSONMembers()
+        do throws(JSONMembers.Fault) {
+            try document.load(jwks)
+        } catch {
+            throw KeyFault("the key set is no JSON object with distinct members")
+        }
+        guard case .array(let slice)? = document["keys"] else { throw KeyFault("the key set has no array 'keys'") }
+        var elements = JWKElements(document.source(slice))
+        var keys: [VerificationKey] = []
+        var refusals: [KeyFault] = []
+        while let outcome = elements.next() {
+            switch outcome {
+            case .key(let key): keys.append(key)
+            case .foreign: continue
+            case .refused(let fault): refusals.append(fault)
+            }
+            guard keys.count <= Self.maximumKeys, refusals.count <= Self.maximumKeys else {
+                throw KeyFault("the key set has more than \(Self.maximumKeys) keys")
+            }
+        }
+        guard !keys.isEmpty else { throw refusals.first ?? KeyFault("the key set has no key that verifies signatures") }
+        self.keys = keys
+        self.refusals = refusals
+    }
 
-    /// One or more PEM blocks: public keys, private keys (of which the public half is used) or certificates.
-    package init(pem: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) { throw KeyFault("not built yet") }
+    /// One or more PEM blocks: public keys, private keys (of which the public half is used) or certificates (of which
+    /// only the key is used). Each serves those of `algorithms` that fit it; one that none fits is a fault.
+    package init(pem: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
+        var keys: [VerificationKey] = []
+        for block in try PEMBlock.all(in: pem) {
+            let name = "PEM block \(keys.count + 1)"
+            guard let native = try block.key(named: name) else { throw KeyFault("\(name) (\(block.label)) is no key") }
+            let material = try KeyMaterial(native, named: name)
+            let usable = material.fitting.intersection(algorithms)
+            guard !usable.isEmpty else { throw KeyFault("\(name) fits none of the algorithms that are allowed") }
+            keys.append(try VerificationKey(material, kid: nil, algorithms: usable, named: name))
+        }
+        guard !keys.isEmpty else { throw KeyFault("there is no PEM block") }
+        guard keys.count <= Self.maximumKeys else { throw KeyFault("there are more than \(Self.maximumKeys) PEM blocks") }
+        self.init(keys)
+    }
+
+    /// A file that is either: a JWK Set if it begins with `{`, else PEM.
+    package init(file: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
+        var offset = 0
+        while offset < file.byteCount && file[offset] <= 0x20 { offset += 1 }
+        if offset < file.byteCount && file[offset] == UInt8(ascii: "{") {
+            try self.init(jwks: file)
+        } else {
+            try self.init(pem: file, algorithms: algorithms)
+        }
+    }
+}
+
+/// Walks the elements of the array `keys`, which is known to be JSON.
+private struct JWKElements: ~Copyable, ~Escapable {
+    private var reader: JSONReader
+    private var members = JSONMembers()
+    private var position = 0
+
+    @_lifetime(copy array)
+    init(_ array: RawSpan) {
+        reader = JSONReader(array)
+        _ = Self.step(&reader)
+    }
+
+    @_lifetime(self: copy self)
+    mutating func next() -> JWK.Outcome? {
+        guard let token = Self.step(&reader), token != .endArray, token != .end else { return nil }
+        position += 1
+        let start = reader.offset - 1
+        guard token == .beginObject else {
+            while reader.depth > 1, Self.step(&reader) != nil {}
+            return .refused(KeyFault("key number \(position) is no JSON object"))
+        }
+        while reader.depth > 1, Self.step(&reader) != nil {}
+        do throws(JSONMembers.Fault) {
+            try members.load(reader.bytes.extracting(start..<reader.offset))
+        } catch {
+            return .refused(KeyFault("key number \(position) is no JSON object with distinct members"))
+        }
+        return JWK.key(members, position: position)
+    }
+
+    private static func step(_ reader: inout JSONReader) -> JSONToken? {
+        do throws(JSONFault) { return try reader.next() } catch { return nil }
+    }
 }

@@ -77,12 +77,19 @@ import Wire
 }
 
 extension NativeKey {
-    /// A public key from its DER SubjectPublicKeyInfo; nil if OpenSSL does not take it or bytes are left over. OpenSSL
-    /// refuses a point that is not on its curve.
+    /// A public key from its DER SubjectPublicKeyInfo; nil if OpenSSL does not take it. It refuses a point that is not
+    /// on its curve.
     convenience init?(publicDER der: [UInt8]) {
+        unsafe self.init(der: der) { unsafe d2i_PUBKEY(nil, $0, $1) }
+    }
+
+    /// The key that `read`, one of OpenSSL's d2i functions, makes of `der`; nil if it makes none or bytes are left over.
+    @unsafe convenience init?(
+        der: [UInt8], _ read: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
+    ) {
         let key = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
             var next = bytes.baseAddress
-            guard let key = unsafe d2i_PUBKEY(nil, &next, bytes.count) else { return nil }
+            guard let key = unsafe read(&next, bytes.count) else { return nil }
             guard unsafe next == bytes.baseAddress.map({ unsafe $0 + bytes.count }) else {
                 unsafe EVP_PKEY_free(key)
                 return nil

@@ -1,25 +1,105 @@
+import COpenSSL
 import Wire
 
-/// A private key or secret of the gateway's own, that issues tokens.
+/// A private key or secret of the gateway's own, that issues tokens. Any thread.
 package struct SigningKey: Sendable {
     package let algorithm: SigningAlgorithm
-    /// What its tokens carry as `kid`: the RFC 7638 thumbprint, or nil for a secret that was given.
-    package let kid: String?
-    /// What verifies its tokens.
+    /// What verifies its tokens, and only with this algorithm.
     package let verificationKey: VerificationKey
 
+    /// What its tokens carry as `kid`: the RFC 7638 thumbprint, or nil for a secret that was given.
+    package var kid: String? { verificationKey.kid }
+
+    private static let secretLabel = "SYMMETRIC KEY"
+
     /// A new key. RSA has 2,048 bits, an HMAC secret the length of its hash.
-    package static func generate(_ algorithm: SigningAlgorithm) throws(KeyFault) -> Self { throw KeyFault("not built yet") }
+    package static func generate(_ algorithm: SigningAlgorithm) throws(KeyFault) -> Self {
+        try Self(KeyMaterial.generate(for: algorithm), algorithm)
+    }
 
-    /// A shared secret; see `VerificationKey.init(secret:)` for what is refused.
-    package init(secret: RawSpan, algorithm: SigningAlgorithm = .HS256) throws(KeyFault) { throw KeyFault("not built yet") }
+    /// A shared secret; see `VerificationKey.init(secret:)` for what is refused. Its tokens carry no `kid`: a thumbprint
+    /// of a secret that people chose would help to guess it (RFC 7638 §7).
+    package init(secret: RawSpan, algorithm: SigningAlgorithm = .HS256) throws(KeyFault) {
+        self.algorithm = algorithm
+        verificationKey = try VerificationKey(secret: secret, algorithms: AlgorithmSet(algorithm))
+    }
 
-    /// A private key or secret as `pem` wrote it, or any unencrypted private key that fits the algorithm.
-    package init(pem: RawSpan, algorithm: SigningAlgorithm) throws(KeyFault) { throw KeyFault("not built yet") }
+    /// A private key or secret as `pem()` wrote it, or any unencrypted private key that fits the algorithm.
+    package init(pem: RawSpan, algorithm: SigningAlgorithm) throws(KeyFault) {
+        let blocks = try PEMBlock.all(in: pem).filter { $0.label != "EC PARAMETERS" }
+        guard let block = blocks.first, blocks.count == 1 else { throw KeyFault("there is not exactly one PEM block") }
+        let name = "the signing key"
+        if block.label == Self.secretLabel {
+            try self.init(KeyMaterial(secret: block.der, named: name), algorithm)
+        } else {
+            guard block.isPrivate, let key = try block.key(named: name) else {
+                throw KeyFault("\(name) (\(block.label)) is no private key")
+            }
+            try self.init(KeyMaterial(key, named: name), algorithm)
+        }
+    }
+
+    private init(_ material: KeyMaterial, _ algorithm: SigningAlgorithm) throws(KeyFault) {
+        guard let members = RequiredMembers(material) else { throw KeyFault("the signing key cannot be exported") }
+        self.algorithm = algorithm
+        verificationKey = try VerificationKey(
+            material, kid: members.thumbprint, algorithms: AlgorithmSet(algorithm), named: "the signing key")
+    }
 
     /// The private key as PEM (PKCS #8), or the secret as a PEM block `SYMMETRIC KEY`. Secret: for a file of mode 0600.
-    package func pem() throws(KeyFault) -> [UInt8] { throw KeyFault("not built yet") }
+    package func pem() throws(KeyFault) -> [UInt8] {
+        guard let stream = NativeStream(RawSpan()) else { throw KeyFault("out of memory") }
+        let wrote =
+            switch verificationKey.material.content {
+            case .secret(let secret):
+                unsafe PEM_write_bio(stream.pointer, Self.secretLabel, "", secret, secret.count) > 0
+            case .rsa(let key), .curve(_, let key), .ed25519(let key):
+                unsafe PEM_write_bio_PKCS8PrivateKey(stream.pointer, key.pointer, nil, nil, 0, nil, nil) == 1
+            }
+        guard wrote else {
+            ERR_clear_error()
+            throw KeyFault("OpenSSL could not write the signing key")
+        }
+        return stream.rest()
+    }
 
     /// A signed token in compact form.
-    package func issue(_ claims: TokenClaims) throws(KeyFault) -> String { throw KeyFault("not built yet") }
+    package func issue(_ claims: TokenClaims) throws(KeyFault) -> String {
+        var token = ByteBuffer(capacity: 1024)
+        Base64URL.encode(headerJSON().readable, into: &token)
+        token.append(UInt8(ascii: "."))
+        Base64URL.encode(claims.json().readable, into: &token)
+        guard let signature = verificationKey.material.sign(token.readable, algorithm) else {
+            throw KeyFault("OpenSSL could not sign with \(algorithm.name)")
+        }
+        token.append(UInt8(ascii: "."))
+        Base64URL.encode(signature.rawBytes, into: &token)
+        return token.readable.text
+    }
+
+    private func headerJSON() -> ByteBuffer {
+        var json = JSONWriter()
+        json.beginObject()
+        json.field("alg", algorithm.name)
+        json.field("typ", "JWT" as StaticString)
+        if let kid { json.field("kid", kid) }
+        json.endObject()
+        return json.finish()
+    }
+
+    /// Writes the public half as a JWK (RFC 7517 §4); false, and nothing written, for a secret.
+    func writePublicJWK(to json: inout JSONWriter) -> Bool {
+        guard !algorithm.isSymmetric, let members = RequiredMembers(verificationKey.material) else { return false }
+        json.beginObject()
+        members.write(to: &json)
+        if let kid { json.field("kid", kid) }
+        json.field("alg", algorithm.name)
+        json.field("use", "sig" as StaticString)
+        json.endObject()
+        return true
+    }
+}
+
+extension PEMBlock {
+    fileprivate var isPrivate: Bool { ["PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"].contains(label) }
 }

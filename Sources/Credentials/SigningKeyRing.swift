@@ -12,33 +12,89 @@ package struct SigningKeyRing: Sendable {
 
     package struct Entry: Sendable {
         package let key: SigningKey
-        package var state: State
+        package fileprivate(set) var state: State
         /// Seconds since 1970.
         package let createdAt: Int64
+
+        init(key: SigningKey, state: State, createdAt: Int64) {
+            self.key = key
+            self.state = state
+            self.createdAt = createdAt
+        }
+
+        fileprivate func isLive(at seconds: Int64) -> Bool {
+            switch state {
+            case .active, .next: true
+            case .retired(let until): until > seconds
+            }
+        }
     }
 
-    /// The active key, the next one, then the retired, newest first.
+    /// The active key, the next one if there is one, then the retired, newest first.
     package private(set) var entries: [Entry]
 
     /// A ring with a new active and a new next key.
-    package static func generate(_ algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) -> Self { throw KeyFault("not built yet") }
+    package static func generate(_ algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) -> Self {
+        try Self([
+            Entry(key: .generate(algorithm), state: .active, createdAt: now.seconds),
+            Entry(key: .generate(algorithm), state: .next, createdAt: now.seconds),
+        ])
+    }
 
-    /// What `serialised()` wrote.
-    package init(parsing bytes: RawSpan) throws(KeyFault) { throw KeyFault("not built yet") }
+    /// A ring of one given key, such as a configured secret.
+    package init(only key: SigningKey, now: WallTime) {
+        entries = [Entry(key: key, state: .active, createdAt: now.seconds)]
+    }
 
-    /// PEM blocks, each under a line that tells its algorithm, state and times. Secret: for a file of mode 0600.
-    package func serialised() throws(KeyFault) -> [UInt8] { throw KeyFault("not built yet") }
+    /// Puts the entries in order; exactly one must be active, and at most one next.
+    init(_ entries: [Entry]) throws(KeyFault) {
+        let active = entries.filter { $0.state == .active }
+        let next = entries.filter { $0.state == .next }
+        guard active.count == 1 else { throw KeyFault("the key ring has \(active.count) active keys in place of one") }
+        guard next.count <= 1 else { throw KeyFault("the key ring has \(next.count) next keys in place of one") }
+        self.entries = active + next + entries.filter { $0.state != .active && $0.state != .next }
+    }
 
     /// The key that signs.
     package var active: SigningKey { entries[0].key }
 
-    /// The next key signs from now on, a new next one is made, and the old one verifies for another `lifetimeSeconds`,
-    /// which must be that of the longest token. Retired keys whose time is over leave.
-    package mutating func rotate(to algorithm: SigningAlgorithm, lifetimeSeconds: Int64, now: WallTime) throws(KeyFault) {}
+    /// The next key signs from now on (or a new one, if there is none for `algorithm`), a new next one is made, and the
+    /// old one verifies for another `lifetimeSeconds`, which must be that of the longest token. Retired keys whose time
+    /// is over leave.
+    package mutating func rotate(
+        to algorithm: SigningAlgorithm, lifetimeSeconds: Int64, now: WallTime
+    ) throws(KeyFault) {
+        let seconds = now.seconds
+        var kept = entries.filter { $0.isLive(at: seconds) }
+        var active: Entry
+        if let index = kept.firstIndex(where: { $0.state == .next && $0.key.algorithm == algorithm }) {
+            active = kept.remove(at: index)
+            active.state = .active
+        } else {
+            active = Entry(key: try .generate(algorithm), state: .active, createdAt: seconds)
+        }
+        for index in kept.indices where kept[index].state == .active {
+            kept[index].state = .retired(until: seconds + max(0, lifetimeSeconds))
+        }
+        kept.removeAll { $0.state == .next }
+        let next = Entry(key: try .generate(algorithm), state: .next, createdAt: seconds)
+        self = try Self([active, next] + kept)
+    }
 
     /// The keys that verify at `now`.
-    package func keySet(now: WallTime) -> KeySet { KeySet([]) }
+    package func keySet(now: WallTime) -> KeySet {
+        KeySet(entries.filter { $0.isLive(at: now.seconds) }.map(\.key.verificationKey))
+    }
 
-    /// The public halves as a JWK Set (RFC 7517 §5); secrets have none and are left out.
-    package func jwks(now: WallTime) throws(KeyFault) -> [UInt8] { [] }
+    /// The public halves of the keys that verify at `now`, as a JWK Set (RFC 7517 §5); secrets are left out.
+    package func jwks(now: WallTime) -> [UInt8] {
+        var json = JSONWriter()
+        json.beginObject()
+        json.key("keys" as StaticString)
+        json.beginArray()
+        for entry in entries where entry.isLive(at: now.seconds) { _ = entry.key.writePublicJWK(to: &json) }
+        json.endArray()
+        json.endObject()
+        return json.finish().readable.array
+    }
 }

@@ -1,9 +1,11 @@
+import Wire
+
 /// What a token to be issued says. Absent members are left out.
 package struct TokenClaims: Sendable {
     /// A claim of the issuer's own choosing.
     package enum Value: Sendable, Equatable {
         case string(String)
-        case integer(Int64)
+        case integer(Int)
         case boolean(Bool)
         case strings([String])
     }
@@ -18,11 +20,11 @@ package struct TokenClaims: Sendable {
     package var sessionID: String?
     package var email: String?
     package var tier: String?
+    /// `refresh` makes a token that is accepted nowhere as a bearer.
     package var tokenType: String?
     package var actorType: String?
     package var actorID: String?
-    /// Further claims; a name that stands above, or twice, is a fault when the token is issued.
-    package var others: [(name: String, value: Value)] = []
+    private var others: [(name: String, value: Value)] = []
 
     package init(issuer: String?, audience: String?, subject: String, issuedAt: Int64, expiresAt: Int64) {
         self.issuer = issuer
@@ -30,5 +32,53 @@ package struct TokenClaims: Sendable {
         self.subject = subject
         self.issuedAt = issuedAt
         self.expiresAt = expiresAt
+    }
+
+    /// Adds a further claim; false, and nothing added, if the name is taken by it or by a member above.
+    package mutating func add(_ name: String, _ value: Value) -> Bool {
+        guard !Self.ownNames.contains(name), !others.contains(where: { $0.name == name }) else { return false }
+        others.append((name, value))
+        return true
+    }
+
+    private static let ownNames: Set = [
+        "iss", "aud", "sub", "iat", "exp", "jti", "sid", "email", "tier", "token_type", "actor_type", "actor_id",
+    ]
+
+    func json() -> ByteBuffer {
+        var json = JSONWriter()
+        json.beginObject()
+        write("iss", issuer, &json)
+        write("aud", audience, &json)
+        write("sub", subject, &json)
+        json.field("iat", Int(issuedAt))
+        json.field("exp", Int(expiresAt))
+        write("jti", tokenID, &json)
+        write("sid", sessionID, &json)
+        write("email", email, &json)
+        write("tier", tier, &json)
+        write("token_type", tokenType, &json)
+        write("actor_type", actorType, &json)
+        write("actor_id", actorID, &json)
+        for other in others { write(other.name, other.value, &json) }
+        json.endObject()
+        return json.finish()
+    }
+
+    private func write(_ name: StaticString, _ text: String?, _ json: inout JSONWriter) {
+        if let text { json.field(name, text) }
+    }
+
+    private func write(_ name: String, _ value: Value, _ json: inout JSONWriter) {
+        json.key(name)
+        switch value {
+        case .string(let text): json.string(text)
+        case .integer(let number): json.number(number)
+        case .boolean(let value): json.bool(value)
+        case .strings(let texts):
+            json.beginArray()
+            for text in texts { json.string(text) }
+            json.endArray()
+        }
     }
 }

@@ -1,0 +1,46 @@
+import COpenSSL
+import Wire
+
+/// The members of a key's JWK that its thumbprint is made of (RFC 7638 §3.2), in the order of their names. For an
+/// asymmetric key that is its public half and no more; for a secret it is the secret itself.
+struct RequiredMembers {
+    let members: [(name: String, value: String)]
+
+    /// nil if OpenSSL does not hand the numbers out.
+    init?(_ material: KeyMaterial) {
+        switch material.content {
+        case .secret(let secret):
+            members = [("k", Self.text(secret)), ("kty", "oct")]
+        case .rsa(let key):
+            guard let exponent = key.number(OSSL_PKEY_PARAM_RSA_E), let modulus = key.number(OSSL_PKEY_PARAM_RSA_N)
+            else { return nil }
+            members = [("e", Self.text(exponent)), ("kty", "RSA"), ("n", Self.text(modulus))]
+        case .curve(let curve, let key):
+            guard let x = key.number(OSSL_PKEY_PARAM_EC_PUB_X, width: curve.fieldBytes),
+                let y = key.number(OSSL_PKEY_PARAM_EC_PUB_Y, width: curve.fieldBytes)
+            else { return nil }
+            members = [("crv", curve.jwkName), ("kty", "EC"), ("x", Self.text(x)), ("y", Self.text(y))]
+        case .ed25519(let key):
+            guard let bytes = key.rawPublicBytes else { return nil }
+            members = [("crv", "Ed25519"), ("kty", "OKP"), ("x", Self.text(bytes))]
+        }
+    }
+
+    /// SHA-256 over the members as the smallest JSON object, in base64url.
+    var thumbprint: String {
+        var json = JSONWriter()
+        json.beginObject()
+        write(to: &json)
+        json.endObject()
+        return Self.text(Digest.sha256(json.finish().readable))
+    }
+
+    func write(to json: inout JSONWriter) {
+        for member in members {
+            json.key(member.name)
+            json.string(member.value)
+        }
+    }
+
+    private static func text(_ bytes: [UInt8]) -> String { Base64URL.encode(bytes.rawBytes) }
+}
