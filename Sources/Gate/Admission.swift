@@ -1,0 +1,280 @@
+import Credentials
+package import HTTP
+package import Wire
+
+/// Decides about requests: where from, which route, who, whether they may. One per worker; no locks, and nothing is
+/// allocated for a request whose token was seen before.
+///
+/// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
+/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is refused
+/// for anything else costs its caller nothing.
+package struct Admission: ~Copyable {
+    package private(set) var policy: Policy
+    private var limits: LimitSheet
+    private let limiter: SharedLimiter
+    private var verifier = TokenVerifier()
+    private var cache: TokenCache
+
+    /// How long a client is told to wait for keys that were never had: they are asked for again every ten seconds.
+    private static let keysRetrySeconds: UInt32 = 10
+
+    /// `limiter` is shared by all workers of the process, and outlives policies.
+    package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
+        self.policy = policy
+        self.limiter = limiter
+        limits = LimitSheet(policy, limiter.hash)
+        cache = TokenCache(capacity: cacheCapacity, hash: limiter.hash)
+    }
+
+    /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that they were
+    /// judged by has changed.
+    package mutating func adopt(_ policy: Policy) {
+        if policy.readsTokens(like: self.policy) { cache.retain(policy.liveKeys) } else { cache.removeAll() }
+        limits = LimitSheet(policy, limiter.hash)
+        self.policy = policy
+    }
+
+    /// Tokens remembered, and how many were given up for others.
+    package var cachedTokens: Int { cache.count }
+    package var cacheEvictions: UInt64 { cache.evictions }
+
+    /// Decides about one request, limits of this process included.
+    package mutating func decide(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
+    ) {
+        if let charge = admit(head, bytes, peer: peer, at: now, &decision) {
+            decision.charged(limiter.take(charge, now: now.monotonic))
+        }
+    }
+
+    /// Decides all but the limit. If a charge is answered, the request passes unless the store of counts, whose answer goes
+    /// to `Decision.charged`, has another word.
+    package mutating func admit(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
+    ) -> LimitCharge? {
+        decision.reset(dialect: policy.dialect)
+        decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
+        guard let route = findRoute(head, bytes, &decision) else { return nil }
+        let gate = policy.gates[route]
+        decision.routeIndex = route
+        decision.dialect = gate.dialect
+        decision.forwardsAuthorization = gate.forwardsAuthorization
+        guard identify(gate, head, bytes, now.wall, &decision), authorise(gate, &decision) else { return nil }
+        if case .length(let length) = head.framing, length > gate.bodyLimit {
+            decision.refuse(.payloadTooLarge)
+            return nil
+        }
+        switch gate.target {
+        case .upstream(let number): decision.verdict = .forward(upstream: number)
+        case .local(let number): decision.verdict = .local(number)
+        }
+        return gate.hasLimit ? charge(route, gate, head, bytes, &decision) : nil
+    }
+
+    // MARK: Route
+
+    /// Finds the route of the canonical path, and leaves in the decision what the upstream gets as path.
+    private func findRoute(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Int? {
+        let path = bytes[head.path]
+        let match: RouteMatch
+        var hasEncodedSlash = false
+        switch head.form == .asterisk
+            ? .same : CanonicalPath.canonicalise(path, into: &decision.pathBytes, encodedSlash: .pass)
+        {
+        case .same:
+            match = policy.table.match(
+                host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText])
+        case .rewritten(let encodedSlash):
+            hasEncodedSlash = encodedSlash
+            decision.pathIsVerbatim = false
+            match = policy.table.match(
+                host: bytes[head.host], path: decision.path, method: head.method, methodText: bytes[head.methodText])
+        case .refused(let fault):
+            decision.refuse(.badRequest(.path(fault)))
+            return nil
+        }
+        guard case .route(let route) = match, !hasEncodedSlash || policy.gates[route].encodedSlashPasses else {
+            refuseUnrouted(match, hasEncodedSlash, &decision)
+            return nil
+        }
+        let strip = policy.gates[route].strip
+        if !strip.isEmpty {
+            let texts = policy.texts
+            removePrefix(texts.rawBytes[strip], path, &decision)
+        }
+        return route
+    }
+
+    private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {
+        if hasEncodedSlash {
+            if case .route(let route) = match { decision.dialect = policy.gates[route].dialect }
+            return decision.refuse(.badRequest(.path(.encodedSlash)))
+        }
+        switch match {
+        case .methodNotAllowed(let allowed): decision.refuse(.methodNotAllowed(allowed))
+        case .none, .route: decision.refuse(.notFound)
+        }
+    }
+
+    /// Takes `prefix` off the path, if it ends there or a slash follows.
+    private func removePrefix(_ prefix: RawSpan, _ verbatim: RawSpan, _ decision: inout Decision) {
+        let count = prefix.byteCount
+        if decision.pathIsVerbatim {
+            guard Self.begins(verbatim, prefix) else { return }
+            decision.pathIsVerbatim = false
+            decision.pathBytes.removeAll()
+            decision.pathBytes.append(verbatim.dropping(count))
+        } else {
+            guard Self.begins(decision.path, prefix) else { return }
+            decision.pathBytes.discard(count)
+        }
+        if decision.pathBytes.isEmpty { decision.pathBytes.append(UInt8(ascii: "/")) }
+    }
+
+    private static func begins(_ path: RawSpan, _ prefix: RawSpan) -> Bool {
+        path.hasPrefix(prefix) && (path.byteCount == prefix.byteCount || path[prefix.byteCount] == UInt8(ascii: "/"))
+    }
+
+    // MARK: Identity
+
+    /// Whether the request may go on after its credentials were looked at as the route wants it.
+    private mutating func identify(
+        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ now: WallTime, _ decision: inout Decision
+    ) -> Bool {
+        if head.authorizationCount > 1 {
+            decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)
+            return false
+        }
+        switch gate.auth {
+        case .none: return true
+        case .internal:
+            decision.internalCaller = InternalCaller.match(policy.internals, head, bytes, decision.client)
+            guard decision.internalCaller >= 0 else {
+                decision.refuse(.forbidden(.caller), .refused, .caller)
+                return false
+            }
+        case .required, .optional: break
+        }
+        let value = bytes[head.authorization]
+        if head.authorizationCount == 1, let start = Bearer.tokenStart(value) {
+            return verify(value.dropping(start), now, &decision)
+        }
+        decision.auth = .anonymous
+        guard gate.auth == .required else { return true }
+        decision.refuse(.unauthorized(.missing), .refused, .missing)
+        return false
+    }
+
+    private mutating func verify(_ token: RawSpan, _ now: WallTime, _ decision: inout Decision) -> Bool {
+        let seconds = now.seconds
+        let entry = cache.lookup(token, at: seconds)
+        if entry >= 0 {
+            decision.tokenSource = .hit
+            decision.identity = cache.identity(entry)
+            cache.appendBlock(entry, to: &decision.block)
+        } else {
+            decision.tokenSource = .miss
+            guard verifyAnew(token, now, seconds, &decision) else { return false }
+        }
+        decision.auth = .accepted
+        return true
+    }
+
+    private mutating func verifyAnew(
+        _ token: RawSpan, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
+    ) -> Bool {
+        let result = verifier.verify(token, trust: policy.trust, now: now)
+        decision.verifiedAlgorithm = verifier.lastAlgorithm
+        switch result {
+        case .success(let verified):
+            let identity = Identity(
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+            guard let identity else {
+                refuse(.unsafeClaim, &decision)
+                return false
+            }
+            decision.identity = identity
+            cache.insert(token, identity, block: decision.block.readable, at: seconds)
+            return true
+        case .failure(let fault):
+            refuse(fault, &decision)
+            return false
+        }
+    }
+
+    /// A token is the caller's fault, except where we never had the keys to judge it by.
+    private func refuse(_ fault: TokenFault, _ decision: inout Decision) {
+        decision.block.removeAll()
+        if let issuer = fault.issuerWithoutKeys {
+            decision.issuerToRefetch = issuer
+            let refusal = Refusal.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds)
+            return decision.refuse(refusal, .unavailable, .keysUnavailable)
+        }
+        if let issuer = fault.issuerOfUnknownKey { decision.issuerToRefetch = issuer }
+        decision.refuse(.unauthorized(.token(fault)), .refused, AuthReason(fault))
+    }
+
+    /// Whether the caller meets the route's claims and tier. Nobody meets none: 401, for a token may help.
+    private func authorise(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
+        if gate.claims != 0 {
+            guard let identity = decision.identity else { return refuseNobody(&decision) }
+            guard identity.claims & gate.claims == gate.claims else {
+                decision.refuse(.forbidden(.claims), .refused, .claims)
+                return false
+            }
+        }
+        guard let tier = gate.tier else { return true }
+        if let own = decision.identity?.tier, own >= tier { return true }
+        if gate.shadow.contains(.tier) {
+            decision.shadowed.insert(.tier)
+            return true
+        }
+        guard decision.identity != nil else { return refuseNobody(&decision) }
+        decision.refuse(.premiumRequired, .refused, .tier)
+        return false
+    }
+
+    private func refuseNobody(_ decision: inout Decision) -> Bool {
+        decision.refuse(.unauthorized(.missing), .refused, .missing)
+        return false
+    }
+
+    // MARK: Limit
+
+    /// What to charge, with the constant part of the header lines written.
+    private func charge(
+        _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
+    ) -> LimitCharge {
+        let line = limits.line(route, decision.identity?.tier)
+        decision.limit.rate = line.rate
+        decision.isLimitShadowed = gate.shadow.contains(.limit)
+        decision.limitBytes.append(limits.texts.rawBytes[line.prefix])
+        let subject = subject(gate, head, bytes, decision)
+        return LimitCharge(key: subject.combined(with: line.key), rate: line.rate)
+    }
+
+    private func subject(
+        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision
+    ) -> LimitKey {
+        switch gate.subject {
+        case .user: if let identity = decision.identity { return identity.user }
+        case .session: if let identity = decision.identity { return identity.session }
+        case .header:
+            let texts = policy.texts
+            let name = texts.rawBytes[gate.subjectField]
+            for index in 0..<head.fields.count where Self.isCalled(name, bytes[head.fields[index].name]) {
+                let value = bytes[head.fields[index].value]
+                if value.byteCount == 0 { break }
+                return LimitSubject.header(value, limiter.hash)
+            }
+        case .address: break
+        }
+        return LimitSubject.address(decision.client.address, limiter.hash)
+    }
+
+    private static func isCalled(_ lowercased: RawSpan, _ name: RawSpan) -> Bool {
+        guard lowercased.byteCount == name.byteCount else { return false }
+        for offset in 0..<name.byteCount where name[offset].lowercasedASCII != lowercased[offset] { return false }
+        return true
+    }
+}

@@ -1,0 +1,86 @@
+package import Credentials
+
+/// How the question of identity ended, for logs and metrics.
+package enum AuthOutcome: UInt8, CaseIterable, Sendable {
+    /// Not looked at: `auth=none`, or refused before it came to that.
+    case notLooked
+    /// Nobody, and nobody was asked for.
+    case anonymous
+    case accepted
+    case refused
+    /// Could not be answered for want of keys.
+    case unavailable
+
+    package var text: StaticString {
+        switch self {
+        case .notLooked: "none"
+        case .anonymous: "anonymous"
+        case .accepted: "accepted"
+        case .refused: "refused"
+        case .unavailable: "unavailable"
+        }
+    }
+}
+
+/// Why, as a word of a small fixed set that may be a metric's label.
+package enum AuthReason: UInt8, CaseIterable, Sendable {
+    case none, missing, severalAuthorizations, revoked, caller, claims, tier
+    case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
+    case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
+    case notAnAccessToken, noSubject, unsafeClaim, badClaim
+
+    package init(_ fault: TokenFault) {
+        switch fault {
+        case .tooLarge: self = .tooLarge
+        case .malformed: self = .malformed
+        case .duplicateMember: self = .duplicateMember
+        case .unsupportedAlgorithm: self = .unsupportedAlgorithm
+        case .criticalExtension: self = .criticalExtension
+        case .wrongIssuer: self = .wrongIssuer
+        case .algorithmNotAllowed: self = .algorithmNotAllowed
+        case .keysUnavailable: self = .keysUnavailable
+        case .unknownKey: self = .unknownKey
+        case .badSignature: self = .badSignature
+        case .expired: self = .expired
+        case .notYetValid: self = .notYetValid
+        case .noExpiry: self = .noExpiry
+        case .wrongAudience: self = .wrongAudience
+        case .lifetimeTooLong: self = .lifetimeTooLong
+        case .notAnAccessToken: self = .notAnAccessToken
+        case .noSubject: self = .noSubject
+        case .unsafeClaim: self = .unsafeClaim
+        case .badClaim: self = .badClaim
+        }
+    }
+
+    package var text: StaticString {
+        switch self {
+        case .none: "ok"
+        case .missing: "missing"
+        case .severalAuthorizations: "several_authorizations"
+        case .revoked: "revoked"
+        case .caller: "not_internal"
+        case .claims: "claims"
+        case .tier: "tier"
+        case .tooLarge: TokenFault.tooLarge.reason
+        case .malformed: TokenFault.malformed.reason
+        case .duplicateMember: TokenFault.duplicateMember.reason
+        case .unsupportedAlgorithm: TokenFault.unsupportedAlgorithm.reason
+        case .criticalExtension: TokenFault.criticalExtension.reason
+        case .wrongIssuer: TokenFault.wrongIssuer.reason
+        case .algorithmNotAllowed: TokenFault.algorithmNotAllowed.reason
+        case .keysUnavailable: TokenFault.keysUnavailable(issuer: 0).reason
+        case .unknownKey: TokenFault.unknownKey(issuer: 0).reason
+        case .badSignature: TokenFault.badSignature.reason
+        case .expired: TokenFault.expired.reason
+        case .notYetValid: TokenFault.notYetValid.reason
+        case .noExpiry: TokenFault.noExpiry.reason
+        case .wrongAudience: TokenFault.wrongAudience.reason
+        case .lifetimeTooLong: TokenFault.lifetimeTooLong.reason
+        case .notAnAccessToken: TokenFault.notAnAccessToken.reason
+        case .noSubject: TokenFault.noSubject.reason
+        case .unsafeClaim: TokenFault.unsafeClaim.reason
+        case .badClaim: TokenFault.badClaim.reason
+        }
+    }
+}

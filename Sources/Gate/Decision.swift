@@ -1,0 +1,196 @@
+package import Credentials
+import Wire
+
+/// What becomes of a request.
+package enum Verdict: Equatable, Sendable {
+    /// To the upstream of this number.
+    case forward(upstream: Int)
+    /// To an endpoint of the gateway itself.
+    case local(UInt16)
+    case refuse(Refusal)
+}
+
+/// How the token was judged.
+package enum TokenSource: UInt8, CaseIterable, Sendable {
+    /// There was none, or it was not looked at.
+    case none
+    /// Remembered from an earlier request.
+    case hit
+    /// Verified, or refused, by its signature and claims.
+    case miss
+}
+
+/// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One value is
+/// reused for every request of a worker: `decide` overwrites it, and its memory stays.
+package struct Decision: ~Copyable {
+    package internal(set) var verdict = Verdict.refuse(.notFound)
+    /// Index of the rule; -1 if none took the request.
+    package internal(set) var routeIndex = -1
+    /// How a refusal is to look.
+    package internal(set) var dialect = Dialect.problem
+    package internal(set) var client = ClientAddress(address: IPAddress(high: 0, low: 0))
+
+    /// Whether the upstream gets the path as the client sent it; otherwise `path`.
+    package internal(set) var pathIsVerbatim = true
+    var pathBytes = ByteBuffer(capacity: 256)
+
+    package internal(set) var auth = AuthOutcome.notLooked
+    package internal(set) var authReason = AuthReason.none
+    package internal(set) var tokenSource = TokenSource.none
+    /// Whether the client's `Authorization` goes on to the upstream.
+    package internal(set) var forwardsAuthorization = false
+    /// The caller, once a token was accepted.
+    package internal(set) var identity: Identity?
+    var block = ByteBuffer(capacity: 1024)
+    /// The algorithm that a token named which had to be verified.
+    package internal(set) var verifiedAlgorithm: SigningAlgorithm?
+    /// The issuer whose keys should be fetched again, for the token named one that is not among them, or there never
+    /// were any; -1 for none. The decision may be asked for again when they have come: nothing was charged.
+    package internal(set) var issuerToRefetch = -1
+    /// The internal caller that was matched, by index; -1 for none.
+    package internal(set) var internalCaller = -1
+
+    /// What would have been refused but for `shadow=`.
+    package internal(set) var shadowed: ShadowSet = []
+    package internal(set) var limit = LimitOutcome()
+    var limitBytes = ByteBuffer(capacity: 256)
+    /// Whether the limit of this route only watches.
+    var isLimitShadowed = false
+
+    package init() {}
+
+    mutating func reset(dialect: Dialect) {
+        verdict = .refuse(.notFound)
+        routeIndex = -1
+        self.dialect = dialect
+        pathIsVerbatim = true
+        pathBytes.removeAll()
+        auth = .notLooked
+        authReason = .none
+        tokenSource = .none
+        forwardsAuthorization = false
+        identity = nil
+        block.removeAll()
+        verifiedAlgorithm = nil
+        issuerToRefetch = -1
+        internalCaller = -1
+        shadowed = []
+        limit = LimitOutcome()
+        isLimitShadowed = false
+        limitBytes.removeAll()
+    }
+
+    /// The path for the upstream, where it is not verbatim: canonical, and without what the route strips.
+    package var path: RawSpan { @_lifetime(borrow self) get { pathBytes.readable } }
+
+    /// Complete header lines for the upstream, each with CRLF; empty if nobody is known.
+    package var identityLines: RawSpan {
+        @_lifetime(borrow self) get { text(identity?.lines) }
+    }
+
+    /// Complete header lines for the client about its limit, each with CRLF; empty without a limit.
+    package var limitLines: RawSpan { @_lifetime(borrow self) get { limitBytes.readable } }
+
+    /// Empty if unknown.
+    package var userID: RawSpan { @_lifetime(borrow self) get { text(identity?.userID) } }
+    /// Empty if unknown.
+    package var sessionID: RawSpan { @_lifetime(borrow self) get { text(identity?.sessionID) } }
+    /// `kid` of the key that verified the token; empty if it has none.
+    package var keyID: RawSpan { @_lifetime(borrow self) get { text(identity?.keyID) } }
+
+    /// The caller's tier; nil if nobody is known.
+    package var tier: Tier? { identity?.tier }
+
+    @_lifetime(borrow self)
+    private func text(_ slice: Slice?) -> RawSpan {
+        guard let slice else { return RawSpan() }
+        return block.readable[slice]
+    }
+
+    package var refusal: Refusal? {
+        if case .refuse(let refusal) = verdict { refusal } else { nil }
+    }
+
+    mutating func refuse(_ refusal: Refusal) { verdict = .refuse(refusal) }
+
+    mutating func refuse(_ refusal: Refusal, _ outcome: AuthOutcome, _ reason: AuthReason) {
+        verdict = .refuse(refusal)
+        auth = outcome
+        authReason = reason
+    }
+}
+
+/// What a limit said.
+package struct LimitOutcome: Equatable, Sendable {
+    package enum Result: UInt8, CaseIterable, Sendable {
+        /// The route has none, or the request did not come so far.
+        case none
+        case admitted
+        case refused
+        /// Refused, but let pass by `shadow=limit`.
+        case shadowRefused
+        /// Nothing could be counted; passed.
+        case open
+        /// Nothing could be counted; refused.
+        case closed
+
+        package var text: StaticString {
+            switch self {
+            case .none: "none"
+            case .admitted: "allow"
+            case .refused: "deny"
+            case .shadowRefused: "shadow_deny"
+            case .open: "open"
+            case .closed: "closed"
+            }
+        }
+    }
+
+    package var result = Result.none
+    package var rate: LimitRate?
+    /// What could pass now.
+    package var remaining: UInt32 = 0
+    /// Until the full burst is there again, rounded up.
+    package var resetSeconds: UInt32 = 0
+    /// Until one more may pass, rounded up and at least 1; 0 unless refused.
+    package var retryAfterSeconds: UInt32 = 0
+}
+
+extension Decision {
+    /// Takes the answer to the charge that `admit` asked for.
+    package mutating func charged(_ answer: LimitVerdict) {
+        switch answer {
+        case .counted(let outcome): counted(outcome)
+        case .open:
+            limit.result = .open
+            limitBytes.removeAll()
+        case .closed(let seconds):
+            limit.result = .closed
+            limitBytes.removeAll()
+            verdict = .refuse(.unavailable(.limits, retryAfterSeconds: max(1, seconds)))
+        }
+    }
+
+    private mutating func counted(_ outcome: GCRA.Outcome) {
+        limit.remaining = outcome.remaining
+        limit.resetSeconds = Self.seconds(outcome.reset)
+        LimitHeaders.finish(limit, &limitBytes)
+        if outcome.granted > 0 {
+            limit.result = .admitted
+            return
+        }
+        limit.retryAfterSeconds = max(1, Self.seconds(outcome.retryAfter))
+        if isLimitShadowed {
+            limit.result = .shadowRefused
+            shadowed.insert(.limit)
+        } else {
+            limit.result = .refused
+            verdict = .refuse(.rateLimited(retryAfterSeconds: limit.retryAfterSeconds))
+        }
+    }
+
+    /// Rounded up.
+    private static func seconds(_ microseconds: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: min((microseconds &+ 999_999) / 1_000_000, UInt64(UInt32.max)))
+    }
+}

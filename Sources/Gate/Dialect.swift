@@ -1,0 +1,85 @@
+import Credentials
+import HTTP
+package import Wire
+
+/// How a refusal looks: the error envelope of one client contract, or `application/problem+json` (RFC 9457). The one place
+/// of each envelope, for both planes.
+package enum Dialect: UInt8, CaseIterable, Sendable {
+    case password, provider, dlauth, apple, anonymous, problem
+
+    package init?(name: String) {
+        guard let dialect = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = dialect
+    }
+
+    package var name: String {
+        switch self {
+        case .password: "password"
+        case .provider: "provider"
+        case .dlauth: "dlauth"
+        case .apple: "apple"
+        case .anonymous: "anonymous"
+        case .problem: "problem"
+        }
+    }
+
+    package var contentType: StaticString {
+        switch self {
+        case .password, .provider, .dlauth, .apple, .anonymous: "application/json; charset=utf-8"
+        case .problem: "application/problem+json"
+        }
+    }
+
+    /// Appends the body for a code and a sentence of the caller's choosing. `upgradeURL`, where a refused caller can
+    /// upgrade, becomes a member beside the code. The request's id stands in the body of `problem` alone; the documents
+    /// of the others show none, and every answer has it as a header.
+    package func writeBody(
+        status: UInt16, code: RawSpan, message: RawSpan, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer
+    ) {
+        var json = JSONWriter()
+        json.beginObject()
+        switch self {
+        case .password, .apple, .anonymous:
+            json.key("error")
+            json.beginObject()
+            json.field("code", code)
+            json.field("message", message)
+            if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+            json.endObject()
+        case .provider:
+            json.field("error", message)
+            json.field("code", code)
+            if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+        case .dlauth:
+            json.field("error", code)
+            json.field("message", message)
+            if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+        case .problem:
+            json.field("type", "about:blank" as StaticString)
+            json.field("title", StatusText.reason(Int(status)))
+            json.field("status", Int(status))
+            json.field("detail", message)
+            json.field("code", code)
+            if requestID.byteCount > 0 { json.field("request_id", requestID) }
+            if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+        }
+        json.endObject()
+        out.append(json.finish().readable)
+    }
+
+    /// Appends the body of a refusal of the gate. `upgradeURL` is used only where upgrading would help.
+    package func writeBody(_ refusal: Refusal, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer) {
+        let offersUpgrade = refusal.code == .premiumRequired
+        writeBody(
+            status: refusal.status, code: code(of: refusal).rawBytes, message: sentence(for: refusal).rawBytes,
+            requestID: requestID, upgradeURL: offersUpgrade ? upgradeURL : nil, into: &out)
+    }
+
+    /// The code as this dialect spells it.
+    package func code(of refusal: Refusal) -> StaticString {
+        switch self {
+        case .password, .provider, .apple, .anonymous, .problem: refusal.code.text
+        case .dlauth: Self.dlauthCode(refusal)
+        }
+    }
+}

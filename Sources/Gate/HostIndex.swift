@@ -1,0 +1,95 @@
+import Wire
+
+/// Finds the trie of a host. Names are compared without case, port and final dot.
+struct HostIndex: Sendable {
+    private struct Entry: Sendable {
+        var name: [UInt8]
+        var root: Int
+    }
+
+    /// Open addressing over at least twice as many places; empty when no rule names a host.
+    private var places: [Int32] = []
+    private var entries: [Entry] = []
+
+    /// Root node for a request's `host`; nil if no rule names it.
+    func root(of host: RawSpan) -> Int? {
+        guard !entries.isEmpty else { return nil }
+        let name = Self.name(host)
+        var place = Int(truncatingIfNeeded: Self.hash(name)) & (places.count - 1)
+        while places[place] >= 0 {
+            let entry = Int(places[place])
+            let known = entries[entry].name
+            if Self.matches(known.rawBytes, name) { return entries[entry].root }
+            place = (place + 1) & (places.count - 1)
+        }
+        return nil
+    }
+
+    /// `host` without its port and final dot.
+    @_lifetime(copy host)
+    private static func name(_ host: RawSpan) -> RawSpan {
+        var end = host.byteCount
+        var offset = end
+        while offset > 0, host[offset - 1].isASCIIDigit { offset -= 1 }
+        if offset > 0, host[offset - 1] == UInt8(ascii: ":") { end = offset - 1 }
+        if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
+        return host.extracting(0..<end)
+    }
+
+    /// FNV-1a over the lower-cased bytes: the keys are the operator's, so nobody can crowd them.
+    private static func hash(_ name: RawSpan) -> UInt64 {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for offset in 0..<name.byteCount {
+            hash = (hash ^ UInt64(name[offset].lowercasedASCII)) &* 0x0000_0100_0000_01B3
+        }
+        return hash ^ hash >> 32
+    }
+
+    private static func matches(_ lowercased: RawSpan, _ name: RawSpan) -> Bool {
+        guard lowercased.byteCount == name.byteCount else { return false }
+        for offset in 0..<name.byteCount where lowercased[offset] != name[offset].lowercasedASCII { return false }
+        return true
+    }
+
+    struct Builder {
+        private var entries: [Entry] = []
+
+        /// The root of `host`, made by `newRoot` when it is named for the first time.
+        mutating func root(of host: String, _ route: String, _ newRoot: () -> Int) throws(RouteFault) -> Int {
+            let name = Array(host.utf8).map(\.lowercasedASCII)
+            guard Self.isName(name) else { throw .badHost(route, host) }
+            let plain = name.count > 1 && name.last == UInt8(ascii: ".") ? Array(name.dropLast()) : name
+            if let known = entries.first(where: { $0.name == plain }) { return known.root }
+            let root = newRoot()
+            entries.append(Entry(name: plain, root: root))
+            return root
+        }
+
+        /// A registered name, an IPv4 address or a bracketed IPv6 address; a port cannot be matched.
+        private static func isName(_ name: [UInt8]) -> Bool {
+            if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
+                return IPAddress(parsing: name.rawBytes.extracting(1..<max(1, name.count - 1))) != nil
+            }
+            return !name.isEmpty
+                && name.allSatisfy {
+                    $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+                        || $0 == UInt8(ascii: "_")
+                }
+        }
+
+        consuming func finish() -> HostIndex {
+            var index = HostIndex()
+            index.entries = entries
+            guard !entries.isEmpty else { return index }
+            var size = 4
+            while size < entries.count * 2 { size *= 2 }
+            index.places = Array(repeating: -1, count: size)
+            for (number, entry) in entries.enumerated() {
+                var place = Int(truncatingIfNeeded: HostIndex.hash(entry.name.rawBytes)) & (size - 1)
+                while index.places[place] >= 0 { place = (place + 1) & (size - 1) }
+                index.places[place] = Int32(number)
+            }
+            return index
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import Credentials
+import HTTP
+package import Wire
+
+/// A trusted service (`TOLLGATE_INTERNAL_<NAME>`). Everything that is given must hold; one for which nothing is given never
+/// matches.
+package struct InternalCaller: Sendable {
+    package var name: String
+    /// SHA-256 of what it sends as `X-Internal-Key`: 32 bytes.
+    package var keySHA256: [UInt8]?
+    /// Where it calls from: one of these. Empty: anywhere.
+    package var networks: [CIDR]
+    /// A name in its certificate. No certificate is asked for yet, so a caller that needs one never matches.
+    package var certificateName: String?
+
+    package init(name: String, keySHA256: [UInt8]? = nil, networks: [CIDR] = [], certificateName: String? = nil) {
+        self.name = name
+        self.keySHA256 = keySHA256
+        self.networks = networks
+        self.certificateName = certificateName
+    }
+
+    /// 64 hexadecimal digits.
+    package static func digest(hex text: String) -> [UInt8]? {
+        let digits = text.utf8.map(\.hexValue)
+        guard digits.count == 64 else { return nil }
+        var bytes: [UInt8] = []
+        for index in stride(from: 0, to: 64, by: 2) {
+            guard let high = digits[index], let low = digits[index + 1] else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+
+    /// The first of `callers` that sent this request; -1 if none did. A key that is sent twice is no key.
+    static func match(
+        _ callers: [InternalCaller], _ head: borrowing RequestHead, _ bytes: RawSpan, _ client: ClientAddress
+    ) -> Int {
+        let digest = sentDigest(head, bytes)
+        var found = -1
+        // All are looked at, so that the time does not tell which key came close.
+        for (index, caller) in callers.enumerated() where caller.matches(digest, client) && found < 0 { found = index }
+        return found
+    }
+
+    private static func sentDigest(_ head: borrowing RequestHead, _ bytes: RawSpan) -> [UInt8]? {
+        var digest: [UInt8]?
+        for index in 0..<head.fields.count where head.fields[index].known == .xInternalKey {
+            guard digest == nil else { return nil }
+            digest = Digest.sha256(bytes[head.fields[index].value])
+        }
+        return digest
+    }
+
+    private func matches(_ digest: [UInt8]?, _ client: ClientAddress) -> Bool {
+        guard keySHA256 != nil || !networks.isEmpty, certificateName == nil else { return false }
+        if let keySHA256 {
+            guard keySHA256.count == 32, let digest else { return false }
+            guard Digest.constantTimeEquals(keySHA256.rawBytes, digest.rawBytes) else { return false }
+        }
+        if networks.isEmpty { return true }
+        return client.isCertain && networks.contains { $0.contains(client.address) }
+    }
+}

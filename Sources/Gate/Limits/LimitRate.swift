@@ -1,0 +1,86 @@
+import Wire
+
+/// How often one caller may pass: `count` in each `windowSeconds` on average, and `burst` at once.
+///
+/// All times are whole microseconds. The interval between two grants is rounded up, so that rounding can only admit
+/// less, never more, than `burst` + rate × T in any window of length T.
+package struct LimitRate: Hashable, Sendable {
+    /// The N of `N/m`: 1 to a million a second.
+    package let count: UInt32
+    /// 1, 60, 3,600 or 86,400.
+    package let windowSeconds: UInt32
+    /// What may pass at once, at least 1.
+    package let burst: UInt32
+    /// Whether a gateway may hold a few grants in advance; means nothing while counting is in process.
+    package let mayLease: Bool
+    /// Microseconds until one more may pass.
+    package let interval: UInt64
+
+    /// Microseconds of grants that an idle caller has saved up: `burst` × `interval`.
+    package var tolerance: UInt64 { UInt64(burst) * interval }
+
+    /// About 139 years in microseconds is 2^52; a quarter of that keeps every sum of times far from overflow.
+    private static let longestTolerance: UInt64 = 1 << 50
+    private static let mostPerSecond: UInt64 = 1_000_000
+
+    /// nil if a number is 0 or a time leaves the range of the arithmetic.
+    package init?(count: UInt32, windowSeconds: UInt32, burst: UInt32? = nil, mayLease: Bool = false) {
+        let burst = burst ?? count
+        guard count > 0, burst > 0, windowSeconds > 0, windowSeconds <= 86_400 else { return nil }
+        guard UInt64(count) <= Self.mostPerSecond * UInt64(windowSeconds) else { return nil }
+        self.count = count
+        self.windowSeconds = windowSeconds
+        self.burst = burst
+        self.mayLease = mayLease
+        let window = UInt64(windowSeconds) * 1_000_000
+        interval = (window + UInt64(count) - 1) / UInt64(count)
+        guard UInt64(burst) <= Self.longestTolerance / interval else { return nil }
+    }
+
+    /// `10/h`, `60/m+burst=10`, `60/m+lease`; nil for anything else.
+    package init?(parsing text: String) {
+        let parts = text.split(separator: "+", omittingEmptySubsequences: false).map(String.init)
+        let rate = parts[0].split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        guard rate.count == 2, let count = Self.number(rate[0]), let window = Self.window(rate[1]) else { return nil }
+        var burst: UInt32?
+        var mayLease = false
+        for part in parts.dropFirst() {
+            if part == "lease", !mayLease {
+                mayLease = true
+            } else if part.hasPrefix("burst="), burst == nil, let value = Self.number(String(part.dropFirst(6))) {
+                burst = value
+            } else {
+                return nil
+            }
+        }
+        self.init(count: count, windowSeconds: window, burst: burst, mayLease: mayLease)
+    }
+
+    private static func number(_ text: String) -> UInt32? {
+        guard !text.isEmpty, text.utf8.count <= 10, text.utf8.allSatisfy(\.isASCIIDigit) else { return nil }
+        return UInt32(text)
+    }
+
+    private static func window(_ unit: String) -> UInt32? {
+        switch unit {
+        case "s": 1
+        case "m": 60
+        case "h": 3_600
+        case "d": 86_400
+        default: nil
+        }
+    }
+
+    /// The rate as it stands in the settings.
+    package var text: String {
+        let unit =
+            switch windowSeconds {
+            case 1: "s"
+            case 60: "m"
+            case 3_600: "h"
+            case 86_400: "d"
+            default: "\(windowSeconds)s"
+            }
+        return "\(count)/\(unit)" + (burst == count ? "" : "+burst=\(burst)") + (mayLease ? "+lease" : "")
+    }
+}

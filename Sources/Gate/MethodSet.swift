@@ -1,0 +1,74 @@
+import HTTP
+import Wire
+
+/// A set of methods as bits: the known ones by their raw value, others by a number that the route table gives them.
+package struct MethodSet: Hashable, Sendable {
+    package var bits: UInt64
+
+    package init(bits: UInt64 = 0) { self.bits = bits }
+
+    package static let all = MethodSet(bits: .max)
+
+    package mutating func insert(bit: UInt64) { bits |= 1 << bit }
+    package func contains(bit: UInt64) -> Bool { bits & (1 << bit) != 0 }
+    package mutating func formUnion(_ other: Self) { bits |= other.bits }
+    package var count: Int { bits.nonzeroBitCount }
+
+    /// RFC 9110 §5.6.2.
+    static func isTokenByte(_ byte: UInt8) -> Bool {
+        if byte.isASCIILetter || byte.isASCIIDigit { return true }
+        switch byte {
+        case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
+            UInt8(ascii: "'"), UInt8(ascii: "*"), UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
+            UInt8(ascii: "^"), UInt8(ascii: "_"), UInt8(ascii: "`"), UInt8(ascii: "|"), UInt8(ascii: "~"):
+            return true
+        default:
+            return false
+        }
+    }
+}
+
+/// The methods that rules name, each with its bit.
+struct MethodNames: Sendable {
+    /// Names that are no `Method` case; the first has bit `firstOther`.
+    private(set) var others: [String] = []
+    private static let firstOther = UInt64(Method.allCases.count)
+    /// How many other names fit.
+    static let capacity = 64 - Method.allCases.count
+
+    /// The bit of `name`, which is given one if it has none; nil when there is none left, or it is no method name.
+    mutating func intern(_ name: String) -> UInt64? {
+        guard !name.isEmpty, name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
+        let known = name.withRawBytes { Method($0) }
+        if known != .other { return UInt64(known.rawValue) }
+        if let index = others.firstIndex(of: name) { return Self.firstOther + UInt64(index) }
+        guard others.count < Self.capacity else { return nil }
+        others.append(name)
+        return Self.firstOther + UInt64(others.count - 1)
+    }
+
+    /// The bit of a request's method. One that no rule names shares the bit of `Method.other`, which none contains
+    /// but the rules for all methods.
+    func bit(_ method: Method, _ text: RawSpan) -> UInt64 {
+        guard method == .other else { return UInt64(method.rawValue) }
+        for (index, name) in others.enumerated() where name.withRawBytes({ $0.equals(text) }) {
+            return Self.firstOther + UInt64(index)
+        }
+        return UInt64(Method.other.rawValue)
+    }
+
+    /// The names of `set`, as `Allow` lists them.
+    func write(_ set: MethodSet, into out: inout ByteBuffer) {
+        var isFirst = true
+        for method in Method.allCases where method != .other && set.contains(bit: UInt64(method.rawValue)) {
+            if !isFirst { out.append(", " as StaticString) }
+            out.append(method.text)
+            isFirst = false
+        }
+        for (index, name) in others.enumerated() where set.contains(bit: Self.firstOther + UInt64(index)) {
+            if !isFirst { out.append(", " as StaticString) }
+            out.append(name)
+            isFirst = false
+        }
+    }
+}

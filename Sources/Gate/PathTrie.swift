@@ -1,0 +1,127 @@
+import Wire
+
+/// A compressed trie of paths while it is built, and the flat form that is walked.
+struct PathTrie {
+    /// A rule as the walk sees it.
+    struct Entry: Sendable {
+        var route: Int32
+        var methods: MethodSet
+    }
+
+    struct EntryRange: Sendable {
+        var start: Int32 = 0
+        var end: Int32 = 0
+        var isEmpty: Bool { start == end }
+    }
+
+    /// Nodes refer to each other by index, -1 for none.
+    struct Node: Sendable {
+        var label: Slice
+        var firstChild: Int32
+        var nextSibling: Int32
+        /// The nearest node above whose prefix rules take whatever reaches this one.
+        var outerPrefix: Int32
+        /// Rules for exactly the path up to here.
+        var exact: EntryRange
+        /// Prefix rules for this path with a slash behind it, which also take it without.
+        var bare: EntryRange
+        /// Prefix rules for every path that begins like this.
+        var prefix: EntryRange
+    }
+
+    private struct Draft {
+        var label: [UInt8]
+        var children: [Int] = []
+        var exact: [Entry] = []
+        var bare: [Entry] = []
+        var prefix: [Entry] = []
+    }
+
+    private var drafts: [Draft] = []
+
+    mutating func newRoot() -> Int {
+        drafts.append(Draft(label: []))
+        return drafts.count - 1
+    }
+
+    /// Adds a rule; answers the route that is its equal, if there is one.
+    mutating func insert(_ entry: Entry, path: [UInt8], isPrefix: Bool, root: Int) -> Int? {
+        let node = node(at: path[...], below: root)
+        guard isPrefix else { return Self.add(entry, to: &drafts[node].exact) }
+        if let twin = Self.add(entry, to: &drafts[node].prefix) { return twin }
+        guard path.count > 1, path.last == UInt8(ascii: "/") else { return nil }
+        let shorter = self.node(at: path.dropLast(), below: root)
+        return Self.add(entry, to: &drafts[shorter].bare)
+    }
+
+    /// Keeps fewest methods first. Two of the same number that share a method are equal.
+    private static func add(_ entry: Entry, to list: inout [Entry]) -> Int? {
+        for other in list where other.methods.count == entry.methods.count {
+            if other.methods.bits & entry.methods.bits != 0 { return Int(other.route) }
+        }
+        let place = list.firstIndex { $0.methods.count > entry.methods.count } ?? list.count
+        list.insert(entry, at: place)
+        return nil
+    }
+
+    /// The node for `path`, made by splitting labels where it is missing.
+    private mutating func node(at path: ArraySlice<UInt8>, below parent: Int) -> Int {
+        guard let first = path.first else { return parent }
+        guard let place = drafts[parent].children.firstIndex(where: { drafts[$0].label[0] == first }) else {
+            drafts.append(Draft(label: Array(path)))
+            drafts[parent].children.append(drafts.count - 1)
+            return drafts.count - 1
+        }
+        let child = drafts[parent].children[place]
+        let label = drafts[child].label
+        let shared = zip(label, path).prefix { $0 == $1 }.count
+        guard shared < label.count else { return node(at: path.dropFirst(shared), below: child) }
+        drafts.append(Draft(label: Array(label[..<shared]), children: [child]))
+        let upper = drafts.count - 1
+        drafts[child].label = Array(label[shared...])
+        drafts[parent].children[place] = upper
+        return node(at: path.dropFirst(shared), below: upper)
+    }
+
+    /// The same trie in three arrays; nodes keep their indices.
+    consuming func flattened() -> (nodes: [Node], entries: [Entry], labels: [UInt8]) {
+        var flat = Flat()
+        for draft in drafts { flat.add(draft) }
+        let children = Set(drafts.flatMap(\.children))
+        for root in drafts.indices where !children.contains(root) { flat.link(drafts, root, outerPrefix: -1) }
+        return (flat.nodes, flat.entries, flat.labels)
+    }
+
+    private struct Flat {
+        var nodes: [Node] = []
+        var entries: [Entry] = []
+        var labels: [UInt8] = []
+
+        mutating func add(_ draft: Draft) {
+            let label = Slice(start: labels.count, count: draft.label.count)
+            labels += draft.label
+            nodes.append(
+                Node(
+                    label: label, firstChild: -1, nextSibling: -1, outerPrefix: -1,
+                    exact: range(draft.exact), bare: range(draft.bare), prefix: range(draft.prefix)))
+        }
+
+        private mutating func range(_ list: [Entry]) -> EntryRange {
+            let start = Int32(entries.count)
+            entries += list
+            return EntryRange(start: start, end: Int32(entries.count))
+        }
+
+        mutating func link(_ drafts: [Draft], _ node: Int, outerPrefix: Int32) {
+            nodes[node].outerPrefix = outerPrefix
+            let inner = nodes[node].prefix.isEmpty ? outerPrefix : Int32(node)
+            var next: Int32 = -1
+            for child in drafts[node].children.reversed() {
+                nodes[child].nextSibling = next
+                next = Int32(child)
+                link(drafts, child, outerPrefix: inner)
+            }
+            nodes[node].firstChild = next
+        }
+    }
+}

@@ -1,0 +1,170 @@
+package import Credentials
+package import Wire
+
+/// Everything that decisions depend on besides the request, the time and the counts: an immutable snapshot. A reload makes a
+/// new one; a request sees one from start to end.
+package final class Policy: Sendable {
+    /// Grows with every reload; for logs.
+    package let version: Int
+    package let tiers: TierList
+    package let table: RouteTable
+    package let trust: Trust
+    /// Whose forwarding fields are believed.
+    package let trustedProxies: [CIDR]
+    package let internals: [InternalCaller]
+    package let realm: String
+    package let upgradeURL: String?
+    /// How a refusal looks that no route has a say in.
+    package let dialect: Dialect
+
+    package var rules: [RouteRule] { table.rules }
+
+    /// What Admission needs of each rule, in their order.
+    let gates: [RouteGate]
+    /// Canonical prefixes without their last slash, and names of fields that limits count by; sliced by the gates.
+    let texts: [UInt8]
+    /// The realm as the inside of a quoted-string.
+    let realmText: [UInt8]
+
+    package init(
+        version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
+        internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
+        dialect: Dialect = .problem
+    ) throws(RouteFault) {
+        self.version = version
+        self.tiers = tiers
+        table = try RouteTable(rules)
+        self.trust = trust
+        self.trustedProxies = trustedProxies
+        self.internals = internals
+        self.realm = realm
+        self.upgradeURL = upgradeURL
+        self.dialect = dialect
+        var gates: [RouteGate] = []
+        var texts: [UInt8] = []
+        for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
+        self.gates = gates
+        self.texts = texts
+        realmText = Self.quoted(realm)
+    }
+
+    /// The same policy with other keys, after a key set was fetched.
+    package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
+        try Policy(
+            version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
+            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect)
+    }
+
+    /// Quotes and backslashes escaped (RFC 9110 §5.6.4); what a header cannot hold is left out.
+    private static func quoted(_ text: String) -> [UInt8] {
+        var out: [UInt8] = []
+        for byte in text.utf8 where byte >= 0x20 && byte != 0x7F {
+            if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { out.append(UInt8(ascii: "\\")) }
+            out.append(byte)
+        }
+        return out
+    }
+
+    /// The keys that count, each under its issuer.
+    var liveKeys: Set<IssuerKey> {
+        var live: Set<IssuerKey> = []
+        for (index, issuer) in trust.issuers.enumerated() {
+            for key in issuer.keys?.keys ?? [] { live.insert(IssuerKey(issuer: Int32(index), serial: key.serial)) }
+        }
+        return live
+    }
+
+    /// Whether a token that `other` accepted means the same here, given that its key still counts.
+    func readsTokens(like other: Policy) -> Bool {
+        tiers == other.tiers && trust.clockSkewSeconds == other.trust.clockSkewSeconds
+            && trust.requirements == other.trust.requirements
+            && trust.issuers.elementsEqual(other.trust.issuers) { Self.sameRules($0, $1) }
+    }
+
+    private static func sameRules(_ left: TrustedIssuer, _ right: TrustedIssuer) -> Bool {
+        left.name == right.name && left.issuer == right.issuer && left.audiences == right.audiences
+            && left.algorithms == right.algorithms && left.userClaim == right.userClaim
+            && left.tierClaim == right.tierClaim && left.emailClaim == right.emailClaim
+            && left.maxLifetimeSeconds == right.maxLifetimeSeconds && left.isOwn == right.isOwn
+    }
+}
+
+/// What a route asks, without a pointer: to read one costs no reference count.
+struct RouteGate: Sendable {
+    /// What a limit counts by.
+    enum Subject: UInt8 { case user, address, session, header }
+
+    let target: RouteTarget
+    let auth: AuthMode
+    let tier: Tier?
+    /// Requirements that must hold, as in `VerifiedToken.requirementMask`.
+    let claims: UInt64
+    let hasLimit: Bool
+    let subject: Subject
+    /// In the policy's texts, lower case.
+    let subjectField: Slice
+    let forwardsAuthorization: Bool
+    let encodedSlashPasses: Bool
+    /// In the policy's texts; empty: nothing is stripped.
+    let strip: Slice
+    let bodyLimit: UInt64
+    let shadow: ShadowSet
+    let dialect: Dialect
+
+    init(_ rule: RouteRule, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
+        if rule.auth == .none && (rule.tier != nil || !rule.claims.isEmpty) { throw .identityNeeded(rule.name) }
+        target = rule.target
+        auth = rule.auth
+        tier = rule.tier
+        claims = try Self.mask(rule, trust)
+        hasLimit = rule.limit != nil
+        var field = ""
+        switch rule.limitBy {
+        case .user: subject = .user
+        case .address: subject = .address
+        case .session: subject = .session
+        case .header(let name):
+            subject = .header
+            field = name.lowercased()
+        }
+        subjectField = Self.keep(Array(field.utf8), &texts)
+        // With auth=none nobody here has looked at it, so it is not ours to take away.
+        forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
+        encodedSlashPasses = rule.encodedSlashPasses
+        strip = Self.keep(try Self.strip(rule), &texts)
+        bodyLimit = rule.bodyLimit
+        shadow = rule.shadow
+        dialect = rule.errors
+    }
+
+    private static func mask(_ rule: RouteRule, _ trust: Trust) throws(RouteFault) -> UInt64 {
+        var mask: UInt64 = 0
+        for claim in rule.claims {
+            guard let bit = trust.requirements.firstIndex(of: claim) else {
+                throw .unknownRequirement(rule.name, claim: claim.name)
+            }
+            mask |= 1 << UInt64(bit)
+        }
+        return mask
+    }
+
+    private static func strip(_ rule: RouteRule) throws(RouteFault) -> [UInt8] {
+        guard let strip = rule.strip else { return [] }
+        var out = ByteBuffer()
+        let outcome = strip.withRawBytes { CanonicalPath.canonicalise($0, into: &out, encodedSlash: .refuse) }
+        var path: [UInt8]
+        switch outcome {
+        case .same: path = Array(strip.utf8)
+        case .rewritten: path = out.readable.array
+        case .refused: throw .badStrip(rule.name, strip)
+        }
+        while path.last == UInt8(ascii: "/") { path.removeLast() }
+        return path
+    }
+
+    private static func keep(_ text: [UInt8], _ texts: inout [UInt8]) -> Slice {
+        let slice = Slice(start: texts.count, count: text.count)
+        texts += text
+        return slice
+    }
+}

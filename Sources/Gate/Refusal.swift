@@ -1,0 +1,162 @@
+package import Credentials
+package import HTTP
+
+/// The stable word for why a request was refused, with its status: the same in every dialect.
+package enum RefusalCode: UInt8, CaseIterable, Sendable {
+    case badRequest, unauthorized, tokenExpired, tokenRevoked, forbidden, premiumRequired
+    case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, headersTooLarge
+    case rateLimited, internalError, notImplemented, badGateway, unavailable, timeout, versionNotSupported
+
+    package var status: UInt16 {
+        switch self {
+        case .badRequest: 400
+        case .unauthorized, .tokenExpired, .tokenRevoked: 401
+        case .forbidden, .premiumRequired: 403
+        case .notFound: 404
+        case .methodNotAllowed: 405
+        case .requestTimeout: 408
+        case .payloadTooLarge: 413
+        case .uriTooLong: 414
+        case .expectationFailed: 417
+        case .rateLimited: 429
+        case .headersTooLarge: 431
+        case .internalError: 500
+        case .notImplemented: 501
+        case .badGateway: 502
+        case .unavailable: 503
+        case .timeout: 504
+        case .versionNotSupported: 505
+        }
+    }
+
+    package var text: StaticString {
+        switch self {
+        case .badRequest: "BAD_REQUEST"
+        case .unauthorized: "UNAUTHORIZED"
+        case .tokenExpired: "TOKEN_EXPIRED"
+        case .tokenRevoked: "TOKEN_REVOKED"
+        case .forbidden: "FORBIDDEN"
+        case .premiumRequired: "PREMIUM_REQUIRED"
+        case .notFound: "NOT_FOUND"
+        case .methodNotAllowed: "METHOD_NOT_ALLOWED"
+        case .requestTimeout: "REQUEST_TIMEOUT"
+        case .payloadTooLarge: "PAYLOAD_TOO_LARGE"
+        case .uriTooLong: "URI_TOO_LONG"
+        case .expectationFailed: "EXPECTATION_FAILED"
+        case .headersTooLarge: "HEADERS_TOO_LARGE"
+        case .rateLimited: "RATE_LIMITED"
+        case .internalError: "INTERNAL_ERROR"
+        case .notImplemented: "NOT_IMPLEMENTED"
+        case .badGateway: "BAD_GATEWAY"
+        case .unavailable: "UNAVAILABLE"
+        case .timeout: "TIMEOUT"
+        case .versionNotSupported: "VERSION_NOT_SUPPORTED"
+        }
+    }
+}
+
+/// Why a request is refused, with what its answer needs. How that looks is the dialect's matter.
+package enum Refusal: Equatable, Sendable {
+    package enum BadRequest: Equatable, Sendable {
+        case path(PathFault)
+        /// More than one `Authorization` field.
+        case severalAuthorizations
+        case http(HTTPFault.Reason)
+    }
+
+    package enum Unauthorized: Equatable, Sendable {
+        /// No bearer was sent.
+        case missing
+        case token(TokenFault)
+        /// Its session has ended.
+        case revoked
+    }
+
+    package enum Forbidden: Equatable, Sendable {
+        /// The token lacks a claim that the route asks for.
+        case claims
+        /// The route is for internal callers, and this is none.
+        case caller
+    }
+
+    package enum Unavailable: Equatable, Sendable {
+        /// The token's issuer never gave us its keys.
+        case keys
+        /// The store of counts does not answer, and the policy is to refuse then.
+        case limits
+        /// Unhealthy or overloaded.
+        case upstream
+        case overload
+        case draining
+    }
+
+    case badRequest(BadRequest)
+    case unauthorized(Unauthorized)
+    case forbidden(Forbidden)
+    case premiumRequired
+    case notFound
+    case methodNotAllowed(MethodSet)
+    case requestTimeout
+    case payloadTooLarge
+    case uriTooLong
+    case expectationFailed
+    case headersTooLarge
+    case rateLimited(retryAfterSeconds: UInt32)
+    case internalError
+    case notImplemented
+    case badGateway
+    case unavailable(Unavailable, retryAfterSeconds: UInt32)
+    case timeout
+    case versionNotSupported
+
+    /// What a request that is no HTTP we take is answered with, or an upstream's broken answer.
+    package init(_ fault: HTTPFault) {
+        switch fault.status {
+        case 414: self = .uriTooLong
+        case 417: self = .expectationFailed
+        case 431: self = .headersTooLarge
+        case 501: self = .notImplemented
+        case 502: self = .badGateway
+        case 505: self = .versionNotSupported
+        default: self = .badRequest(.http(fault.reason))
+        }
+    }
+
+    package var code: RefusalCode {
+        switch self {
+        case .badRequest: .badRequest
+        case .unauthorized(.missing): .unauthorized
+        case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
+        case .unauthorized(.revoked): .tokenRevoked
+        case .forbidden: .forbidden
+        case .premiumRequired: .premiumRequired
+        case .notFound: .notFound
+        case .methodNotAllowed: .methodNotAllowed
+        case .requestTimeout: .requestTimeout
+        case .payloadTooLarge: .payloadTooLarge
+        case .uriTooLong: .uriTooLong
+        case .expectationFailed: .expectationFailed
+        case .headersTooLarge: .headersTooLarge
+        case .rateLimited: .rateLimited
+        case .internalError: .internalError
+        case .notImplemented: .notImplemented
+        case .badGateway: .badGateway
+        case .unavailable: .unavailable
+        case .timeout: .timeout
+        case .versionNotSupported: .versionNotSupported
+        }
+    }
+
+    package var status: UInt16 { code.status }
+
+    /// What `Retry-After` says, where the answer carries it.
+    package var retryAfterSeconds: UInt32? {
+        switch self {
+        case .rateLimited(let seconds), .unavailable(_, let seconds): max(1, seconds)
+        case .badRequest, .unauthorized, .forbidden, .premiumRequired, .notFound, .methodNotAllowed, .requestTimeout,
+            .payloadTooLarge, .uriTooLong, .expectationFailed, .headersTooLarge, .internalError, .notImplemented,
+            .badGateway, .timeout, .versionNotSupported:
+            nil
+        }
+    }
+}

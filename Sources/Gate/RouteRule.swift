@@ -1,0 +1,154 @@
+package import Credentials
+
+/// What a route asks of a caller's identity (`auth=`).
+package enum AuthMode: UInt8, Sendable, CaseIterable {
+    /// A valid bearer token.
+    case required
+    /// Nobody or a valid bearer; a bad one is still refused.
+    case optional
+    /// Identity is not looked at.
+    case none
+    /// A matching internal caller; a bearer is verified if there is one.
+    case `internal`
+
+    package init?(name: String) {
+        guard let mode = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = mode
+    }
+
+    package var name: String {
+        switch self {
+        case .required: "required"
+        case .optional: "optional"
+        case .none: "none"
+        case .internal: "internal"
+        }
+    }
+}
+
+/// Where a route's requests go.
+package enum RouteTarget: Equatable, Sendable {
+    /// Index of an upstream, counted by whoever made the rules.
+    case upstream(Int)
+    /// An endpoint of the gateway itself, by a number that the proxy knows.
+    case local(UInt16)
+}
+
+/// Which decisions of a route are only made, counted and logged (`shadow=`).
+package struct ShadowSet: OptionSet, Hashable, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    package static let limit = Self(rawValue: 1)
+    package static let tier = Self(rawValue: 2)
+    /// Accepted in settings; nothing filters yet.
+    package static let filter = Self(rawValue: 4)
+}
+
+/// Whom a limit counts (`limit-by=`).
+package enum LimitBy: Hashable, Sendable {
+    /// The user; without one the address.
+    case user
+    /// The client's address, IPv6 by its /64.
+    case address
+    /// The session; without one the user, then the address.
+    case session
+    /// The first value of this field, lower-case name; without one the address.
+    case header(String)
+
+    /// `user`, `address`, `session` or `header:NAME`.
+    package init?(parsing text: String) {
+        switch text {
+        case "user": self = .user
+        case "address": self = .address
+        case "session": self = .session
+        default:
+            let prefix = "header:"
+            guard text.hasPrefix(prefix), text.utf8.count > prefix.utf8.count else { return nil }
+            let name = text.dropFirst(prefix.count).lowercased()
+            guard name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
+            self = .header(name)
+        }
+    }
+
+    package var text: String {
+        switch self {
+        case .user: "user"
+        case .address: "address"
+        case .session: "session"
+        case .header(let name): "header:\(name)"
+        }
+    }
+}
+
+/// One `TOLLGATE_ROUTE_<NAME>`: which requests it takes, where they go, under which policy.
+package struct RouteRule: Sendable {
+    /// The route's name in lower case.
+    package var name: String
+    /// Method names as they are sent; empty: all.
+    package var methods: [String]
+    /// Without port, in any case; nil: every host.
+    package var host: String?
+    /// Begins with a slash; without the `*`.
+    package var path: String
+    /// Whether the path ended in `*`.
+    package var isPrefix: Bool
+    package var target: RouteTarget
+    package var auth: AuthMode
+    /// The lowest tier that may pass.
+    package var tier: Tier?
+    package var limit: LimitPolicy?
+    package var limitBy: LimitBy
+    /// All must hold.
+    package var claims: [ClaimRequirement]
+    /// Whether the upstream gets the bearer (`forward=authorization`).
+    package var forwardsAuthorization: Bool
+    /// Removed from the start of the path, at a segment's end.
+    package var strip: String?
+    package var timeoutMilliseconds: UInt32?
+    /// Bytes of request content at most.
+    package var bodyLimit: UInt64
+    package var retries: UInt8?
+    package var errors: Dialect
+    package var encodedSlashPasses: Bool
+    package var shadow: ShadowSet
+
+    /// A rule with the defaults of the settings.
+    package init(
+        name: String, methods: [String] = [], host: String? = nil, path: String, isPrefix: Bool, target: RouteTarget,
+        auth: AuthMode = .required
+    ) {
+        self.name = name
+        self.methods = methods
+        self.host = host
+        self.path = path
+        self.isPrefix = isPrefix
+        self.target = target
+        self.auth = auth
+        tier = nil
+        limit = nil
+        limitBy = .user
+        claims = []
+        forwardsAuthorization = false
+        strip = nil
+        timeoutMilliseconds = nil
+        bodyLimit = 10 << 20
+        retries = nil
+        errors = .password
+        encodedSlashPasses = false
+        shadow = []
+    }
+
+    /// `METHODS HOST/PATH*` as it stands in the settings.
+    package var pattern: String {
+        let methods = methods.isEmpty ? "" : methods.joined(separator: ",") + " "
+        return "\(methods)\(host ?? "")\(path)\(isPrefix ? "*" : "")"
+    }
+
+    /// The claim requirements of all `rules`, each once: what the trust that serves them must be made with.
+    package static func requirements(of rules: [RouteRule]) -> [ClaimRequirement] {
+        var seen: Set<ClaimRequirement> = []
+        return rules.flatMap(\.claims).filter { seen.insert($0).inserted }
+    }
+}

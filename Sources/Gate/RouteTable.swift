@@ -1,0 +1,162 @@
+package import HTTP
+package import Wire
+
+/// What the table says of a request.
+package enum RouteMatch: Equatable, Sendable {
+    /// Index of the rule.
+    case route(Int)
+    /// Rules take the path, but not with this method.
+    case methodNotAllowed(MethodSet)
+    case none
+}
+
+/// Rules that cannot stand side by side, or not at all. `message` is for people.
+package enum RouteFault: Error, Equatable, Sendable {
+    /// Two rules of the same host, path and number of methods would both take a request.
+    case equal(String, String)
+    case badPath(String, PathFault)
+    case badMethod(String, String)
+    case badHost(String, String)
+    case badStrip(String, String)
+    /// A claim that the trust was not made to answer for.
+    case unknownRequirement(String, claim: String)
+    /// `tier` or `claims` on a route that never looks at identity.
+    case identityNeeded(String)
+
+    package var message: String {
+        switch self {
+        case .equal(let first, let second): "the routes \(first) and \(second) take the same requests"
+        case .badPath(let route, let fault): "the path of the route \(route) is not canonical: \(fault.message)"
+        case .badMethod(let route, let method): "the route \(route) names the method \"\(method)\", which is none"
+        case .badHost(let route, let host): "the route \(route) names the host \"\(host)\"; a name without port is wanted"
+        case .badStrip(let route, let strip): "the route \(route) strips \"\(strip)\", which is no path"
+        case .unknownRequirement(let route, let claim): "the route \(route) asks for the claim \(claim), which is not known"
+        case .identityNeeded(let route): "the route \(route) has auth=none, so no identity can meet its tier= or claims="
+        }
+    }
+}
+
+/// All rules, for finding the most specific one that takes a request: exact host before every host, exact path before
+/// prefix, longer prefix before shorter, fewer methods before more.
+///
+/// One compressed trie of paths for each host. The walk costs the length of the path; it allocates nothing.
+package struct RouteTable: Sendable {
+    package let rules: [RouteRule]
+    private let methods: MethodNames
+    private let hosts: HostIndex
+    /// Root node of the rules for every host.
+    private let anyHost: Int
+    private let nodes: [PathTrie.Node]
+    private let entries: [PathTrie.Entry]
+    private let labels: [UInt8]
+
+    package init(_ rules: [RouteRule]) throws(RouteFault) {
+        var methods = MethodNames()
+        var builder = PathTrie()
+        var hosts = HostIndex.Builder()
+        let anyHost = builder.newRoot()
+        for (index, rule) in rules.enumerated() {
+            let set = try Self.methodSet(rule, &methods)
+            let path = try Self.canonicalPath(rule)
+            var root = anyHost
+            if let host = rule.host { root = try hosts.root(of: host, rule.name) { builder.newRoot() } }
+            let entry = PathTrie.Entry(route: Int32(index), methods: set)
+            if let twin = builder.insert(entry, path: path, isPrefix: rule.isPrefix, root: root) {
+                throw .equal(rules[twin].name, rule.name)
+            }
+        }
+        self.rules = rules
+        self.methods = methods
+        self.hosts = hosts.finish()
+        self.anyHost = anyHost
+        let flat = builder.flattened()
+        nodes = flat.nodes
+        entries = flat.entries
+        labels = flat.labels
+    }
+
+    private static func methodSet(_ rule: RouteRule, _ names: inout MethodNames) throws(RouteFault) -> MethodSet {
+        if rule.methods.isEmpty { return .all }
+        var set = MethodSet()
+        for method in rule.methods {
+            guard let bit = names.intern(method) else { throw .badMethod(rule.name, method) }
+            set.insert(bit: bit)
+        }
+        return set
+    }
+
+    /// The path of a rule in the form that requests are matched in.
+    static func canonicalPath(_ rule: RouteRule) throws(RouteFault) -> [UInt8] {
+        let passes: CanonicalPath.EncodedSlash = rule.encodedSlashPasses ? .pass : .refuse
+        var out = ByteBuffer()
+        let outcome = rule.path.withRawBytes { CanonicalPath.canonicalise($0, into: &out, encodedSlash: passes) }
+        switch outcome {
+        case .same: return Array(rule.path.utf8)
+        case .rewritten: return out.readable.array
+        case .refused(let fault): throw .badPath(rule.name, fault)
+        }
+    }
+
+    /// Finds the rule for a request. `host` may carry a port and a final dot, in any case; `path` is canonical.
+    package func match(host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan) -> RouteMatch {
+        guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
+        let bit = methods.bit(method, methodText)
+        var allowed = MethodSet()
+        if let root = hosts.root(of: host), let route = find(root, path, bit, &allowed) { return .route(route) }
+        if let route = find(anyHost, path, bit, &allowed) { return .route(route) }
+        return allowed.bits == 0 ? .none : .methodNotAllowed(allowed)
+    }
+
+    /// The methods of `set` as `Allow` lists them.
+    package func writeAllow(_ set: MethodSet, into out: inout ByteBuffer) { methods.write(set, into: &out) }
+
+    /// The rule under `root` for `path`; on the way, the methods of all rules that would take the path otherwise.
+    private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ allowed: inout MethodSet) -> Int? {
+        let labels = labels.rawBytes
+        var node = root
+        var offset = 0
+        // The last node on the way whose prefix rules take the path.
+        var prefix = nodes[root].prefix.isEmpty ? -1 : root
+        while offset < path.byteCount {
+            let next = child(of: node, path, offset, labels)
+            guard next >= 0 else { break }
+            node = next
+            offset += Int(nodes[node].label.count)
+            if !nodes[node].prefix.isEmpty { prefix = node }
+        }
+        if offset == path.byteCount {
+            if let route = pick(nodes[node].exact, bit, &allowed) { return route }
+            if let route = pick(nodes[node].bare, bit, &allowed) { return route }
+        }
+        while prefix >= 0 {
+            if let route = pick(nodes[prefix].prefix, bit, &allowed) { return route }
+            prefix = Int(nodes[prefix].outerPrefix)
+        }
+        return nil
+    }
+
+    /// The child of `node` whose whole label stands at `offset` in `path`; -1 if there is none.
+    private func child(of node: Int, _ path: RawSpan, _ offset: Int, _ labels: RawSpan) -> Int {
+        let first = path[offset]
+        var next = Int(nodes[node].firstChild)
+        while next >= 0 {
+            let label = nodes[next].label
+            if labels[Int(label.start)] == first {
+                return labels[label].byteCount <= path.byteCount - offset
+                    && path.extracting(offset..<offset + Int(label.count)).equals(labels[label]) ? next : -1
+            }
+            next = Int(nodes[next].nextSibling)
+        }
+        return -1
+    }
+
+    /// The first entry, and so the one with the fewest methods, that takes `bit`.
+    private func pick(_ range: PathTrie.EntryRange, _ bit: UInt64, _ allowed: inout MethodSet) -> Int? {
+        for index in Int(range.start)..<Int(range.end) {
+            let entry = entries[index]
+            if entry.methods.contains(bit: bit) { return Int(entry.route) }
+            allowed.formUnion(entry.methods)
+        }
+        return nil
+    }
+}
