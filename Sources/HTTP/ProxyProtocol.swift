@@ -7,6 +7,7 @@ package enum ProxySource: Equatable, Sendable {
     case address(IPAddress, port: UInt16)
 }
 
+/// What the first bytes of a connection say, as far as they have come.
 package enum ProxyOutcome: Equatable, Sendable {
     case incomplete
     case complete(ProxySource, consumed: Int)
