@@ -1,9 +1,9 @@
 /// The labels by which metrics are told apart.
 enum MetricDimension {
     case route, policy, upstream, tier, issuer
-    case method, reason, result, algorithm
+    case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
-    case retryReason, authOutcome, limitOutcome, limitSource, phase
+    case retryReason, limitOutcome, limitSource, phase
 
     /// The label's name in the exposition.
     var label: String {
@@ -14,7 +14,7 @@ enum MetricDimension {
         case .tier: "tier"
         case .issuer: "issuer"
         case .method: "method"
-        case .reason, .retryReason: "reason"
+        case .authReason, .retryReason: "reason"
         case .result, .handshake: "result"
         case .algorithm: "alg"
         case .codeClass, .upstreamCodeClass: "code_class"
@@ -33,10 +33,11 @@ enum MetricDimension {
         case .upstream: labels.upstreams.names
         case .tier: labels.tiers.names
         case .issuer: labels.issuers.names
-        case .method: labels.methods.names
-        case .reason: labels.reasons.names
-        case .result: ["valid"] + labels.reasons.names.dropFirst()
-        case .algorithm: labels.algorithms.names
+        case .method: labels.words.methods
+        case .authReason, .result: labels.words.authReasons
+        case .algorithm: labels.words.algorithms
+        case .authOutcome: labels.words.authOutcomes
+        case .limitOutcome: labels.words.limitOutcomes
         case .codeClass: ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"]
         case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx"]
         case .connectionState: ConnectionState.allCases.map(\.text)
@@ -44,8 +45,6 @@ enum MetricDimension {
         case .handshake: HandshakeResult.allCases.map(\.text)
         case .tlsVersion: HandshakeVersion.allCases.map(\.text)
         case .retryReason: RetryReason.allCases.map(\.text)
-        case .authOutcome: AuthOutcome.allCases.map(\.text)
-        case .limitOutcome: LimitOutcome.allCases.map(\.text)
         case .limitSource: LimitSource.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         }
@@ -62,7 +61,7 @@ enum MetricDimension {
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
             .authOutcome, .limitOutcome, .limitSource:
             true
-        case .method, .reason, .result, .algorithm, .phase: false
+        case .method, .authReason, .result, .algorithm, .phase: false
         }
     }
 }

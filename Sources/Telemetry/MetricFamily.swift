@@ -80,7 +80,7 @@ extension MetricFamily {
         case .upstreamEjections:
             .init("upstream_ejections_total", .counter, [.upstream], "Addresses set aside after failures.")
         case .authDecisions:
-            .init("auth_decisions_total", .counter, [.route, .authOutcome, .reason], "Who may pass, and why not.")
+            .init("auth_decisions_total", .counter, [.route, .authOutcome, .authReason], "Who may pass, and why not.")
         case .tokenVerifications:
             .init("token_verifications_total", .counter, [.algorithm, .result], "Tokens verified; cache hits are none.")
         case .tokenVerificationDuration:

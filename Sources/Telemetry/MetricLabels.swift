@@ -42,28 +42,42 @@ package struct LabelValues: Equatable, Sendable {
     func isCurrent(_ index: Int) -> Bool { currentNames.contains(index) }
 }
 
-/// Every label value that may be counted: what the code knows, given once, and what the configuration declares, given
-/// again at each reload.
+/// The label values that the code knows, given once at start: lists of words, counted by an index into these very lists.
+package struct MetricWords: Equatable, Sendable {
+    let methods: [String]
+    let algorithms: [String]
+    let authOutcomes: [String]
+    let authReasons: [String]
+    let limitOutcomes: [String]
+
+    /// The first of `authReasons` is the one that says that nothing is wrong.
+    package init(
+        methods: [String], algorithms: [String], authOutcomes: [String], authReasons: [String], limitOutcomes: [String]
+    ) {
+        // A head that is no good has no method, and a token that is none no algorithm.
+        self.methods = ["-"] + methods
+        self.algorithms = ["-"] + algorithms
+        self.authOutcomes = authOutcomes
+        self.authReasons = authReasons
+        self.limitOutcomes = limitOutcomes
+    }
+}
+
+/// Every label value that may be counted: the words of the code, and what the configuration declares, again at each
+/// reload.
 ///
 /// Make one at start, keep it beside the configuration, `declare` on a copy at a reload and hand that to each worker
 /// with the new configuration. All copies of one lineage agree on every `LabelID` that they share.
 package struct MetricLabels: Equatable, Sendable {
+    let words: MetricWords
     package private(set) var routes = LabelValues(none: "-")
     package private(set) var upstreams = LabelValues(none: "-")
     package private(set) var tiers = LabelValues(none: "anonymous")
     package private(set) var issuers = LabelValues(none: "-")
-    private(set) var methods = LabelValues(none: "-")
-    private(set) var reasons = LabelValues(none: "-")
-    private(set) var algorithms = LabelValues(none: "-")
     /// Declarations so far: of two copies the one with more continues the other.
     private(set) var generation = 0
 
-    /// The closed lists of the code. Callers count by an index into these very lists.
-    package init(methods: [String], reasons: [String], algorithms: [String]) {
-        self.methods.declare(methods)
-        self.reasons.declare(reasons)
-        self.algorithms.declare(algorithms)
-    }
+    package init(_ words: MetricWords) { self.words = words }
 
     /// The names of a configuration, each list in its order there.
     package mutating func declare(routes: [String], upstreams: [String], tiers: [String], issuers: [String]) {

@@ -56,26 +56,6 @@ package enum RetryReason: Int, MetricWord {
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
-/// What became of the question who is asking.
-package enum AuthOutcome: Int, MetricWord {
-    /// An identity was verified.
-    case allowed
-    /// Nobody needed to be known.
-    case anonymous
-    case refused
-
-    var text: String { "\(self)" }
-}
-
-/// The verdict of a rate limit.
-package enum LimitOutcome: Int, MetricWord {
-    case allow, deny
-    /// Over the limit, let pass because the limit is only being tried out.
-    case shadowDeny
-
-    var text: String { self == .shadowDeny ? "shadow_deny" : "\(self)" }
-}
-
 /// What knew a limit's verdict.
 package enum LimitSource: Int, MetricWord {
     /// Counted in this process.

@@ -67,7 +67,7 @@ extension WorkerMetrics {
     /// The first byte of a request is there.
     package mutating func requestStarted() { add(1, .requestsInFlight) }
 
-    /// The last byte of an answer went out, or the exchange broke off. `method` is an index into the methods given to
+    /// The last byte of an answer went out, or the exchange broke off. `method` is an index into the words given to
     /// the labels, nil if the head was no good; `statusCode` is 0 if no answer was begun; sizes are heads and bodies.
     package mutating func requestFinished(
         route: LabelID, method: Int?, statusCode: Int, tier: LabelID, durationMicros: UInt64, bytesIn: UInt64,
@@ -137,16 +137,16 @@ extension WorkerMetrics {
 // MARK: Decisions
 
 extension WorkerMetrics {
-    /// Who may pass. `reason` is an index into the reasons given to the labels, nil if there is none to give.
-    package mutating func authDecision(route: LabelID, _ outcome: AuthOutcome, reason: Int?) {
-        add(1, .authDecisions, route.index, outcome.rawValue, (reason ?? -1) + 1)
+    /// Who may pass. `outcome` and `reason` are indices into the words given to the labels.
+    package mutating func authDecision(route: LabelID, outcome: Int, reason: Int) {
+        add(1, .authDecisions, route.index, outcome, reason)
     }
 
     /// A token was verified, not merely found in the cache. `algorithm` is an index into the algorithms given to the
-    /// labels, nil if the token did not get as far as naming one; `fault` one into the reasons, nil if it is valid.
-    package mutating func tokenVerified(algorithm: Int?, fault: Int?, nanoseconds: UInt64) {
+    /// labels, nil if the token did not get as far as naming one; `reason` one into the reasons.
+    package mutating func tokenVerified(algorithm: Int?, reason: Int, nanoseconds: UInt64) {
         let algorithm = (algorithm ?? -1) + 1
-        add(1, .tokenVerifications, algorithm, (fault ?? -1) + 1)
+        add(1, .tokenVerifications, algorithm, reason)
         observe(nanoseconds, .tokenVerificationDuration, HistogramScale.latencyBounds, algorithm)
     }
 
@@ -162,8 +162,8 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
-    /// A limit gave its verdict; the policy is the route's.
-    package mutating func rateLimitDecision(route: LabelID, _ outcome: LimitOutcome, _ source: LimitSource) {
-        add(1, .rateLimitDecisions, route.index, outcome.rawValue, source.rawValue)
+    /// A limit gave its verdict; the policy is the route's. `outcome` is an index into the words given to the labels.
+    package mutating func rateLimitDecision(route: LabelID, outcome: Int, _ source: LimitSource) {
+        add(1, .rateLimitDecisions, route.index, outcome, source.rawValue)
     }
 }

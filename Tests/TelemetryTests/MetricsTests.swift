@@ -24,16 +24,16 @@ import Wire
         metrics.upstreamRetry(upstream: upstream, .connectFailed)
         metrics.upstreamEjected(upstream: upstream)
         metrics.upstreamHealthy(upstream: upstream, addresses: 2)
-        metrics.authDecision(route: route, .refused, reason: 0)
-        metrics.authDecision(route: route, .allowed, reason: nil)
-        metrics.tokenVerified(algorithm: 1, fault: nil, nanoseconds: 90_000)
-        metrics.tokenVerified(algorithm: nil, fault: 1, nanoseconds: 400)
+        metrics.authDecision(route: route, outcome: 1, reason: 1)
+        metrics.authDecision(route: route, outcome: 0, reason: 0)
+        metrics.tokenVerified(algorithm: 1, reason: 0, nanoseconds: 90_000)
+        metrics.tokenVerified(algorithm: nil, reason: 2, nanoseconds: 400)
         metrics.tokenCacheHit()
         metrics.tokenCacheMiss()
         metrics.tokenCacheEvicted(3)
         metrics.tokenCacheHolds(17)
         metrics.unknownKeyID(issuer: labels.issuers[0])
-        metrics.rateLimitDecision(route: route, .shadowDeny, .local)
+        metrics.rateLimitDecision(route: route, outcome: 2, .local)
         metrics.overhead(.auth, nanoseconds: 1_000)
         let shown = Set(samples([metrics.snapshot()]))
         for line in [
@@ -58,8 +58,8 @@ import Wire
             #"tollgate_upstream_retries_total{upstream="content",reason="connect_failed"} 1"#,
             #"tollgate_upstream_ejections_total{upstream="content"} 1"#, #"tollgate_upstream_healthy{upstream="content"} 2"#,
             #"tollgate_auth_decisions_total{route="passages",outcome="refused",reason="expired"} 1"#,
-            #"tollgate_auth_decisions_total{route="passages",outcome="allowed",reason="-"} 1"#,
-            #"tollgate_token_verifications_total{alg="ES256",result="valid"} 1"#,
+            #"tollgate_auth_decisions_total{route="passages",outcome="accepted",reason="ok"} 1"#,
+            #"tollgate_token_verifications_total{alg="ES256",result="ok"} 1"#,
             #"tollgate_token_verifications_total{alg="-",result="bad_signature"} 1"#,
             #"tollgate_token_verification_seconds_sum{alg="ES256"} 0.00009"#, "tollgate_token_cache_hits_total 1",
             "tollgate_token_cache_misses_total 1", "tollgate_token_cache_evictions_total 3", "tollgate_token_cache_entries 17",

@@ -7,7 +7,9 @@ func sampleLabels(
     issuers: [String] = ["own"]
 ) -> MetricLabels {
     var labels = MetricLabels(
-        methods: ["GET", "HEAD", "POST"], reasons: ["expired", "bad_signature"], algorithms: ["HS256", "ES256"])
+        MetricWords(
+            methods: ["GET", "HEAD", "POST"], algorithms: ["HS256", "ES256"], authOutcomes: ["accepted", "refused"],
+            authReasons: ["ok", "expired", "bad_signature"], limitOutcomes: ["allow", "deny", "shadow_deny"]))
     labels.declare(routes: routes, upstreams: upstreams, tiers: tiers, issuers: issuers)
     return labels
 }
