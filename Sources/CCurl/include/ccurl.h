@@ -1,24 +1,44 @@
-// libcurl's easy interface: its setters are variadic, which Swift cannot call.
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // as in every C target: the same system headers must not differ between modules
-#endif
-#include <curl/curl.h>
+// Documents by libcurl: its setters are variadic, which Swift cannot call.
+// No header of libcurl or of the system is included here: their types would be declared a second time beside those of
+// the Glibc module.
+#include <stddef.h>
 
-static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_string(CURL *handle, CURLoption option, const char *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-static inline CURLcode ccurl_set_pointer(CURL *handle, CURLoption option, void *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-typedef size_t (*ccurl_write_callback)(char *bytes, size_t size, size_t count, void *context);
-static inline CURLcode ccurl_set_write(CURL *handle, ccurl_write_callback callback, void *context) {
-    CURLcode code = curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, callback);
-    return code != CURLE_OK ? code : curl_easy_setopt(handle, CURLOPT_WRITEDATA, context);
-}
-static inline CURLcode ccurl_response_code(CURL *handle, long *code) {
-    return curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, code);
-}
+// Takes `count` more bytes of an answer; any other result than `count` ends the transfer.
+typedef size_t (*ccurl_receive)(const void *bytes, size_t count, void *context);
+
+typedef struct {
+    const char *url;
+    const char *agent;
+    // The schemes that a redirect may lead to, separated by commas.
+    const char *redirect_schemes;
+    long redirects;
+    long connect_milliseconds;
+    long total_milliseconds;
+    long largest_body;
+    ccurl_receive receive;
+    void *context;
+} ccurl_request;
+
+// Several transfers at a time, all on one thread. NULL without memory.
+void *ccurl_group_new(void);
+// All transfers must have been freed.
+void ccurl_group_free(void *group);
+// Ends the wait of the group; the one call allowed from another thread.
+void ccurl_group_wake(void *group);
+// Moves the transfers on as far as they go without waiting.
+void ccurl_group_advance(void *group);
+// Waits until one can be moved on, until woken, or for at most so long.
+void ccurl_group_wait(void *group, int milliseconds);
+// The next transfer that has ended and its outcome (0 for good), or NULL.
+void *ccurl_group_next_ended(void *group, int *outcome);
+
+// Begins a GET by http or https, straight to the server and never through a proxy. NULL when libcurl refuses it.
+void *ccurl_transfer_new(void *group, const ccurl_request *request);
+void ccurl_transfer_free(void *group, void *transfer);
+// Of the last answer: its status, or 0.
+long ccurl_transfer_status(void *transfer);
+// The value of its first field of this name, or NULL; valid until the transfer is freed.
+const char *ccurl_transfer_field(void *transfer, const char *name);
+// What an outcome means, in words.
+const char *ccurl_outcome_text(int outcome);

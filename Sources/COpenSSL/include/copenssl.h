@@ -1,8 +1,6 @@
 // OpenSSL 3, and the macros that Swift does not import as inline functions.
 #pragma once
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE  // as in every C target: the same system headers must not differ between modules
-#endif
+// No _GNU_SOURCE: the system's types must be those of the Glibc module, which is made without it.
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>

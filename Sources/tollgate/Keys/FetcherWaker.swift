@@ -1,0 +1,21 @@
+internal import CCurl
+internal import Synchronization
+
+/// Ends the wait of a `JWKSFetcher` from any thread.
+///
+/// Unchecked because of the pointer: waking is the one call that libcurl allows from other threads while the group lives,
+/// and the lock keeps it from coming after `close`, which the fetcher calls before it frees the group.
+@safe final class FetcherWaker: @unchecked Sendable {
+    private let group: UnsafeMutableRawPointer
+    private let isOpen = Mutex(true)
+
+    init(_ group: UnsafeMutableRawPointer) { unsafe self.group = group }
+
+    func wake() {
+        isOpen.withLock { isOpen in
+            if isOpen { unsafe ccurl_group_wake(group) }
+        }
+    }
+
+    func close() { isOpen.withLock { $0 = false } }
+}

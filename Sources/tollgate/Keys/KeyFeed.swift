@@ -1,0 +1,217 @@
+package import Credentials
+package import Transport
+internal import Synchronization
+package import Wire
+
+/// Keeps the keys of all issuers fresh on a thread of its own: fetches key sets, looks at files once a second, and hands
+/// out a snapshot whenever a key changed.
+///
+/// Start it with the keys that `load` read; a reload goes through `load` and `adopt`. All methods may be called from any
+/// thread. Both callbacks run on the feed's thread and must not wait for it.
+package final class KeyFeed: Sendable {
+    fileprivate enum Command: Sendable {
+        case adopt(Configuration, SigningKeyRing, generation: UInt64)
+        case unknownKey(String)
+        case stop
+
+        var isMention: Bool {
+            switch self {
+            case .unknownKey: true
+            case .adopt, .stop: false
+            }
+        }
+    }
+
+    fileprivate struct Shared: Sendable {
+        var commands: [Command] = []
+        var statuses: [KeyStatus] = []
+        var waker: FetcherWaker?
+        var generation: UInt64 = 0
+    }
+
+    private let shared: SharedBox
+    private let thread: WorkerThread
+
+    /// The first keys of a configuration: own ones (generated if need be), files, secrets, and what is kept of URLs.
+    package static func load(_ configuration: Configuration, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
+        let own = try KeyStore.open(configuration, now: moment.wall)
+        return KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
+    }
+
+    package init(
+        _ configuration: Configuration, own: SigningKeyRing, onChange: @escaping @Sendable (IssuerKeys) -> Void,
+        onEvent: @escaping @Sendable (KeyEvent) -> Void
+    ) throws(SystemFault) {
+        let shared = SharedBox()
+        self.shared = shared
+        shared.state.withLock { $0.commands.append(.adopt(configuration, own, generation: 0)) }
+        thread = try WorkerThread(name: "keys") {
+            guard let fetcher = JWKSFetcher() else {
+                return onEvent(KeyEvent(.error, nil, "libcurl cannot be used, no key set is fetched"))
+            }
+            shared.state.withLock { $0.waker = fetcher.waker }
+            var run = Run(shared: shared, fetcher: fetcher, onChange: onChange, onEvent: onEvent)
+            run.loop()
+            shared.state.withLock { $0.waker = nil }
+        }
+    }
+
+    /// Changes over to another configuration; `own` as `load` answered it. The next snapshot carries the generation that
+    /// is answered here: until then take the keys that `load` answered, and pass over snapshots of earlier generations.
+    @discardableResult
+    package func adopt(_ configuration: Configuration, own: SigningKeyRing) -> UInt64 {
+        let generation = shared.state.withLock { state in
+            state.generation += 1
+            return state.generation
+        }
+        post(.adopt(configuration, own, generation: generation))
+        return generation
+    }
+
+    /// Tells that a token of this trust line named an unknown key: at most one fetch in ten seconds follows.
+    package func sawUnknownKey(of issuer: String) { post(.unknownKey(issuer)) }
+
+    /// What is known of each outside issuer, in the order of the configuration.
+    package var statuses: [KeyStatus] { shared.state.withLock { $0.statuses } }
+
+    /// Ends the thread and waits for it.
+    package func stop() {
+        post(.stop)
+        thread.join()
+    }
+
+    private func post(_ command: Command) {
+        let waker = shared.state.withLock { state in
+            // A storm of unknown keys must not grow the queue: one mention of an issuer is as good as a thousand.
+            if !(state.commands.count > 1024 && command.isMention) { state.commands.append(command) }
+            return state.waker
+        }
+        waker?.wake()
+    }
+
+    fileprivate final class SharedBox: Sendable {
+        let state = Mutex(Shared())
+    }
+
+    /// What the thread owns.
+    fileprivate struct Run {
+        let shared: SharedBox
+        let fetcher: JWKSFetcher
+        let onChange: @Sendable (IssuerKeys) -> Void
+        let onEvent: @Sendable (KeyEvent) -> Void
+        var sources: KeySources?
+        var generation: UInt64 = 0
+        /// Fetches under way, by number: for which trust line, from where. A reload may move or drop the line meanwhile.
+        var flights: [Int: (name: String, url: String)] = [:]
+        var flightCount = 0
+        var random = SystemRandomNumberGenerator()
+        var nextLook = MonotonicTime(nanoseconds: 0)
+        /// Whether a key changed since the last snapshot.
+        var isChanged = false
+    }
+}
+
+extension KeyFeed.Run {
+    fileprivate init(
+        shared: KeyFeed.SharedBox, fetcher: JWKSFetcher, onChange: @escaping @Sendable (IssuerKeys) -> Void,
+        onEvent: @escaping @Sendable (KeyEvent) -> Void
+    ) {
+        self.shared = shared
+        self.fetcher = fetcher
+        self.onChange = onChange
+        self.onEvent = onEvent
+    }
+
+    /// Until told to stop.
+    fileprivate mutating func loop() {
+        while true {
+            let moment = EventLoop.now()
+            guard takeCommands(at: moment) else { return }
+            lookAtFiles(at: moment)
+            takeSteps(at: moment)
+            publish()
+            for outcome in fetcher.wait(milliseconds: pause(from: moment.monotonic)) { land(outcome) }
+            publish()
+        }
+    }
+
+    /// False when one of them was to stop.
+    private mutating func takeCommands(at moment: Moment) -> Bool {
+        let commands = shared.state.withLock { state in
+            defer { state.commands.removeAll() }
+            return state.commands
+        }
+        for command in commands {
+            switch command {
+            case .stop: return false
+            case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
+            case .adopt(let configuration, let own, let generation):
+                sources = KeySources(configuration, own: own, earlier: sources, at: moment)
+                self.generation = generation
+                isChanged = true
+            }
+        }
+        return true
+    }
+
+    private mutating func lookAtFiles(at moment: Moment) {
+        guard moment.monotonic >= nextLook else { return }
+        nextLook = moment.monotonic.advanced(milliseconds: 1000)
+        if sources?.lookAtFiles() == true { isChanged = true }
+    }
+
+    /// Does what the schedules ask for.
+    private mutating func takeSteps(at moment: Moment) {
+        while let (index, step) = sources?.nextStep(now: moment.monotonic) {
+            switch step {
+            case .fetch: fetch(index, at: moment)
+            case .dropKeys:
+                sources?.dropKeys(index)
+                isChanged = true
+            case .wait: break
+            }
+        }
+    }
+
+    private mutating func fetch(_ index: Int, at moment: Moment) {
+        guard let url = sources?.url(index) else { return }
+        flightCount += 1
+        if let complaint = fetcher.start(flightCount, url: url) {
+            sources?.failed(index, complaint.text, at: moment, jitter: random.next())
+        } else {
+            flights[flightCount] = (sources?.name(index) ?? "", url)
+        }
+    }
+
+    /// Takes in what a fetch brought.
+    private mutating func land(_ outcome: JWKSFetcher.Outcome) {
+        guard let flight = flights.removeValue(forKey: outcome.id),
+            let index = sources?.index(name: flight.name, url: flight.url)
+        else { return }
+        let moment = EventLoop.now()
+        switch outcome.result {
+        case .success((let body, let maxAge)):
+            let brings = sources?.fetched(index, body, maxAge: maxAge, at: moment, jitter: random.next())
+            if brings == true { isChanged = true }
+        case .failure(let complaint):
+            sources?.failed(index, complaint.text, at: moment, jitter: random.next())
+        }
+    }
+
+    /// Tells what happened, and hands out the keys if any changed.
+    private mutating func publish() {
+        guard let sources else { return }
+        for event in sources.events { onEvent(event) }
+        self.sources?.events.removeAll()
+        let statuses = sources.sources.map(\.status)
+        shared.state.withLock { $0.statuses = statuses }
+        if isChanged { onChange(sources.snapshot(generation: generation)) }
+        isChanged = false
+    }
+
+    /// Milliseconds until the clock asks for something: at most to the next look at the files.
+    private mutating func pause(from now: MonotonicTime) -> Int32 {
+        let until = min(sources?.nextDeadline(now: now) ?? nextLook, nextLook)
+        return Int32(until.nanoseconds(since: now) / 1_000_000 + 1)
+    }
+}

@@ -1,0 +1,67 @@
+package import Credentials
+package import Gate
+package import Wire
+
+/// Endpoints of the gateway itself on the main listeners, as a route's `.local` numbers them.
+package enum LocalEndpoint: UInt16, Sendable, CaseIterable {
+    /// `/.well-known/jwks.json`: the public halves of the gateway's own keys.
+    case ownKeys = 1
+}
+
+/// A configuration and the keys of the moment make the policy that workers decide by.
+package enum PolicyBuilder {
+    /// The rules in order: the routes as configured, then the gateway's own endpoints, each unless a route took its place.
+    package static func policy(
+        _ configuration: Configuration, keys: IssuerKeys, version: Int, now: WallTime
+    ) throws(RouteFault) -> Policy {
+        let rules = try withEndpoints(configuration.routes.map(\.rule))
+        let trust = trust(configuration, keys: keys, rules: rules, now: now)
+        return try Policy(
+            version: version, tiers: configuration.tiers, rules: rules, trust: trust,
+            trustedProxies: configuration.trustedProxies, internals: configuration.internals.map(internalCaller),
+            upgradeURL: configuration.upgradeURL)
+    }
+
+    /// Outside issuers in the configuration's order, then the gateway's own tokens.
+    package static func trust(
+        _ configuration: Configuration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
+    ) -> Trust {
+        var issuers = configuration.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
+        issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
+        return Trust(
+            issuers: issuers, clockSkewSeconds: configuration.clockSkewSeconds,
+            requirements: RouteRule.requirements(of: rules))
+    }
+
+    private static func issuer(_ trust: TrustDeclaration, keys: KeySet?) -> TrustedIssuer {
+        TrustedIssuer(
+            name: trust.name, issuer: trust.issuer, audiences: trust.audiences, algorithms: trust.algorithms, keys: keys,
+            userClaim: trust.userClaim, tierClaim: trust.tierClaim, emailClaim: trust.emailClaim,
+            maxLifetimeSeconds: trust.maxLifetimeSeconds)
+    }
+
+    private static func ownIssuer(_ configuration: Configuration, keys: SigningKeyRing?, now: WallTime) -> TrustedIssuer {
+        let algorithms = AlgorithmSet(keys?.entries.map(\.key.algorithm) ?? [])
+        return TrustedIssuer(
+            name: TrustDeclaration.ownName, issuer: configuration.issuer, audiences: [configuration.audience],
+            algorithms: algorithms, keys: keys?.keySet(now: now), isOwn: true)
+    }
+
+    private static func internalCaller(_ caller: InternalDeclaration) -> InternalCaller {
+        InternalCaller(name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks)
+    }
+
+    private static func withEndpoints(_ routes: [RouteRule]) throws(RouteFault) -> [RouteRule] {
+        // A hyphen, which no configured route's name has.
+        var keys = RouteRule(
+            name: "own-keys", methods: ["GET", "HEAD"], path: "/.well-known/jwks.json", isPrefix: false,
+            target: .local(LocalEndpoint.ownKeys.rawValue), auth: .none)
+        keys.errors = .problem
+        do {
+            _ = try RouteTable(routes + [keys])
+            return routes + [keys]
+        } catch RouteFault.equal(_, keys.name) {
+            return routes
+        }
+    }
+}

@@ -1,0 +1,58 @@
+package import Credentials
+package import Gate
+package import Wire
+
+/// Everything the settings say, resolved and free of faults: a plain value that a reload compares and replaces.
+package struct Configuration: Sendable {
+    package var listeners: [ListenerDeclaration] = []
+    package var tlsListeners: [ListenerDeclaration] = []
+    package var tlsPairs: [TLSPairDeclaration] = []
+    package var adminListeners: [ListenerDeclaration] = []
+    /// nil: one is generated and printed once.
+    package var adminToken: [UInt8]?
+    /// nil: one for each core.
+    package var workers: Int?
+    package var dataDirectory = ""
+    package var publicURL = ""
+    /// `iss` of own tokens.
+    package var issuer = ""
+    /// `aud` of own tokens.
+    package var audience = ""
+    /// Signs own tokens in place of generated keys; 32 bytes or more.
+    package var jwtSecret: [UInt8]?
+    package var signingAlgorithm = SigningAlgorithm.ES256
+    package var clockSkewSeconds: Int64 = 0
+    package var tiers = TierList.standard
+    package var trusts: [TrustDeclaration] = []
+    package var upstreams: [UpstreamDeclaration] = []
+    /// `rule.target` of each is the index of its upstream above.
+    package var routes: [RouteDeclaration] = []
+    package var internals: [InternalDeclaration] = []
+    package var trustedProxies: [CIDR] = []
+    package var tokenCacheEntries = 0
+    package var headerTimeoutMilliseconds: UInt32 = 0
+    package var bodyTimeoutMilliseconds: UInt32 = 0
+    package var idleTimeoutMilliseconds: UInt32 = 0
+    package var drainTimeoutMilliseconds: UInt32 = 0
+    package var maxConnections = 0
+    package var upgradeURL: String?
+    package var logLevel = LogLevel.info
+    package var accessLog = AccessLogFormat.json
+}
+
+/// A certificate chain and its key, both PEM files.
+package struct TLSPairDeclaration: Hashable, Sendable {
+    package var certificate: String
+    package var key: String
+    package var origin: Origin
+}
+
+package enum LogLevel: String, CaseIterable, Comparable, Sendable {
+    case debug, info, warning, error
+
+    package static func < (left: Self, right: Self) -> Bool {
+        allCases.firstIndex(of: left) ?? 0 < allCases.firstIndex(of: right) ?? 0
+    }
+}
+
+package enum AccessLogFormat: String, CaseIterable, Sendable { case json, text, off }

@@ -1,0 +1,99 @@
+internal import Credentials
+internal import Transport
+internal import Wire
+
+/// What only several settings together, or a secret's bytes, can tell.
+extension ConfigurationReader {
+    /// Every address once, and at least one.
+    mutating func checkListeners() {
+        if configuration.listeners.isEmpty, configuration.tlsListeners.isEmpty {
+            fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
+        }
+        if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty {
+            fault(.listenTLS, "needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY")
+        }
+        let groups: [(Setting, [ListenerDeclaration])] = [
+            (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
+            (.adminListen, configuration.adminListeners),
+        ]
+        var taken: [SocketAddress: Setting] = [:]
+        for (setting, listeners) in groups {
+            for listener in listeners where !listener.address.isAnyPort {
+                if let other = taken.updateValue(setting, forKey: listener.address), other != setting {
+                    fault(setting, "\(listener.address) is taken by \(other.name), give it an address of its own")
+                }
+            }
+        }
+    }
+
+    mutating func checkAdminToken(_ token: [UInt8]) {
+        if !token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
+            secretFault(.adminToken, "holds what no bearer token may, use visible ASCII characters without spaces")
+        } else if token.count < 16 {
+            let origin = values.secret(.adminToken)?.origin ?? .builtIn
+            findings.warn(Finding(origin, Setting.adminToken.name, "is easy to guess, use 16 characters or more"))
+        }
+    }
+
+    mutating func checkSigningSecret(_ secret: [UInt8]) {
+        do {
+            _ = try VerificationKey(secret: secret.rawBytes, algorithms: AlgorithmSet(.HS256))
+        } catch {
+            secretFault(.jwtSecret, "is no usable secret (\(error.message)), give 32 random bytes or more")
+        }
+        let algorithm = values.entry(.signingAlgorithm)
+        if algorithm.origin != .builtIn, algorithm.value != SigningAlgorithm.HS256.name {
+            fault(.signingAlgorithm, "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
+        }
+    }
+
+    private mutating func secretFault(_ setting: Setting, _ message: String) {
+        findings.fault(Finding(values.secret(setting)?.origin ?? .builtIn, setting.name, message))
+    }
+
+    /// Names and issuers should tell the lines apart.
+    mutating func checkIssuers() {
+        for trust in configuration.trusts {
+            let name = Setting.trust.name + trust.name.uppercased()
+            if trust.name == TrustDeclaration.ownName {
+                let message = "has the name that the gateway's own tokens go under, choose another"
+                findings.fault(Finding(trust.origin, name, message))
+            }
+            if trust.issuer == configuration.issuer {
+                let message = "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same"
+                findings.warn(Finding(trust.origin, name, message))
+            }
+        }
+    }
+
+    /// What this version does not do: said, or refused where leaving it out would open a door.
+    mutating func readUnbuilt() {
+        for setting in Setting.all where setting.stage != .built {
+            for entry in unbuiltEntries(setting) where !entry.value.isEmpty { report(entry, setting.stage) }
+        }
+    }
+
+    private func unbuiltEntries(_ setting: Setting) -> [EnvEntry] {
+        if setting.isFamily { return values.family(setting).map(\.entry) }
+        guard setting.isSecret else { return [values.entry(setting)].filter { $0.origin != .builtIn } }
+        return values.secret(setting).map {
+            [EnvEntry(name: setting.name, value: $0.bytes.rawBytes.text, origin: $0.origin)]
+        } ?? []
+    }
+
+    private mutating func report(_ entry: EnvEntry, _ stage: SettingStage) {
+        switch stage {
+        case .refused(let prefixes) where !prefixes.contains(where: { entry.value.hasPrefix($0) }):
+            let message = "is not built yet in this version and must not be passed over, remove it or leave it empty"
+            findings.fault(Finding(entry.origin, entry.name, message))
+        case .refused, .ignored:
+            findings.warn(Finding(entry.origin, entry.name, "is not built yet in this version, it has no effect"))
+        case .built: break
+        }
+    }
+}
+
+extension TrustDeclaration {
+    /// The name of the gateway's own tokens where outside issuers have theirs.
+    package static let ownName = "tollgate"
+}

@@ -1,0 +1,183 @@
+internal import Credentials
+package import Gate
+internal import Wire
+
+/// A route as a line declared it.
+package struct RouteDeclaration: Sendable {
+    package var rule: RouteRule
+    /// The name in `upstream=`, in small letters; `rule.target` is its index once all lines are read.
+    package var upstream: String
+    package var origin: Origin
+}
+
+extension LineOption {
+    package static let route: [LineOption] = [
+        LineOption("upstream", "a name", "where the requests go; required"),
+        LineOption("auth", "required, optional, none or internal", "what is asked of the caller"),
+        LineOption("tier", "a tier", "the lowest that may pass"),
+        LineOption("limit", "60/m, or free:60/m,premium:600/m", "the rate, `+burst=10` for another burst"),
+        LineOption("limit-by", "user, address, session or header:NAME", "whom the limit counts"),
+        LineOption("claims", "name=value,name=value", "what the token must say"),
+        LineOption("forward", "authorization", "keeps the bearer for the upstream"),
+        LineOption("strip", "a path", "removed from the start of the path"),
+        LineOption("timeout", "the upstream's", "until the first byte of the answer, and between its parts"),
+        LineOption("body-limit", "10MiB", "the most that a request body may hold"),
+        LineOption("retries", "the upstream's", "more tries of an idempotent request, up to 5"),
+        LineOption(
+            "errors", "password, provider, dlauth, apple, anonymous or problem", "the dialect of refusals"),
+        LineOption("encoded-slash", "refuse or pass", "whether `%2F` in a path is let through undecoded"),
+        LineOption("shadow", "limit,tier", "decided, counted and logged, but let pass"),
+        LineOption("stream-expiry", "close or keep", "long streams whose token ends", stage: .ignored),
+        LineOption("filter", "a field name", "JSON answers by tier", stage: .refused(exceptPrefixes: [])),
+        LineOption("filter-strict", "off or on", "answers that are not JSON", stage: .refused(exceptPrefixes: [])),
+        LineOption("filter-require", "off or on", "elements without the field", stage: .refused(exceptPrefixes: [])),
+    ]
+}
+
+/// The grammar `[METHODS] [HOST]/PATH key=value…` of `TOLLGATE_ROUTE_<NAME>`.
+enum RouteLine {
+    static func parse(_ entry: EnvEntry, name: String, tiers: TierList) -> (RouteDeclaration, Findings) {
+        var line = OptionLine(entry, knows: LineOption.route)
+        var rule = RouteRule(name: name, path: "/", isPrefix: false, target: .upstream(0))
+        readPattern(&line, into: &rule)
+        readPolicy(&line, tiers, into: &rule)
+        readCarriage(&line, into: &rule)
+        checkTogether(&line, rule)
+        let upstream = line.text("upstream") ?? ""
+        if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
+        return (RouteDeclaration(rule: rule, upstream: upstream.lowercased(), origin: entry.origin), line.findings)
+    }
+
+    private static func readPattern(_ line: inout OptionLine, into rule: inout RouteRule) {
+        var words = line.words
+        guard let pattern = words.popLast() else {
+            return line.fault("has no path, write one like GET,HEAD /api/*")
+        }
+        if let methods = words.popLast() {
+            rule.methods = line.take(methods, methods) { text throws(Complaint) in try Self.methods(text) } ?? []
+        }
+        guard words.isEmpty else {
+            return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
+        }
+        readPath(&line, pattern, into: &rule)
+    }
+
+    private static func readPath(_ line: inout OptionLine, _ pattern: String, into rule: inout RouteRule) {
+        guard let slash = pattern.firstIndex(of: "/") else {
+            return line.fault("\(quoted(pattern)) is no path, write one like /api/* or api.example.org/v1/*")
+        }
+        let host = pattern[..<slash], path = pattern[slash...]
+        rule.host = host.isEmpty ? nil : host.lowercased()
+        rule.isPrefix = path.hasSuffix("*")
+        rule.path = String(rule.isPrefix ? path.dropLast() : path)
+        if rule.path.contains("*") || host.contains("*") {
+            line.fault("\(quoted(pattern)) has a * inside, which can only end a path")
+        } else if rule.path.contains(where: { $0 == "?" || $0 == "#" }) {
+            line.fault("\(quoted(pattern)) has a query or a fragment, write the path alone")
+        }
+    }
+
+    private static func methods(_ text: String) throws(Complaint) -> [String] {
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        for name in names where name.isEmpty || name != name.uppercased() || name == "*" {
+            throw Complaint("is no list of methods, write names in capitals like GET,HEAD, or none for all")
+        }
+        guard Set(names).count == names.count else { throw Complaint("names a method twice, keep one of them") }
+        return names
+    }
+
+    private static func readPolicy(_ line: inout OptionLine, _ tiers: TierList, into rule: inout RouteRule) {
+        if let auth = line.choice("auth", ["required", "optional", "none", "internal"]) {
+            rule.auth = AuthMode(name: auth) ?? .required
+        }
+        rule.tier = line.value("tier") { text throws(Complaint) in try tier(text, tiers) }
+        rule.limit = line.value("limit") { text throws(Complaint) in
+            do throws(LimitPolicy.Fault) {
+                return try LimitPolicy(parsing: text, tiers: tiers)
+            } catch {
+                throw Complaint("is no limit: \(error.message)")
+            }
+        }
+        if let limit = rule.limit, limit.anonymous.mayLease || limit.tiers.contains(where: \.mayLease) {
+            line.warn("+lease is not built yet in this version, the limit is exact without it")
+        }
+        if let limitBy = line.value("limit-by", { text throws(Complaint) in try Self.limitBy(text) }) {
+            rule.limitBy = limitBy
+            if rule.limit == nil, !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
+        }
+        rule.claims = line.list("claims") { text throws(Complaint) in try claim(text) } ?? []
+        rule.shadow = shadow(&line)
+    }
+
+    private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
+        rule.forwardsAuthorization = line.choice("forward", ["authorization"]) != nil
+        rule.strip = line.value("strip") { text throws(Complaint) in try strip(text) }
+        rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
+        rule.retries = line.count("retries", 0...5).map { UInt8($0) }
+        let size = line.value("body-limit") { text throws(Complaint) in try TypedText.size(text) }
+        rule.bodyLimit = size ?? rule.bodyLimit
+        if let errors = line.choice("errors", Dialect.allCases.map(\.name)) {
+            rule.errors = Dialect.allCases.first { $0.name == errors } ?? rule.errors
+        }
+        rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
+    }
+
+    /// Options that contradict each other would be passed over in silence: a fault.
+    private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
+        if rule.auth == .none {
+            for key in ["tier", "claims"] where line.has(key) {
+                line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+        }
+        if let strip = rule.strip, !reaches(rule, below: strip) {
+            line.warn("strip=\(strip) is not where every path of the route begins, the others stay as they are")
+        }
+    }
+
+    /// Whether `strip`, at a segment's end, begins every path of the rule.
+    private static func reaches(_ rule: RouteRule, below strip: String) -> Bool {
+        let cut = strip.hasSuffix("/") ? String(strip.dropLast()) : strip
+        return rule.path == cut || rule.path.hasPrefix(cut + "/")
+    }
+
+    private static func tier(_ text: String, _ tiers: TierList) throws(Complaint) -> Tier {
+        guard let tier = tiers.rank(of: text) else {
+            throw Complaint("names no tier, the tiers are \(tiers.names.joined(separator: ", "))")
+        }
+        return tier
+    }
+
+    private static func limitBy(_ text: String) throws(Complaint) -> LimitBy {
+        guard let limitBy = LimitBy(parsing: text) else {
+            throw Complaint("is not known, write user, address, session or header:NAME")
+        }
+        return limitBy
+    }
+
+    private static func claim(_ text: String) throws(Complaint) -> ClaimRequirement {
+        let pair = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard pair.count == 2, !pair[0].isEmpty, !pair[1].isEmpty else {
+            throw Complaint("is no list of claims, write claims=name=value,name=value")
+        }
+        return ClaimRequirement(name: pair[0], value: pair[1])
+    }
+
+    private static func strip(_ text: String) throws(Complaint) -> String {
+        guard text.hasPrefix("/"), text != "/", !text.contains("*"), !text.contains("?") else {
+            throw Complaint("is no path to remove, write one like /content")
+        }
+        return text
+    }
+
+    private static func shadow(_ line: inout OptionLine) -> ShadowSet {
+        let parts = line.list("shadow") { text throws(Complaint) -> ShadowSet in
+            switch text {
+            case "limit": return .limit
+            case "tier": return .tier
+            case "filter": return .filter
+            default: throw Complaint("is not known, write limit, tier or both with a comma")
+            }
+        }
+        return ShadowSet(parts ?? [])
+    }
+}

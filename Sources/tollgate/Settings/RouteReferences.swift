@@ -1,0 +1,97 @@
+internal import Credentials
+internal import Gate
+
+/// Routes: each line by itself, then what they name, then whether they can stand side by side.
+extension ConfigurationReader {
+    mutating func readRoutes() {
+        var routes: [RouteDeclaration] = []
+        for (name, entry) in family(.route) {
+            let (route, found) = RouteLine.parse(entry, name: name, tiers: configuration.tiers)
+            findings.add(found)
+            routes.append(resolved(route))
+        }
+        configuration.routes = routes
+        checkSideBySide(routes)
+        checkUse(routes)
+    }
+
+    private func variable(_ route: RouteDeclaration) -> String { Setting.route.name + route.rule.name.uppercased() }
+
+    private mutating func resolved(_ route: RouteDeclaration) -> RouteDeclaration {
+        var route = route
+        let names = configuration.upstreams.map(\.name)
+        if let index = names.firstIndex(of: route.upstream) {
+            route.rule.target = .upstream(index)
+        } else if !route.upstream.isEmpty {
+            let nearest = nearestName(to: route.upstream, in: names)
+            let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"
+            let message = "upstream=\(route.upstream) names no upstream, \(right)"
+            findings.fault(Finding(route.origin, variable(route), message))
+        }
+        return route
+    }
+
+    /// Asks the route table until it takes the rest, so that each fault is told and none hides another.
+    private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
+        var rest = routes
+        while true {
+            do throws(RouteFault) {
+                _ = try RouteTable(rest.map(\.rule))
+                break
+            } catch {
+                let culprit = report(error, among: rest)
+                let before = rest.count
+                rest.removeAll { $0.rule.name == culprit }
+                guard rest.count < before else { break }
+            }
+        }
+        let requirements = RouteRule.requirements(of: routes.map(\.rule))
+        if requirements.count > Trust.maximumRequirements, let last = routes.last(where: { !$0.rule.claims.isEmpty }) {
+            let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
+            findings.fault(Finding(last.origin, variable(last), message))
+        }
+    }
+
+    /// Tells of one fault of the table, and answers the name of the route that has it.
+    private mutating func report(_ fault: RouteFault, among routes: [RouteDeclaration]) -> String {
+        switch fault {
+        case .equal(let first, let second):
+            let origin = routes.first { $0.rule.name == first }?.origin.text ?? ""
+            return tell(second, "takes the same requests as \(Setting.route.name)\(first.uppercased()) (\(origin)), change or remove one", routes)
+        case .badPath(let name, let path):
+            return tell(name, "has a path that cannot be matched: \(path.message), write it as clients should send it", routes)
+        case .badMethod(let name, let method):
+            return tell(name, "\(quoted(method)) is no method, write names like GET,HEAD", routes)
+        case .badHost(let name, let host):
+            return tell(name, "\(quoted(host)) is no host, write a name without a port like api.example.org", routes)
+        case .badStrip(let name, let strip):
+            return tell(name, "strip=\(strip) is no path to remove, write one like /content", routes)
+        case .unknownRequirement(let name, let claim):
+            return tell(name, "claims=\(claim) cannot be asked for, remove it", routes)
+        case .identityNeeded(let name):
+            return tell(name, "has auth=none, so nobody can meet its tier= or claims=, write auth=required", routes)
+        }
+    }
+
+    private mutating func tell(_ name: String, _ message: String, _ routes: [RouteDeclaration]) -> String {
+        if let route = routes.first(where: { $0.rule.name == name }) {
+            findings.fault(Finding(route.origin, variable(route), message))
+        }
+        return name
+    }
+
+    /// What works and is hardly meant.
+    private mutating func checkUse(_ routes: [RouteDeclaration]) {
+        if routes.isEmpty {
+            findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
+        }
+        for upstream in configuration.upstreams where !routes.contains(where: { $0.upstream == upstream.name }) {
+            let name = Setting.upstream.name + upstream.name.uppercased()
+            findings.warn(Finding(upstream.origin, name, "is used by no route"))
+        }
+        guard configuration.internals.isEmpty else { return }
+        for route in routes where route.rule.auth == .internal {
+            findings.warn(Finding(route.origin, variable(route), "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, nobody can pass"))
+        }
+    }
+}

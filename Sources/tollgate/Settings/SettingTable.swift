@@ -1,0 +1,127 @@
+/// Every setting, in the order of the reference. A new one is a row here and a line in `all`; reading it is a line in
+/// `ConfigurationReader`.
+extension Setting {
+    static let listen = Setting(
+        "TOLLGATE_LISTEN", .addresses, default: "127.0.0.1:8000",
+        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; `;proxy` behind one demands the PROXY protocol. Empty for none.")
+    static let listenTLS = Setting(
+        "TOLLGATE_LISTEN_TLS", .addresses,
+        "Addresses for HTTPS, written likewise. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
+    static let tlsCert = Setting(
+        "TOLLGATE_TLS_CERT", .files,
+        "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is picked up without a restart.")
+    static let tlsKey = Setting(
+        "TOLLGATE_TLS_KEY", .files, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
+    static let adminListen = Setting(
+        "TOLLGATE_ADMIN_LISTEN", .addresses, default: "127.0.0.1:9090",
+        "Where `/livez`, `/readyz` and `/metrics` answer. Empty for none.")
+    static let adminToken = Setting(
+        "TOLLGATE_ADMIN_TOKEN", .text, shown: "generated, printed once", secret: true,
+        "The bearer token of the admin API.")
+    static let workers = Setting(
+        "TOLLGATE_WORKERS", .count(1...1024), shown: "cores", "Event loops, each on a thread of its own.")
+    static let dataDirectory = Setting(
+        "TOLLGATE_DATA_DIR", .folder, default: "./data",
+        "The folder of the signing keys and of the last key sets of outside issuers. Made when missing, for its owner only.")
+    static let publicURL = Setting(
+        "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
+        "The URL under which clients reach the gateway.")
+    static let issuer = Setting(
+        "TOLLGATE_ISSUER", .text, shown: "`TOLLGATE_PUBLIC_URL`", "`iss` of own tokens.")
+    static let audience = Setting("TOLLGATE_AUDIENCE", .text, default: "tollgate", "`aud` of own tokens.")
+    static let jwtSecret = Setting(
+        "TOLLGATE_JWT_SECRET", .text, secret: true,
+        "Signs own tokens with HS256 and this shared secret, 32 bytes or more, in place of generated keys.")
+    static let signingAlgorithm = Setting(
+        "TOLLGATE_SIGNING_ALGORITHM", .choice(["ES256", "EdDSA", "RS256", "HS256"]), default: "ES256",
+        "What a newly generated signing key is for.")
+    static let clockSkew = Setting(
+        "TOLLGATE_CLOCK_SKEW", .duration(0...600_000), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
+    static let tiers = Setting(
+        "TOLLGATE_TIERS", .words, default: "free premium", "The tiers, ascending; the first is everyone's.")
+    static let trust = Setting(
+        "TOLLGATE_TRUST_", .line,
+        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier email-claim=email max-lifetime=7d`. Without `issuer=` it matches only tokens that have no `iss`; only `audience=any` leaves `aud` unchecked.")
+    static let upstream = Setting(
+        "TOLLGATE_UPSTREAM_", .line,
+        "One or more base URLs (`http://`, `https://`, `unix:/path`), then `balance=least|round health=/healthz timeout=30s connect-timeout=2s retries=1 max-connections=N host=client|upstream tls-ca=FILE`.")
+    static let route = Setting(
+        "TOLLGATE_ROUTE_", .line,
+        "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
+    static let internalCaller = Setting(
+        "TOLLGATE_INTERNAL_", .line,
+        "A trusted service for `auth=internal`: `key-sha256=HEX`, `cidr=10.0.0.0/8`, or both; all given must hold.")
+    static let trustedProxies = Setting(
+        "TOLLGATE_TRUSTED_PROXIES", .networks,
+        "CIDRs whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are believed.")
+    static let tokenCache = Setting(
+        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", "Verified tokens kept per worker.")
+    static let headerTimeout = Setting(
+        "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), default: "10s",
+        "How long a client may take for a whole request head or TLS handshake, however many bytes come meanwhile.")
+    static let bodyTimeout = Setting(
+        "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), default: "30s",
+        "How long a client may take for the next part of a request body, or to read the next part of an answer.")
+    static let idleTimeout = Setting(
+        "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
+        "How long a connection is kept open between requests.")
+    static let drainTimeout = Setting(
+        "TOLLGATE_DRAIN_TIMEOUT", .duration(0...86_400_000), default: "30s",
+        "How long running requests may take after SIGTERM before they are cut.")
+    static let maxConnections = Setting(
+        "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), default: "100000",
+        "Client connections at a time, over all workers; more wait unaccepted.")
+    static let upgradeURL = Setting(
+        "TOLLGATE_UPGRADE_URL", .url, "Where a caller who was refused for their tier can upgrade.")
+    static let log = Setting(
+        "TOLLGATE_LOG", .choice(["debug", "info", "warning", "error"]), default: "info", "The level of the log.")
+    static let accessLog = Setting(
+        "TOLLGATE_ACCESS_LOG", .choice(["json", "text", "off"]), default: "json",
+        "The form of the access log, one line a request on standard output.")
+
+    static let contracts = Setting(
+        "TOLLGATE_CONTRACTS", .text, stage: .refused(exceptPrefixes: []), "Mounts of client contracts; empty for none.")
+    static let tlsClientCA = Setting(
+        "TOLLGATE_TLS_CLIENT_CA", .files, stage: .refused(exceptPrefixes: []),
+        "PEM of the CA of internal callers (mTLS).")
+    static let databaseURL = Setting(
+        "DATABASE_URL", .url, secret: true, stage: .refused(exceptPrefixes: ["sqlite:"]),
+        "The account database: `postgres://…` or `sqlite:///path`.")
+    static let redisURL = Setting(
+        "REDIS_URL", .url, secret: true, stage: .refused(exceptPrefixes: []),
+        "The Redis that gateways share limits through.")
+    static let rateLimitFailure = Setting(
+        "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), default: "local", stage: .ignored,
+        "What a limit does when Redis does not answer.")
+    static let provider = Setting(
+        "TOLLGATE_PROVIDER_", .line, stage: .ignored, "Sign-in with ID tokens of Apple or Google.")
+    static let dlauthPath = Setting(
+        "TOLLGATE_DLAUTH_PATH_", .text, stage: .ignored, "A path of the `dlauth` contract.")
+    static let requireConfirmedEmail = Setting(
+        "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), default: "false", stage: .ignored,
+        "Whether an account must prove its email before it may sign in.")
+    static let consoleOnMain = Setting(
+        "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), default: "false", stage: .ignored,
+        "Whether the console answers on the main listeners too.")
+    static let keySecret = Setting(
+        "TOLLGATE_KEY_SECRET", .text, secret: true, stage: .ignored,
+        "Seals the signing keys that several gateways share through PostgreSQL.")
+    static let refreshGrace = Setting(
+        "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), default: "30s", stage: .ignored,
+        "How long a spent refresh token still gets its successor.")
+    static let smtpURL = Setting(
+        "SMTP_URL", .url, secret: true, stage: .ignored, "`smtp://` or `smtps://` with user and password.")
+    static let mailFrom = Setting("TOLLGATE_MAIL_FROM", .text, stage: .ignored, "The sender of mails.")
+    static let smsURL = Setting(
+        "TOLLGATE_SMS_URL", .url, secret: true, stage: .ignored, "The HTTP webhook that sends SMS.")
+    static let resetURL = Setting(
+        "TOLLGATE_RESET_URL", .url, stage: .ignored, "The link in a reset mail; `token` is appended.")
+
+    package static let all: [Setting] = [
+        listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
+        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, tokenCache,
+        headerTimeout, bodyTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
+        contracts, tlsClientCA, databaseURL, redisURL, rateLimitFailure, provider, dlauthPath, requireConfirmedEmail,
+        consoleOnMain, keySecret, refreshGrace, smtpURL, mailFrom, smsURL, resetURL,
+    ]
+}
