@@ -32,7 +32,7 @@ let package = Package(
         // Data plane.
         .target(name: "Transport", dependencies: ["Wire", "CLinux", "COpenSSL"], swiftSettings: house),
         .target(
-            name: "Proxy", dependencies: ["Wire", "HTTP", "Gate", "Telemetry", "Transport"], swiftSettings: house),
+            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport"], swiftSettings: house),
 
         // Top.
         .executableTarget(

@@ -194,3 +194,12 @@ extension Decision {
         UInt32(truncatingIfNeeded: min((microseconds &+ 999_999) / 1_000_000, UInt64(UInt32.max)))
     }
 }
+
+extension Admission {
+    /// What the route of `decision` sets for carrying its request, where it sets anything.
+    package func bodyLimit(_ decision: borrowing Decision) -> UInt64 { policy.gates[decision.routeIndex].bodyLimit }
+    package func timeoutMilliseconds(_ decision: borrowing Decision) -> UInt64? {
+        policy.gates[decision.routeIndex].timeoutMilliseconds
+    }
+    package func retries(_ decision: borrowing Decision) -> Int? { policy.gates[decision.routeIndex].retries }
+}

@@ -26,11 +26,16 @@ public enum IdentityHeaders {
     /// What only the gateway writes into an answer.
     private static let answers: [StaticString] = ["X-New-Access-Token", "X-New-Refresh-Token", "X-New-Token-Expires-At"]
 
-    private static let requestNames = IdentityHeader.allCases.map(\.name) + credentials
+    /// What the gateway writes about the connection; in their usual spelling these are rewritten, in any other removed.
+    private static let forwarding: [StaticString] = [
+        "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+    ]
+
+    private static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
 
     /// The lengths of the shortest and of the longest owned request name.
     @usableFromInline static let shortest = 9
-    @usableFromInline static let longest = 15
+    @usableFromInline static let longest = 17
 
     /// Whether a request or trailer field of this name must not reach an upstream as it came.
     ///

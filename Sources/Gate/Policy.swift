@@ -108,6 +108,8 @@ struct RouteGate: Sendable {
     /// In the policy's texts; empty: nothing is stripped.
     let strip: Slice
     let bodyLimit: UInt64
+    let timeoutMilliseconds: UInt64?
+    let retries: Int?
     let shadow: ShadowSet
     let dialect: Dialect
 
@@ -133,6 +135,8 @@ struct RouteGate: Sendable {
         encodedSlashPasses = rule.encodedSlashPasses
         strip = Self.keep(try Self.strip(rule), &texts)
         bodyLimit = rule.bodyLimit
+        timeoutMilliseconds = rule.timeoutMilliseconds.map(UInt64.init)
+        retries = rule.retries.map(Int.init)
         shadow = rule.shadow
         dialect = rule.errors
     }

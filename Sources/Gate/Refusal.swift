@@ -112,6 +112,8 @@ package enum Refusal: Equatable, Sendable {
     /// What a request that is no HTTP we take is answered with, or an upstream's broken answer.
     package init(_ fault: HTTPFault) {
         switch fault.status {
+        case 408: self = .requestTimeout
+        case 413: self = .payloadTooLarge
         case 414: self = .uriTooLong
         case 417: self = .expectationFailed
         case 431: self = .headersTooLarge

@@ -46,7 +46,11 @@ package struct EventLoop: ~Copyable {
     private let capacity = 512
 
     package init() throws(SystemFault) {
-        let waker = try Waker()
+        try self.init(waker: Waker())
+    }
+
+    /// A loop that `waker` wakes; made first, so that others can have it before the loop's thread runs.
+    package init(waker: Waker) throws(SystemFault) {
         let epoll = clinux_epoll_create()
         guard epoll >= 0 else { throw SystemFault("create an event loop") }
         guard clinux_epoll_ctl(epoll, Int32(CLINUX_ADD), waker.descriptor, UInt32(CLINUX_READABLE), Self.wakeToken) == 0 else {

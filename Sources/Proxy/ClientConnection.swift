@@ -1,0 +1,54 @@
+import Gate
+import HTTP
+import Transport
+import Wire
+
+/// One connection of a client; at rest no more than its socket and a few words, for its buffers own memory only while
+/// bytes wait in them.
+struct ClientConnection: ~Copyable {
+    enum Phase: Equatable {
+        /// Nothing is connected here: the place is free.
+        case free
+        /// The PROXY protocol header has to come first.
+        case announcing
+        case handshaking
+        case open
+        /// Closes as soon as `output` has gone out.
+        case flushing(lingering: Bool)
+        /// The answer has gone out and our side is shut; what the client still sends is read and dropped.
+        case lingering
+    }
+
+    /// What the next bytes received are for.
+    enum Reading: Equatable { case head, body, discard, nothing }
+
+    var channel = Channel(socket: Socket(descriptor: -1))
+    var phase = Phase.free
+    var reading = Reading.head
+    /// Whether a head has begun to arrive and not ended.
+    var headBegun = false
+    /// Whether the client has sent its end of stream.
+    var inputEnded = false
+    var interest = Interest()
+    var listener = 0
+    var peer = Peer(address: IPAddress(v4: 0), port: 0, isTLS: false, isUnix: false)
+    var messages = ServerMessageState()
+    var scan = HeadScan()
+    var body = BodyDecoder(.none)
+    /// The request under way, or none.
+    var exchange = Handle.none
+    /// Received and not yet consumed: an incomplete head, or what was pipelined behind the request under way.
+    var input = ByteBuffer()
+    /// To be sent as soon as the socket takes it.
+    var output = ByteBuffer()
+    /// Since when a body is waited for, and its bytes so far; while lingering, the bytes dropped.
+    var receivingSince = MonotonicTime(nanoseconds: 0)
+    var received: UInt64 = 0
+
+    /// Sends once of what waits.
+    mutating func sendWaiting(_ workspace: inout TLSWorkspace) -> IOOutcome {
+        let outcome = channel.send(output, &workspace)
+        if case .done(let count) = outcome { output.discard(count) }
+        return outcome
+    }
+}

@@ -1,0 +1,177 @@
+import Gate
+import Glibc
+import HTTP
+import Transport
+import Wire
+
+/// Where a client's connection begins and ends, and what its clock does in between.
+extension Worker {
+    // MARK: beginning
+
+    mutating func accept(_ listener: Int, _ scratch: inout Scratch) {
+        // A bound per turn, so that a flood of connections does not starve those that are here.
+        for _ in 0..<64 {
+            switch listeners[listener].socket.accept() {
+            case .accepted(let socket, let address): open(socket, address, listener, &scratch)
+            case .wouldBlock: return
+            case .failed(let number):
+                if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS { return pauseAccepting() }
+                return
+            }
+        }
+    }
+
+    private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
+        guard clients.count < settings.maxClients else {
+            telemetry.connectionRefused()
+            return socket.close()
+        }
+        let handle = clients.take()
+        let client = Int(handle.index)
+        clients[client].channel = Channel(socket: socket)
+        clients[client].peer = Peer(
+            address: address.ip ?? IPAddress(v4: 0x7F00_0001), port: address.port ?? 0, isTLS: listeners[listener].tls != nil,
+            isUnix: address.ip == nil)
+        clients[client].listener = listener
+        clients[client].phase = listeners[listener].announces ? .announcing : .open
+        clients[client].interest = .read
+        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
+        telemetry.connectionOpened()
+        guard watchNew(socket, Token(.client, handle), .read) else { return closeClient(client) }
+        if !listeners[listener].announces { startTLS(client, &scratch) }
+    }
+
+    /// Reads the PROXY protocol header, which is mandatory where it is spoken at all.
+    mutating func readAnnouncement(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        switch ProxyProtocol.parse(input.readable) {
+        case .incomplete: return
+        case .invalid: return closeClient(client)
+        case .complete(let source, let consumed):
+            input.discard(consumed)
+            if case .address(let address, let port) = source {
+                clients[client].peer.address = address
+                clients[client].peer.port = port
+            }
+            clients[client].phase = .open
+            startTLS(client, &scratch)
+        }
+        if clients[client].phase == .open { advance(client, &input, &scratch) }
+    }
+
+    private mutating func startTLS(_ client: Int, _ scratch: inout Scratch) {
+        guard let context = listeners[clients[client].listener].tls else { return }
+        do {
+            clients[client].channel.session = try TLSSession(context, clients[client].channel.socket)
+            clients[client].phase = .handshaking
+        } catch {
+            closeClient(client)
+        }
+    }
+
+    mutating func continueHandshake(_ client: Int, _ scratch: inout Scratch) {
+        switch clients[client].channel.handshake(&workspace) {
+        case .done:
+            telemetry.handshakeSucceeded(clients[client].channel.version)
+            clients[client].phase = .open
+            let handle = clientHandle(client)
+            receive(client, &scratch)
+            if clients.isCurrent(handle) { refreshInterest(client) }
+        case .wantRead: setInterest(client, .read)
+        case .wantWrite: setInterest(client, .write)
+        case .closed: closeClient(client)
+        case .failed:
+            telemetry.handshakeFailed()
+            closeClient(client)
+        }
+    }
+
+    private mutating func pauseAccepting() {
+        for index in listeners.indices { watch(listeners[index].socket, listenerToken(index), Interest()) }
+        acceptPausedUntil = now.monotonic.advanced(milliseconds: 100)
+    }
+
+    mutating func resumeAccepting() {
+        acceptPausedUntil = nil
+        guard phase == .serving else { return }
+        for index in listeners.indices { watch(listeners[index].socket, listenerToken(index), .read) }
+    }
+
+    func listenerToken(_ index: Int) -> Token { Token(.listener, Handle(index: UInt32(index), generation: 0)) }
+
+    // MARK: time
+
+    /// Between two requests.
+    mutating func startIdling(_ client: Int) {
+        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
+    }
+
+    /// A body may take the body timeout, and then must have come at 1 KiB a second on average: each byte buys a
+    /// millisecond, so dripping does not stretch it.
+    mutating func setBodyDeadline(_ client: Int) {
+        let earned = min(clients[client].received, 1 << 40)
+        clientTimers.set(
+            client, deadline: clients[client].receivingSince.advanced(milliseconds: settings.bodyTimeout + earned))
+    }
+
+    mutating func clientTimedOut(_ client: Int, _ scratch: inout Scratch) {
+        let handle = clientHandle(client)
+        switch clients[client].phase {
+        case .free: return
+        case .announcing, .handshaking, .flushing, .lingering: return closeClient(client)
+        case .open: break
+        }
+        guard clients[client].output.isEmpty else { return abandon(client, &scratch) }
+        switch clients[client].reading {
+        case .head:
+            if clients[client].headBegun {
+                faulted(client, HTTPFault(.late), &scratch)
+            } else {
+                apply(clients[client].messages.idledOut(), client, &scratch)
+            }
+        case .body where wantsRead(client): faulted(client, HTTPFault(.late), &scratch)
+        case .discard: closeClient(client)
+        // The upstream is what is waited for; its own clock runs.
+        case .body, .nothing: startIdling(client)
+        }
+        if clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    // MARK: end
+
+    /// Everything has gone out: closes, or waits for the client to have read it.
+    mutating func finishClosing(_ client: Int) {
+        guard clients[client].phase == .flushing(lingering: true), !clients[client].inputEnded else {
+            return closeClient(client)
+        }
+        clients[client].channel.finishSending(&workspace)
+        clients[client].phase = .lingering
+        clients[client].received = 0
+        clients[client].input = ByteBuffer()
+        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: 2_000))
+        refreshInterest(client)
+    }
+
+    /// Ends the connection and whatever was under way for it.
+    mutating func abandon(_ client: Int, _ scratch: inout Scratch) {
+        let exchange = clients[client].exchange
+        if !exchange.isNone { cancel(Int(exchange.index), status: 499) }
+        closeClient(client)
+    }
+
+    /// Gives the place back. The request under way, if any, must have ended.
+    mutating func closeClient(_ client: Int) {
+        clientTimers.clear(client)
+        clients[client].channel.close()
+        clients[client].phase = .free
+        clients[client].reading = .head
+        clients[client].headBegun = false
+        clients[client].inputEnded = false
+        clients[client].interest = Interest()
+        clients[client].messages = ServerMessageState()
+        clients[client].exchange = .none
+        clients[client].input = ByteBuffer()
+        clients[client].output = ByteBuffer()
+        clients.release(client)
+        telemetry.connectionClosed()
+    }
+}

@@ -1,0 +1,64 @@
+import Wire
+
+/// What is believed of one upstream address: from probes (active) and from what requests met there (passive).
+///
+/// - Probes: two bad ones in a row make it unhealthy, two good ones healthy again.
+/// - Requests: five failures in a row eject it for 10 s, then 20 s, up to 5 min; one success ends the series.
+///
+/// A value without clocks or sockets; one per worker and address.
+struct EndpointHealth: Equatable, Sendable {
+    static let probesToTurn = 2
+    static let failuresToEject = 5
+    static let firstEjection: UInt64 = 10_000
+    static let longestEjection: UInt64 = 300_000
+
+    private(set) var isHealthy = true
+    private var contraryProbes = 0
+    private var failures = 0
+    private var ejections = 0
+    private var ejectedUntil = MonotonicTime(nanoseconds: 0)
+
+    enum Change: Equatable { case none, ejected, turnedHealthy, turnedUnhealthy }
+
+    /// Whether requests may go there.
+    func isAvailable(at now: MonotonicTime) -> Bool { isHealthy && !isEjected(at: now) }
+
+    func isEjected(at now: MonotonicTime) -> Bool { now < ejectedUntil }
+
+    mutating func probed(good: Bool) -> Change {
+        guard good != isHealthy else {
+            contraryProbes = 0
+            return .none
+        }
+        contraryProbes += 1
+        guard contraryProbes >= Self.probesToTurn else { return .none }
+        contraryProbes = 0
+        isHealthy = good
+        if good {
+            ejections = 0
+            ejectedUntil = MonotonicTime(nanoseconds: 0)
+        }
+        return good ? .turnedHealthy : .turnedUnhealthy
+    }
+
+    /// Takes over a verdict reached elsewhere: one worker probes for all.
+    mutating func learned(healthy: Bool) {
+        contraryProbes = 0
+        isHealthy = healthy
+    }
+
+    mutating func requestSucceeded() {
+        failures = 0
+        ejections = 0
+    }
+
+    mutating func requestFailed(at now: MonotonicTime) -> Change {
+        failures += 1
+        guard failures >= Self.failuresToEject, !isEjected(at: now) else { return .none }
+        failures = 0
+        let length = min(Self.firstEjection << UInt64(min(ejections, 5)), Self.longestEjection)
+        ejections += 1
+        ejectedUntil = now.advanced(milliseconds: length)
+        return .ejected
+    }
+}

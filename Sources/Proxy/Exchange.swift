@@ -1,0 +1,102 @@
+import Gate
+import HTTP
+import Wire
+
+/// One request on its way: where it came from, where it went, and what of it waits to go on.
+///
+/// Exchanges are used again with their buffers, so a request in the steady state allocates nothing.
+struct Exchange: ~Copyable {
+    var client = Handle.none
+    /// The connection that carries it, or none: not chosen yet, or the answer is made here.
+    var upstream = Handle.none
+    var pool = 0
+    var endpoint = 0
+    /// Answered by the control plane, not by an upstream.
+    var isLocal = false
+    var local: LocalExchange?
+    var dialect = Dialect.problem
+
+    /// The head for the upstream and as much of the body as came with it, kept whole until the answer begins so that
+    /// it can be sent again. For a local request, its body.
+    var opening = ByteBuffer(capacity: 2_048)
+    var openingSent = 0
+    /// Body bytes behind the opening that the upstream's socket has not taken yet.
+    var pending = ByteBuffer()
+    var requestIsChunked = false
+    /// Whether all of the request has been received.
+    var requestEnded = false
+    /// Whether `opening` is all that was sent.
+    var isReplayable = true
+    /// Whether the upstream's connection stands, so that body bytes go straight there.
+    var isConnected = false
+    var bodyLimit = UInt64.max
+    var bodyCount: UInt64 = 0
+
+    var method = Method.other
+    var minorVersion: UInt8 = 1
+    /// Milliseconds the upstream may take to its first byte, and between two.
+    var timeout: UInt64 = 0
+    var retriesLeft = 0
+
+    var answerBody = BodyDecoder(.none)
+    var delimiting = BodyFraming.none
+    var answerStarted = false
+    var upstreamKeepsAlive = false
+
+    /// Field lines of our own for the answer.
+    var lines = ByteBuffer(capacity: 256)
+    var marks = RequestMarks()
+    var record = RequestRecord()
+
+    /// Makes a used exchange new. Buffers that a large body once filled give their memory back.
+    mutating func reset(for client: Handle) {
+        self.client = client
+        upstream = .none
+        isLocal = false
+        local = nil
+        opening.reuse()
+        openingSent = 0
+        pending.reuse()
+        requestIsChunked = false
+        requestEnded = false
+        isReplayable = true
+        isConnected = false
+        bodyCount = 0
+        answerStarted = false
+        upstreamKeepsAlive = false
+        lines.reuse()
+    }
+
+    /// Moves out the buffer that is to be sent from; it must be put back.
+    mutating func takeWaiting(_ isOpening: Bool) -> ByteBuffer {
+        var taken = ByteBuffer()
+        if isOpening {
+            swap(&taken, &opening)
+        } else {
+            swap(&taken, &pending)
+        }
+        return taken
+    }
+
+    mutating func putBack(_ buffer: consuming ByteBuffer, _ isOpening: Bool) {
+        if isOpening {
+            opening = buffer
+        } else {
+            pending = buffer
+        }
+    }
+
+    /// Whether all that there is of the request has been taken by the upstream's socket.
+    var isFlushed: Bool { openingSent == opening.count && pending.isEmpty }
+}
+
+extension ByteBuffer {
+    /// Empties a buffer that is kept for later, and lets go of more memory than a kept buffer should hold.
+    mutating func reuse() {
+        if capacity > 16_384 {
+            self = ByteBuffer()
+        } else {
+            removeAll()
+        }
+    }
+}

@@ -1,0 +1,154 @@
+import Gate
+import HTTP
+import Wire
+
+/// The identifiers that every request carries to the upstream, into the log and back to the client.
+struct RequestMarks: ~Copyable {
+    /// The text of `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
+    var requestID = ByteBuffer(capacity: 64)
+    /// The text of `traceparent`.
+    var traceparent = ByteBuffer(capacity: 64)
+}
+
+/// Writes the head of the one request that goes upstream for the one that came in (RFC 9110 section 7.6).
+///
+/// Nothing that describes the connection, and nothing under a name that the gateway injects, is copied; what the
+/// gateway knows itself is written anew. The output is unambiguous whatever the input looked like.
+enum ForwardedRequest {
+    static func write(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, marks: borrowing RequestMarks,
+        from peer: Peer, to upstream: UpstreamSettings, into out: inout ByteBuffer
+    ) {
+        writeRequestLine(head, bytes, decision, upstream, &out)
+        writeHost(head, bytes, upstream, &out)
+        copyFields(head.fields, bytes, keepsAuthorization: decision.forwardsAuthorization, &out)
+        writeForwarding(head, bytes, decision, from: peer, &out)
+        out.append("X-Request-Id: ")
+        out.append(marks.requestID.readable)
+        out.append("\r\ntraceparent: ")
+        out.append(marks.traceparent.readable)
+        out.append("\r\nVia: 1.1 tollgate\r\n")
+        out.append(decision.identityLines)
+        switch head.framing {
+        case .none, .untilClose: break
+        case .length(let count):
+            out.append("Content-Length: ")
+            out.append(decimal: count)
+            out.append("\r\n")
+        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        }
+        out.append("\r\n")
+    }
+
+    private static func writeRequestLine(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ upstream: UpstreamSettings,
+        _ out: inout ByteBuffer
+    ) {
+        out.append(bytes[head.methodText])
+        out.append(UInt8(ascii: " "))
+        if !upstream.pathPrefix.isEmpty { out.append(upstream.pathPrefix) }
+        out.append(decision.pathIsVerbatim ? bytes[head.path] : decision.path)
+        out.append(bytes[head.query])
+        out.append(" HTTP/1.1\r\nHost: ")
+    }
+
+    private static func writeHost(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ upstream: UpstreamSettings, _ out: inout ByteBuffer
+    ) {
+        if let host = upstream.host {
+            out.append(host)
+        } else if head.host.isEmpty {
+            out.append(upstream.authority)
+        } else {
+            out.append(bytes[head.host])
+        }
+        out.append("\r\n")
+    }
+
+    private static func copyFields(
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, keepsAuthorization: Bool, _ out: inout ByteBuffer
+    ) {
+        var run = FieldRun()
+        for index in 0..<fields.count {
+            let field = fields[index]
+            if passes(field, bytes, keepsAuthorization: keepsAuthorization) {
+                run.add(field, bytes, &out)
+            } else {
+                run.flush(bytes, &out)
+            }
+        }
+        run.flush(bytes, &out)
+    }
+
+    /// Whether the upstream gets this field as it came.
+    private static func passes(_ field: Field, _ bytes: RawSpan, keepsAuthorization: Bool) -> Bool {
+        if field.isNominated || field.known.isHopByHop { return false }
+        switch field.known {
+        case .host, .contentLength, .expect: return false
+        case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
+        case .xInternalKey, .xRefreshToken: return false
+        case .authorization: return keepsAuthorization
+        case .other: return !IdentityHeaders.owns(bytes[field.name])
+        default: return true
+        }
+    }
+
+    /// Who asked, and for what, as this gateway saw it: what an untrusted client said of that is not passed on.
+    private static func writeForwarding(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer,
+        _ out: inout ByteBuffer
+    ) {
+        out.append("X-Forwarded-For: ")
+        if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
+        peer.address.write(into: &out)
+        out.append(peer.isTLS ? "\r\nX-Forwarded-Proto: https\r\n" : "\r\nX-Forwarded-Proto: http\r\n")
+        if !head.host.isEmpty {
+            out.append("X-Forwarded-Host: ")
+            out.append(bytes[head.host])
+            out.append("\r\n")
+        }
+    }
+
+    /// Every value of a field, each followed by a comma.
+    private static func copyValues(
+        _ name: FieldName, _ fields: borrowing FieldTable, _ bytes: RawSpan, _ out: inout ByteBuffer
+    ) {
+        for index in 0..<fields.count where fields[index].known == name && !fields[index].value.isEmpty {
+            out.append(bytes[fields[index].value])
+            out.append(", ")
+        }
+    }
+}
+
+/// Copies neighbouring fields together: most heads have one or two runs of lines that pass unchanged.
+struct FieldRun {
+    private var start = 0
+    private var end = 0
+
+    /// Adds the field's line: to the run if it stands right behind it in plain form, else on its own.
+    mutating func add(_ field: Field, _ bytes: RawSpan, _ out: inout ByteBuffer) {
+        let isPlain =
+            Int(field.value.start) == field.name.end + 2 && bytes[field.name.end + 1] == UInt8(ascii: " ")
+            && bytes[field.value.end] == UInt8(ascii: "\r")
+        if isPlain && Int(field.name.start) == end {
+            end = field.value.end + 2
+            return
+        }
+        flush(bytes, &out)
+        if isPlain {
+            start = Int(field.name.start)
+            end = field.value.end + 2
+        } else {
+            out.append(bytes[field.name])
+            out.append(": ")
+            out.append(bytes[field.value])
+            out.append("\r\n")
+        }
+    }
+
+    mutating func flush(_ bytes: RawSpan, _ out: inout ByteBuffer) {
+        if end > start { out.append(bytes.extracting(start..<end)) }
+        start = 0
+        end = 0
+    }
+}

@@ -1,0 +1,77 @@
+import HTTP
+import Transport
+import Wire
+
+/// Asks every address of an upstream with `health=` whether it is well: one worker does it and tells the others.
+///
+/// Each probe is a connection of its own, so that it also finds out whether one can be had.
+extension Worker {
+    /// Starts the probes whose time has come; called once a turn.
+    mutating func probeIfDue() {
+        guard services.probes, phase == .serving else { return }
+        for pool in directory.pools.indices {
+            guard directory.pools[pool].settings.healthPath != nil, now.monotonic >= directory.pools[pool].nextProbe else {
+                continue
+            }
+            directory.pools[pool].nextProbe = now.monotonic.advanced(
+                milliseconds: directory.pools[pool].settings.healthInterval)
+            for endpoint in directory.pools[pool].endpoints.indices
+            where !directory.pools[pool].endpoints[endpoint].isRetired {
+                probe(pool, endpoint)
+            }
+        }
+    }
+
+    private mutating func probe(_ pool: Int, _ endpoint: Int) {
+        guard let upstream = openUpstream(pool, endpoint) else { return probeEnded(pool, endpoint, good: false) }
+        upstreams[upstream].isProbe = true
+    }
+
+    /// The connection stands: asks.
+    mutating func sendProbe(_ upstream: Int, _ scratch: inout Scratch) {
+        let settings = directory.pools[upstreams[upstream].pool].settings
+        var request = ByteBuffer(capacity: 256)
+        request.append("GET ")
+        request.append(settings.pathPrefix)
+        request.append(settings.healthPath ?? "/")
+        request.append(" HTTP/1.1\r\nHost: ")
+        request.append(settings.host ?? settings.authority)
+        request.append("\r\nUser-Agent: tollgate-health\r\nConnection: close\r\n\r\n")
+        guard case .done(request.count) = upstreams[upstream].channel.send(request.readable, &workspace) else {
+            return lost(upstream, .brokenWhileSending, &scratch)
+        }
+        upstreams[upstream].phase = .probing
+        upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: settings.healthInterval))
+        setUpstreamInterest(upstream, .read)
+    }
+
+    /// Any final answer below 400 is a good one.
+    mutating func receiveProbe(_ upstream: Int, _ scratch: inout Scratch) {
+        var input = ByteBuffer()
+        swap(&input, &upstreams[upstream].input)
+        let outcome = upstreams[upstream].channel.receive(into: &input, upTo: 16_384, &workspace)
+        swap(&input, &upstreams[upstream].input)
+        guard case .done = outcome else { return lost(upstream, .closedUnanswered, &scratch) }
+        switch scratch.response.parse(
+            upstreams[upstream].input.readable, requestMethod: .get, limits: settings.headLimits)
+        {
+        case .incomplete: return
+        case .invalid(let fault): lost(upstream, .badAnswer(fault), &scratch)
+        case .complete:
+            let good = (200..<400).contains(scratch.response.status)
+            let pool = upstreams[upstream].pool
+            let endpoint = upstreams[upstream].endpoint
+            closeUpstream(upstream)
+            probeEnded(pool, endpoint, good: good)
+        }
+    }
+
+    mutating func probeEnded(_ pool: Int, _ endpoint: Int, good: Bool) {
+        switch directory.pools[pool].endpoints[endpoint].health.probed(good: good) {
+        case .none, .ejected: break
+        case .turnedHealthy, .turnedUnhealthy:
+            services.healthChanged(
+                directory.pools[pool].settings.name, directory.pools[pool].endpoints[endpoint].address, good)
+        }
+    }
+}

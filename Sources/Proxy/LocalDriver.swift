@@ -1,0 +1,90 @@
+import Gate
+import HTTP
+import Wire
+
+/// Requests that the gateway answers itself: collects the body, hands the whole up, writes what comes back.
+extension Worker {
+    /// Starts the exchange for the request whose head is in `scratch.request`; consumes its head.
+    mutating func beginLocal(
+        _ client: Int, _ handler: @escaping LocalHandler, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    ) {
+        let exchange = openExchange(client)
+        note(exchange, client, input.readable, &scratch)
+        exchanges[exchange].dialect = scratch.decision.dialect
+        exchanges[exchange].isLocal = true
+        exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
+        exchanges[exchange].local = LocalExchange(handler: handler, request: localRequest(exchange, client, input.readable, scratch))
+        input.discard(scratch.request.length)
+        let handle = exchangeHandle(exchange)
+        guard !clients[client].body.isAtEnd else { return startLocal(exchange) }
+        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
+        if exchanges.isCurrent(handle) { advance(client, &input, &scratch) }
+    }
+
+    private func localRequest(
+        _ exchange: Int, _ client: Int, _ bytes: RawSpan, _ scratch: borrowing Scratch
+    ) -> LocalRequest {
+        var fields: [(name: String, value: String)] = []
+        for index in 0..<scratch.request.fields.count {
+            let field = scratch.request.fields[index]
+            fields.append((name: bytes[field.name].text.lowercased(), value: bytes[field.value].text))
+        }
+        return LocalRequest(
+            method: bytes[scratch.request.methodText].text, path: bytes[scratch.request.path].text,
+            query: bytes[scratch.request.query].text, fields: fields, body: [], client: clients[client].peer.address,
+            requestID: exchanges[exchange].marks.requestID.readable.text)
+    }
+
+    /// Adds to the body of a local request; starts it when that is whole.
+    mutating func collectBody(_ exchange: Int, _ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        while !exchanges[exchange].requestEnded {
+            switch clients[client].body.next(input.readable) {
+            case .data(let skip, let count):
+                guard exchanges[exchange].opening.count + count <= LocalService.bodyLimit else {
+                    input.removeAll()
+                    return faulted(client, HTTPFault(.contentTooLarge), &scratch)
+                }
+                exchanges[exchange].opening.append(input.readable.extracting(skip..<skip + count))
+                input.discard(skip + count)
+            case .needMore(let consumed): return input.discard(consumed)
+            case .trailers(_, let consumed), .end(let consumed):
+                input.discard(consumed)
+                apply(clients[client].messages.bodyReceived(), client, &scratch)
+                return startLocal(exchange)
+            case .fault(let fault):
+                input.removeAll()
+                return faulted(client, fault, &scratch)
+            }
+        }
+    }
+
+    private mutating func startLocal(_ exchange: Int) {
+        exchanges[exchange].requestEnded = true
+        guard var local = exchanges[exchange].local else { return }
+        exchanges[exchange].local = nil
+        local.request.body = exchanges[exchange].opening.readable.array
+        exchanges[exchange].bodyCount = UInt64(local.request.body.count)
+        LocalService.start(local.handler, local.request, for: exchangeHandle(exchange), answeringTo: mailbox)
+    }
+
+    /// The answer came down; its exchange may have ended meanwhile.
+    mutating func answered(_ handle: Handle, _ response: LocalResponse, _ scratch: inout Scratch) {
+        guard exchanges.isCurrent(handle) else { return }
+        let exchange = Int(handle.index)
+        let client = exchanges[exchange].client
+        for field in response.fields {
+            exchanges[exchange].lines.append(field.name)
+            exchanges[exchange].lines.append(": ")
+            exchanges[exchange].lines.append(field.value)
+            exchanges[exchange].lines.append("\r\n")
+        }
+        answer(exchange, Int(client.index), status: response.status, contentType: "", response.body.rawBytes, &scratch)
+        if clients.isCurrent(client) { continueReading(Int(client.index), &scratch) }
+    }
+}
+
+/// A local request while its body is collected.
+struct LocalExchange {
+    var handler: LocalHandler
+    var request: LocalRequest
+}

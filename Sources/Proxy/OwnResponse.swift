@@ -1,0 +1,44 @@
+import HTTP
+import Wire
+
+/// Writes an answer that the gateway makes itself.
+enum OwnResponse {
+    /// - Parameter lines: whole field lines, such as limits or a challenge.
+    static func write(
+        status: Int, contentType: StaticString, body: RawSpan, isHead: Bool, requestID: RawSpan, lines: RawSpan,
+        persistence: Persistence, at now: WallTime, into out: inout ByteBuffer
+    ) {
+        out.append("HTTP/1.1 ")
+        out.append(decimal: status)
+        out.append(UInt8(ascii: " "))
+        out.append(StatusText.reason(status))
+        out.append("\r\nDate: ")
+        HTTPDate.write(now, into: &out)
+        out.append("\r\nServer: tollgate\r\n")
+        if contentType.utf8CodeUnitCount > 0 {
+            out.append("Content-Type: ")
+            out.append(contentType)
+            out.append("\r\n")
+        }
+        out.append("Content-Length: ")
+        out.append(decimal: body.byteCount)
+        out.append("\r\nCache-Control: no-store\r\nX-Request-Id: ")
+        out.append(requestID)
+        out.append("\r\n")
+        out.append(lines)
+        out.append(persistence)
+        out.append("\r\n")
+        if !isHead { out.append(body) }
+    }
+}
+
+extension ByteBuffer {
+    /// The `Connection` field that the machine asks for.
+    mutating func append(_ persistence: Persistence) {
+        switch persistence {
+        case .implied: break
+        case .keepAlive: append("Connection: keep-alive\r\n")
+        case .close: append("Connection: close\r\n")
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import Gate
+import HTTP
+import Transport
+import Wire
+
+/// Carries a request to its upstream: the head, then the body as it comes, held back by the slower side.
+extension Worker {
+    /// Of head and early body, what is kept for sending again.
+    private static var mostKept: Int { 64 * 1_024 }
+
+    // MARK: starting
+
+    /// Starts the exchange for the request whose head and decision are in `scratch`; consumes its head and what of the
+    /// body can be used at once.
+    mutating func forward(_ client: Int, upstream target: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        let pool = directory.place(of: target)
+        guard case .endpoint(let endpoint) = directory.pools[pool].choose(avoiding: nil, at: now.monotonic) else {
+            return refuse(client, .unavailable(.upstream, retryAfterSeconds: 1), &input, &scratch)
+        }
+        let exchange = openExchange(client)
+        exchanges[exchange].pool = pool
+        exchanges[exchange].endpoint = endpoint
+        prepare(exchange, client, input.readable, &scratch)
+        input.discard(scratch.request.length)
+        directory.pools[pool].budget.requestSent()
+        let handle = exchangeHandle(exchange)
+        if exchanges[exchange].requestEnded {
+            dispatch(exchange, &scratch)
+            return
+        }
+        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
+        guard exchanges.isCurrent(handle) else { return }
+        advance(client, &input, &scratch)
+        if exchanges.isCurrent(handle) { dispatch(exchange, &scratch) }
+    }
+
+    func exchangeHandle(_ exchange: Int) -> Handle {
+        Handle(index: UInt32(exchange), generation: exchanges.generation(exchange))
+    }
+
+    mutating func openExchange(_ client: Int) -> Int {
+        let handle = exchanges.take()
+        exchanges[Int(handle.index)].reset(for: clientHandle(client))
+        clients[client].exchange = handle
+        return Int(handle.index)
+    }
+
+    /// Fills the exchange from the parsed head and the decision.
+    private mutating func prepare(_ exchange: Int, _ client: Int, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        let pool = exchanges[exchange].pool
+        note(exchange, client, bytes, &scratch)
+        exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
+        exchanges[exchange].requestEnded = clients[client].body.isAtEnd
+        let settings = directory.pools[pool].settings
+        exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
+        exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? settings.timeout
+        exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? settings.retries
+        exchanges[exchange].lines.append(scratch.decision.limitLines)
+        var opening = ByteBuffer()
+        swap(&opening, &exchanges[exchange].opening)
+        ForwardedRequest.write(
+            scratch.request, bytes, scratch.decision, marks: exchanges[exchange].marks, from: clients[client].peer,
+            to: settings, into: &opening)
+        swap(&opening, &exchanges[exchange].opening)
+    }
+
+    // MARK: body
+
+    /// Whether more of the body has a place to go.
+    func takesBody(_ exchange: Int) -> Bool {
+        if exchanges[exchange].isLocal { return true }
+        if exchanges[exchange].isConnected { return exchanges[exchange].isFlushed }
+        return exchanges[exchange].opening.count < Self.mostKept
+    }
+
+    /// Moves content from `input` towards the upstream, as much as may go now.
+    mutating func relayBody(_ exchange: Int, _ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        let handle = exchangeHandle(exchange)
+        while exchanges.isCurrent(handle), !exchanges[exchange].requestEnded, takesBody(exchange) {
+            switch clients[client].body.next(input.readable) {
+            case .data(let skip, let count):
+                guard admitContent(count, exchange, client, &input, &scratch) else { return }
+                passContent(input.readable.extracting(skip..<skip + count), exchange, &scratch)
+                input.discard(skip + count)
+            case .needMore(let consumed):
+                input.discard(consumed)
+                return
+            case .trailers(let slice, let consumed):
+                endBody(exchange, client, trailers: slice, input.readable, &scratch)
+                input.discard(consumed)
+            case .end(let consumed):
+                input.discard(consumed)
+                endBody(exchange, client, trailers: Slice(), input.readable, &scratch)
+            case .fault(let fault):
+                input.removeAll()
+                faulted(client, fault, &scratch)
+                return
+            }
+        }
+    }
+
+    /// Counts content against the route's limit; past it the request is refused.
+    private mutating func admitContent(
+        _ count: Int, _ exchange: Int, _ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    ) -> Bool {
+        exchanges[exchange].bodyCount += UInt64(count)
+        guard exchanges[exchange].bodyCount > exchanges[exchange].bodyLimit else { return true }
+        input.removeAll()
+        faulted(client, HTTPFault(.contentTooLarge), &scratch)
+        return false
+    }
+
+    /// Sends content, or queues it: behind the head while there is no connection, or behind what the socket did not take.
+    private mutating func passContent(_ content: RawSpan, _ exchange: Int, _ scratch: inout Scratch) {
+        guard exchanges[exchange].isConnected else {
+            return exchanges[exchange].opening.appendContent(content, chunked: exchanges[exchange].requestIsChunked)
+        }
+        exchanges[exchange].isReplayable = false
+        if exchanges[exchange].requestIsChunked {
+            exchanges[exchange].pending.appendContent(content, chunked: true)
+            return flushRequest(exchange, &scratch)
+        }
+        let upstream = Int(exchanges[exchange].upstream.index)
+        var sent = 0
+        while sent < content.byteCount {
+            switch upstreams[upstream].channel.send(content.dropping(sent), &workspace) {
+            case .done(let count): sent += count
+            case .wouldBlock:
+                exchanges[exchange].pending.append(content.dropping(sent))
+                return refreshUpstreamInterest(upstream)
+            case .closed, .failed: return lost(upstream, .brokenWhileSending, &scratch)
+            }
+        }
+    }
+
+    private mutating func endBody(
+        _ exchange: Int, _ client: Int, trailers: Slice, _ bytes: RawSpan, _ scratch: inout Scratch
+    ) {
+        exchanges[exchange].requestEnded = true
+        if exchanges[exchange].requestIsChunked {
+            var end = ByteBuffer()
+            swap(&end, &scratch.output)
+            end.removeAll()
+            Trailers.writeEnd(of: bytes, trailers, table: &scratch.trailers, into: &end)
+            if exchanges[exchange].isConnected {
+                exchanges[exchange].pending.append(end.readable)
+            } else {
+                exchanges[exchange].opening.append(end.readable)
+            }
+            end.removeAll()
+            swap(&end, &scratch.output)
+        }
+        apply(clients[client].messages.bodyReceived(), client, &scratch)
+        flushRequest(exchange, &scratch)
+    }
+
+    /// Sends what waits of the request; does nothing while its connection is not there.
+    mutating func flushRequest(_ exchange: Int, _ scratch: inout Scratch) {
+        guard exchanges[exchange].isConnected else { return }
+        let upstream = Int(exchanges[exchange].upstream.index)
+        while !exchanges[exchange].isFlushed {
+            switch sendOnce(exchange, on: upstream) {
+            case .done: break
+            case .wouldBlock: return refreshUpstreamInterest(upstream)
+            case .closed, .failed: return lost(upstream, .brokenWhileSending, &scratch)
+            }
+        }
+        refreshUpstreamInterest(upstream)
+    }
+
+    private mutating func sendOnce(_ exchange: Int, on upstream: Int) -> IOOutcome {
+        let isOpening = exchanges[exchange].openingSent < exchanges[exchange].opening.count
+        // Two tables are not borrowed at once: the buffer is moved out of its exchange while it is sent.
+        var bytes = exchanges[exchange].takeWaiting(isOpening)
+        let outcome = upstreams[upstream].channel.send(
+            bytes, from: isOpening ? exchanges[exchange].openingSent : 0, &workspace)
+        if case .done(let count) = outcome {
+            if isOpening {
+                exchanges[exchange].openingSent += count
+            } else {
+                bytes.discard(count)
+            }
+        }
+        exchanges[exchange].putBack(bytes, isOpening)
+        return outcome
+    }
+}
+
+extension ByteBuffer {
+    /// Appends content in the coding that the message has.
+    mutating func appendContent(_ content: RawSpan, chunked: Bool) {
+        guard chunked else { return append(content) }
+        ChunkWriter.appendSize(content.byteCount, to: &self)
+        append(content)
+        append(ChunkWriter.chunkEnd)
+    }
+}

@@ -1,0 +1,30 @@
+import Gate
+import HTTP
+import Wire
+
+/// The end of a chunked message, with those of its trailer fields that may pass.
+enum Trailers {
+    /// Writes the last chunk and the trailer section in `slice` of `bytes` (empty for none), without fields that
+    /// frame or route a message, belong to one connection, or carry a name that the gateway injects (RFC 9110 §6.5.1).
+    static func writeEnd(
+        of bytes: RawSpan, _ slice: Slice, table: inout FieldTable, into out: inout ByteBuffer
+    ) {
+        guard !slice.isEmpty, parseTrailers(bytes, slice, into: &table) == nil else {
+            out.append(ChunkWriter.lastChunk)
+            return
+        }
+        out.append(ChunkWriter.lastChunkBeforeTrailers)
+        for index in 0..<table.count where passes(table[index], bytes) {
+            out.append(bytes[table[index].name])
+            out.append(": ")
+            out.append(bytes[table[index].value])
+            out.append("\r\n")
+        }
+        out.append("\r\n")
+    }
+
+    /// A trailer is taken for a header by some who merge the two, so only names without a meaning here pass.
+    private static func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
+        !field.endsHere && field.known == .other && !IdentityHeaders.owns(bytes[field.name])
+    }
+}

@@ -1,0 +1,33 @@
+import Transport
+import Wire
+
+/// One connection to an upstream's address, kept for the next request when an answer has ended well.
+struct UpstreamConnection: ~Copyable {
+    enum Phase: Equatable {
+        case free
+        case connecting
+        case handshaking
+        /// Carries `exchange`.
+        case busy
+        /// In the pool.
+        case idle
+        /// Carries a health check, from connecting to the verdict.
+        case probing
+    }
+
+    var channel = Channel(socket: Socket(descriptor: -1))
+    var phase = Phase.free
+    var interest = Interest()
+    var pool = 0
+    var endpoint = 0
+    /// The request it carries; none while idle or probing.
+    var exchange = Handle.none
+    /// Opened for a health check.
+    var isProbe = false
+    /// Whether an earlier request used it: then it may have been closed over there without our knowing.
+    var wasUsed = false
+    /// The next idle connection of the same address; -1 for none. Meaningful while idle.
+    var nextIdle: Int32 = -1
+    /// An answer's head that has not come whole.
+    var input = ByteBuffer()
+}

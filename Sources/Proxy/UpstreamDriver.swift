@@ -1,0 +1,317 @@
+import HTTP
+import Transport
+import Wire
+
+/// Why an upstream did not answer, or not to the end.
+enum UpstreamLoss: Equatable {
+    case notReached(String)
+    case connectTimeout
+    case handshakeFailed(String)
+    case brokenWhileSending
+    /// Closed before a byte of the answer.
+    case closedUnanswered
+    case badAnswer(HTTPFault)
+    case brokenAnswer
+    case timeout
+    case tooManyConnections
+
+    /// Whether nothing of the request can have been worked on.
+    var reachedNobody: Bool {
+        switch self {
+        case .notReached, .connectTimeout, .handshakeFailed, .tooManyConnections: true
+        case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
+        }
+    }
+
+    /// Whether the address is to blame.
+    var countsAgainstAddress: Bool { self != .tooManyConnections }
+}
+
+/// Drives the upstream's side: getting a connection, using it, giving it back, and what to do when it is lost.
+extension Worker {
+    // MARK: a connection for an exchange
+
+    /// Puts the exchange on a connection to its endpoint: the most recently used idle one, or a new one.
+    mutating func dispatch(_ exchange: Int, _ scratch: inout Scratch) {
+        let pool = exchanges[exchange].pool
+        let endpoint = exchanges[exchange].endpoint
+        directory.pools[pool].endpoints[endpoint].outstanding += 1
+        let idle = Int(directory.pools[pool].endpoints[endpoint].idleHead)
+        if idle >= 0 {
+            directory.pools[pool].endpoints[endpoint].idleHead = upstreams[idle].nextIdle
+            attach(idle, exchange)
+            connected(idle, &scratch)
+            return
+        }
+        guard directory.pools[pool].endpoints[endpoint].connections < directory.pools[pool].settings.maxConnections else {
+            return failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
+        }
+        connect(exchange, &scratch)
+    }
+
+    private mutating func connect(_ exchange: Int, _ scratch: inout Scratch) {
+        let pool = exchanges[exchange].pool
+        let endpoint = exchanges[exchange].endpoint
+        guard let upstream = openUpstream(pool, endpoint) else {
+            return failed(exchange, .notReached(""), wasUsed: false, &scratch)
+        }
+        attach(upstream, exchange)
+    }
+
+    /// Starts a connection, for an exchange or a probe; nil if it failed at once.
+    mutating func openUpstream(_ pool: Int, _ endpoint: Int) -> Int? {
+        let socket: Socket
+        switch Socket.connect(to: directory.pools[pool].endpoints[endpoint].address) {
+        case .connected(let made), .inProgress(let made): socket = made
+        case .failed: return nil
+        }
+        let handle = upstreams.take()
+        let upstream = Int(handle.index)
+        upstreams[upstream].channel = Channel(socket: socket)
+        upstreams[upstream].pool = pool
+        upstreams[upstream].endpoint = endpoint
+        upstreams[upstream].phase = .connecting
+        upstreams[upstream].wasUsed = false
+        upstreams[upstream].interest = .write
+        directory.pools[pool].endpoints[endpoint].connections += 1
+        upstreamTimers.set(
+            upstream, deadline: now.monotonic.advanced(milliseconds: directory.pools[pool].settings.connectTimeout))
+        guard watchNew(socket, Token(.upstream, handle), .write) else {
+            closeUpstream(upstream)
+            return nil
+        }
+        return upstream
+    }
+
+    private mutating func attach(_ upstream: Int, _ exchange: Int) {
+        upstreams[upstream].exchange = exchangeHandle(exchange)
+        exchanges[exchange].upstream = upstreamHandle(upstream)
+    }
+
+    func upstreamHandle(_ upstream: Int) -> Handle {
+        Handle(index: UInt32(upstream), generation: upstreams.generation(upstream))
+    }
+
+    // MARK: events
+
+    mutating func upstreamReady(_ upstream: Int, _ ready: Ready, _ scratch: inout Scratch) {
+        let client = clientServed(by: upstream)
+        switch upstreams[upstream].phase {
+        case .free: return
+        case .connecting: finishConnecting(upstream, &scratch)
+        case .handshaking: continueUpstreamHandshake(upstream, &scratch)
+        case .busy:
+            let handle = upstreamHandle(upstream)
+            if ready.writable { requestWritable(upstream, &scratch) }
+            if ready.readable || ready.error || ready.hangup, upstreams.isCurrent(handle) {
+                receiveAnswer(upstream, &scratch)
+            }
+        // Nothing was asked, so whatever comes ends the connection.
+        case .idle: closeUpstream(upstream)
+        case .probing: receiveProbe(upstream, &scratch)
+        }
+        goOn(client, &scratch)
+    }
+
+    private func clientServed(by upstream: Int) -> Handle {
+        let exchange = upstreams[upstream].exchange
+        return exchange.isNone ? .none : exchanges[Int(exchange.index)].client
+    }
+
+    /// After an event of its upstream, the client's connection may have more to do: a body to read on, the next request.
+    private mutating func goOn(_ client: Handle, _ scratch: inout Scratch) {
+        guard !client.isNone, clients.isCurrent(client) else { return }
+        continueReading(Int(client.index), &scratch)
+    }
+
+    private mutating func finishConnecting(_ upstream: Int, _ scratch: inout Scratch) {
+        let number = upstreams[upstream].channel.socket.takeError()
+        guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
+        let endpoint = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint]
+        guard let tls = endpoint.tls else { return connected(upstream, &scratch) }
+        do {
+            upstreams[upstream].channel.session = try TLSSession(
+                tls, upstreams[upstream].channel.socket, serverName: endpoint.serverName)
+            upstreams[upstream].phase = .handshaking
+        } catch {
+            return lost(upstream, .handshakeFailed("\(error)"), &scratch)
+        }
+        continueUpstreamHandshake(upstream, &scratch)
+    }
+
+    private mutating func continueUpstreamHandshake(_ upstream: Int, _ scratch: inout Scratch) {
+        switch upstreams[upstream].channel.handshake(&workspace) {
+        case .done: connected(upstream, &scratch)
+        case .wantRead: setUpstreamInterest(upstream, .read)
+        case .wantWrite: setUpstreamInterest(upstream, .write)
+        case .closed: lost(upstream, .handshakeFailed("closed"), &scratch)
+        case .failed(let text): lost(upstream, .handshakeFailed(text), &scratch)
+        }
+    }
+
+    /// The connection stands and carries its exchange, or its probe.
+    private mutating func connected(_ upstream: Int, _ scratch: inout Scratch) {
+        guard !upstreams[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
+        let exchange = Int(upstreams[upstream].exchange.index)
+        upstreams[upstream].phase = .busy
+        exchanges[exchange].isConnected = true
+        requestWritable(upstream, &scratch)
+    }
+
+    /// Sends what waits; then the body goes on where the upstream's slowness had stopped it. The client's clock starts
+    /// anew, for it was not to blame.
+    private mutating func requestWritable(_ upstream: Int, _ scratch: inout Scratch) {
+        let exchange = Int(upstreams[upstream].exchange.index)
+        let handle = upstreamHandle(upstream)
+        upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+        flushRequest(exchange, &scratch)
+        guard upstreams.isCurrent(handle), !exchanges[exchange].requestEnded, exchanges[exchange].isFlushed else { return }
+        let client = Int(exchanges[exchange].client.index)
+        clients[client].receivingSince = now.monotonic
+        clients[client].received = 0
+        setBodyDeadline(client)
+    }
+
+    mutating func upstreamTimedOut(_ upstream: Int, _ scratch: inout Scratch) {
+        let served = clientServed(by: upstream)
+        switch upstreams[upstream].phase {
+        case .free: return
+        case .connecting, .handshaking: lost(upstream, .connectTimeout, &scratch)
+        case .idle, .probing: lost(upstream, .timeout, &scratch)
+        case .busy:
+            let exchange = Int(upstreams[upstream].exchange.index)
+            let client = Int(exchanges[exchange].client.index)
+            // Only the upstream's own silence counts, not the time that the client takes to send or to read.
+            guard clients[client].output.isEmpty, exchanges[exchange].requestEnded || !exchanges[exchange].isFlushed else {
+                upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+                return
+            }
+            lost(upstream, .timeout, &scratch)
+        }
+        goOn(served, &scratch)
+    }
+
+    // MARK: the end of a connection
+
+    /// The connection is of no more use: closes it, and sees to what it carried.
+    mutating func lost(_ upstream: Int, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
+        let exchange = upstreams[upstream].exchange
+        let wasUsed = upstreams[upstream].wasUsed
+        let isProbe = upstreams[upstream].isProbe
+        let pool = upstreams[upstream].pool
+        let endpoint = upstreams[upstream].endpoint
+        closeUpstream(upstream)
+        if isProbe { return probeEnded(pool, endpoint, good: false) }
+        guard !exchange.isNone else { return }
+        failed(Int(exchange.index), loss, wasUsed: wasUsed, &scratch)
+    }
+
+    /// The exchange has lost its upstream: once more elsewhere if that is safe, else the client is told.
+    private mutating func failed(_ exchange: Int, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
+        let pool = exchanges[exchange].pool
+        let endpoint = exchanges[exchange].endpoint
+        directory.pools[pool].endpoints[endpoint].outstanding -= 1
+        exchanges[exchange].upstream = .none
+        exchanges[exchange].isConnected = false
+        // A kept connection that was closed meanwhile says nothing of the address.
+        let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
+        if !isStale, loss.countsAgainstAddress { noteFailure(pool, endpoint) }
+        if mayRepeat(exchange, loss, isStale: isStale) {
+            telemetry.retried(pool: directory.pools[pool].settings.name, isStale ? "stale" : "failed")
+            exchanges[exchange].openingSent = 0
+            if case .endpoint(let next) = directory.pools[pool].choose(
+                avoiding: isStale ? nil : endpoint, at: now.monotonic)
+            {
+                exchanges[exchange].endpoint = next
+                return dispatch(exchange, &scratch)
+            }
+        }
+        answerLost(exchange, loss, &scratch)
+    }
+
+    private mutating func mayRepeat(_ exchange: Int, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
+        guard !exchanges[exchange].answerStarted, exchanges[exchange].isReplayable, loss != .timeout else { return false }
+        guard loss.reachedNobody || exchanges[exchange].method.isIdempotent else { return false }
+        // Each stale connection is used up by this, so it ends by itself.
+        if isStale { return true }
+        guard exchanges[exchange].retriesLeft > 0, directory.pools[exchanges[exchange].pool].budget.spend() else {
+            return false
+        }
+        exchanges[exchange].retriesLeft -= 1
+        return true
+    }
+
+    private mutating func noteFailure(_ pool: Int, _ endpoint: Int) {
+        let change = directory.pools[pool].endpoints[endpoint].health.requestFailed(at: now.monotonic)
+        if change == .ejected { telemetry.ejected(pool: directory.pools[pool].settings.name) }
+    }
+
+    /// The exchange needs its connection no more: keeps it for the next one, or closes it.
+    mutating func releaseUpstream(_ exchange: Int, reusable: Bool) {
+        guard !exchanges[exchange].upstream.isNone else { return }
+        let upstream = Int(exchanges[exchange].upstream.index)
+        let pool = upstreams[upstream].pool
+        let endpoint = upstreams[upstream].endpoint
+        exchanges[exchange].upstream = .none
+        exchanges[exchange].isConnected = false
+        directory.pools[pool].endpoints[endpoint].outstanding -= 1
+        upstreams[upstream].exchange = .none
+        guard reusable, !directory.pools[pool].endpoints[endpoint].isRetired else { return closeUpstream(upstream) }
+        upstreams[upstream].phase = .idle
+        upstreams[upstream].wasUsed = true
+        upstreams[upstream].nextIdle = directory.pools[pool].endpoints[endpoint].idleHead
+        directory.pools[pool].endpoints[endpoint].idleHead = Int32(upstream)
+        upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: settings.upstreamIdleTimeout))
+        refreshUpstreamInterest(upstream)
+    }
+
+    /// Gives the place back. What it carried must have been seen to.
+    mutating func closeUpstream(_ upstream: Int) {
+        let pool = upstreams[upstream].pool
+        let endpoint = upstreams[upstream].endpoint
+        if upstreams[upstream].phase == .idle { unlinkIdle(upstream, pool, endpoint) }
+        upstreamTimers.clear(upstream)
+        upstreams[upstream].channel.close()
+        upstreams[upstream].phase = .free
+        upstreams[upstream].exchange = .none
+        upstreams[upstream].isProbe = false
+        upstreams[upstream].input = ByteBuffer()
+        upstreams.release(upstream)
+        directory.pools[pool].endpoints[endpoint].connections -= 1
+    }
+
+    private mutating func unlinkIdle(_ upstream: Int, _ pool: Int, _ endpoint: Int) {
+        let next = upstreams[upstream].nextIdle
+        guard directory.pools[pool].endpoints[endpoint].idleHead != Int32(upstream) else {
+            directory.pools[pool].endpoints[endpoint].idleHead = next
+            return
+        }
+        var at = Int(directory.pools[pool].endpoints[endpoint].idleHead)
+        while at >= 0 {
+            if upstreams[at].nextIdle == Int32(upstream) {
+                upstreams[at].nextIdle = next
+                return
+            }
+            at = Int(upstreams[at].nextIdle)
+        }
+    }
+
+    // MARK: interest
+
+    mutating func refreshUpstreamInterest(_ upstream: Int) {
+        var interest = Interest.read
+        if upstreams[upstream].phase == .busy {
+            let exchange = Int(upstreams[upstream].exchange.index)
+            if !exchanges[exchange].isFlushed { interest.insert(.write) }
+            // What the client does not take is left with the upstream.
+            if !clients[Int(exchanges[exchange].client.index)].output.isEmpty { interest.remove(.read) }
+        }
+        setUpstreamInterest(upstream, interest)
+    }
+
+    mutating func setUpstreamInterest(_ upstream: Int, _ interest: Interest) {
+        guard upstreams[upstream].interest != interest else { return }
+        upstreams[upstream].interest = interest
+        watch(upstreams[upstream].channel.socket, Token(.upstream, upstreamHandle(upstream)), interest)
+    }
+}

@@ -1,0 +1,217 @@
+package import Gate
+package import HTTP
+import Telemetry
+package import Transport
+import Wire
+
+/// Bounds and time limits of every connection; milliseconds and bytes.
+package struct WorkerSettings: Sendable {
+    package var headLimits = HeadLimits()
+    /// From the first byte of a head (or from the connection, for TLS and PROXY protocol) to its last.
+    package var headTimeout: UInt64 = 10_000
+    /// Between two requests on a kept connection.
+    package var idleTimeout: UInt64 = 75_000
+    /// What a request body may take before it must have come at 1 KiB a second on average.
+    package var bodyTimeout: UInt64 = 30_000
+    /// For the client to take something of what waits for it.
+    package var sendTimeout: UInt64 = 60_000
+    /// An idle upstream connection is closed after this.
+    package var upstreamIdleTimeout: UInt64 = 60_000
+    /// Client connections of this worker; past it a new one is closed at once.
+    package var maxClients = 100_000
+
+    package init() {}
+}
+
+/// One core's share of the gateway: its listeners, its clients, its upstream connections, and the loop that drives them.
+///
+/// Built and run on one thread. Nothing of it is shared; other threads reach it through its mailbox alone.
+package struct Worker: ~Copyable {
+    let id: Int
+    var settings: WorkerSettings
+    var loop: EventLoop
+    let mailbox: Mailbox<WorkerMessage>
+    let services: WorkerServices
+    var listeners: [Listener] = []
+
+    var clients = Slab<ClientConnection> { ClientConnection() }
+    var clientTimers: TimerWheel
+    var exchanges = Slab<Exchange> { Exchange() }
+    var upstreams = Slab<UpstreamConnection> { UpstreamConnection() }
+    var upstreamTimers: TimerWheel
+    var directory: UpstreamDirectory
+    var admission: Admission
+    var telemetry: WorkerTelemetry
+
+    /// What TLS sessions work in; one of them at a time.
+    var workspace = TLSWorkspace()
+    var now: Moment
+    var phase = Phase.serving
+    /// Woken by the mailbox since it was last emptied.
+    var hasMessages = true
+    /// When listening is tried again after the process had no descriptor left.
+    var acceptPausedUntil: MonotonicTime?
+
+    enum Phase: Equatable {
+        case serving
+        /// No new connections; every answer is the last of its connection. Ends at the deadline at the latest.
+        case draining(until: MonotonicTime)
+        case ended
+    }
+}
+
+/// What one turn of the loop works in: buffers and parsed heads that belong to no connection.
+struct Scratch: ~Copyable {
+    static let receiveRoom = 128 * 1_024
+
+    /// Where bytes are received; moved out while a connection works on them.
+    var input = ByteBuffer(capacity: receiveRoom + 64 * 1_024)
+    var output = ByteBuffer(capacity: 64 * 1_024)
+    var request = RequestHead()
+    var response = ResponseHead()
+    var trailers = FieldTable()
+    var decision = Decision()
+    var due: [Int] = []
+
+    mutating func takeInput() -> ByteBuffer {
+        var taken = ByteBuffer()
+        swap(&taken, &input)
+        return taken
+    }
+
+    mutating func putBack(_ buffer: consuming ByteBuffer) {
+        buffer.removeAll()
+        input = buffer
+    }
+}
+
+extension Worker {
+    /// Serves until it has drained after `.drain`. Returns on the thread that called it.
+    package mutating func run() {
+        var scratch = Scratch()
+        while phase != .ended {
+            let ready = loop.wait(milliseconds: waitTime())
+            now = EventLoop.now()
+            for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
+            expireTimers(&scratch)
+            if hasMessages { handleMessages(&scratch) }
+            finishTurn()
+        }
+    }
+
+    private mutating func waitTime() -> Int32 {
+        var shortest: Int32 = 1_000
+        for next in [clientTimers.millisecondsToNext(now.monotonic), upstreamTimers.millisecondsToNext(now.monotonic)]
+        where next >= 0 {
+            shortest = min(shortest, next)
+        }
+        return shortest
+    }
+
+    private mutating func dispatch(_ ready: Ready, _ scratch: inout Scratch) {
+        let token = Token(ready.token)
+        switch token.kind {
+        case .waker: hasMessages = true
+        case .listener: accept(token.index, &scratch)
+        case .client:
+            guard token.names(clients.generation(token.index)) else { return }
+            clientReady(token.index, ready, &scratch)
+        case .upstream:
+            guard token.names(upstreams.generation(token.index)) else { return }
+            upstreamReady(token.index, ready, &scratch)
+        }
+    }
+
+    private mutating func expireTimers(_ scratch: inout Scratch) {
+        scratch.due.removeAll(keepingCapacity: true)
+        clientTimers.expire(now.monotonic, into: &scratch.due)
+        for index in scratch.due.indices { clientTimedOut(scratch.due[index], &scratch) }
+        scratch.due.removeAll(keepingCapacity: true)
+        upstreamTimers.expire(now.monotonic, into: &scratch.due)
+        for index in scratch.due.indices { upstreamTimedOut(scratch.due[index], &scratch) }
+    }
+
+    private mutating func finishTurn() {
+        if let until = acceptPausedUntil, now.monotonic >= until { resumeAccepting() }
+        probeIfDue()
+        telemetry.flushIfDue(now.monotonic)
+        guard case .draining(let until) = phase else { return }
+        if clients.count == 0 || now.monotonic >= until { end() }
+    }
+
+    private mutating func end() {
+        for index in clients.indices where clients[index].phase != .free { closeClient(index) }
+        telemetry.flush()
+        phase = .ended
+    }
+}
+
+/// What an epoll event is about, in 64 bits: a kind, the low 24 bits of a generation, an index.
+struct Token {
+    enum Kind: UInt8 { case waker = 0, listener, client, upstream }
+
+    let kind: Kind
+    let index: Int
+    private let generation: UInt32
+
+    init(_ kind: Kind, _ handle: Handle) {
+        self.kind = kind
+        index = Int(handle.index)
+        generation = handle.generation & 0xff_ffff
+    }
+
+    init(_ bits: UInt64) {
+        kind = Kind(rawValue: UInt8(truncatingIfNeeded: bits >> 56)) ?? .waker
+        index = Int(UInt32(truncatingIfNeeded: bits))
+        generation = UInt32(truncatingIfNeeded: bits >> 32) & 0xff_ffff
+    }
+
+    var bits: UInt64 { UInt64(kind.rawValue) << 56 | UInt64(generation) << 32 | UInt64(index) }
+
+    /// Whether the event is of the element that lives there now, not of one that was closed earlier in the same turn.
+    func names(_ current: UInt32) -> Bool { current & 0xff_ffff == generation }
+}
+
+extension Worker {
+    /// Builds a worker on the thread that will run it.
+    package init(
+        id: Int, settings: WorkerSettings, loop: consuming EventLoop, mailbox: Mailbox<WorkerMessage>,
+        services: WorkerServices, listeners: [Listener], upstreams: [UpstreamSnapshot], admission: consuming Admission,
+        telemetry: consuming WorkerTelemetry
+    ) throws(SystemFault) {
+        let now = EventLoop.now()
+        self.id = id
+        self.settings = settings
+        self.loop = loop
+        self.mailbox = mailbox
+        self.services = services
+        self.listeners = listeners
+        self.now = now
+        clientTimers = TimerWheel(now: now.monotonic)
+        upstreamTimers = TimerWheel(now: now.monotonic)
+        directory = UpstreamDirectory(upstreams)
+        self.admission = admission
+        self.telemetry = telemetry
+        for index in listeners.indices {
+            try self.loop.add(listeners[index].socket, token: listenerToken(index).bits, .read)
+        }
+    }
+
+    /// Watches a new socket. What cannot be watched cannot be served: the caller closes it.
+    func watchNew(_ socket: Socket, _ token: Token, _ interest: Interest) -> Bool {
+        do {
+            try loop.add(socket, token: token.bits, interest)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Changes what a watched socket is watched for. The kernel has no reason to refuse it for a socket that is
+    /// watched; should it all the same, the connection's timer ends it.
+    func watch(_ socket: Socket, _ token: Token, _ interest: Interest) {
+        do {
+            try loop.modify(socket, token: token.bits, interest)
+        } catch {}
+    }
+}

@@ -1,0 +1,87 @@
+package import Gate
+import HTTP
+package import Telemetry
+package import Transport
+import Wire
+
+/// What other threads tell a worker. Every payload is immutable; the worker swaps a field between two events.
+package enum WorkerMessage: Sendable {
+    /// A new configuration: rules, upstreams, certificates. Requests under way keep what was decided for them.
+    case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels)
+    /// New rules or keys alone.
+    case adoptPolicy(Policy)
+    /// New certificates for connections to come.
+    case adoptCertificates(TLSServerContext)
+    /// The addresses that an upstream's name resolves to now.
+    case resolved(upstream: String, [UpstreamAddress])
+    /// A probe's verdict, reached by the worker that probes.
+    case learned(upstream: String, SocketAddress, healthy: Bool)
+    /// The answer of a local service.
+    case answered(Handle, LocalResponse)
+    /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
+    case report(@Sendable (MetricsSnapshot) -> Void)
+    /// No new connections; every answer is the last of its connection; ends after so many milliseconds at the latest.
+    case drain(within: UInt64)
+}
+
+/// What a worker needs of the rest of the process: closures that do not block.
+package struct WorkerServices: Sendable {
+    /// Answers everything on the admin listeners.
+    package var admin: LocalHandler
+    /// Answers the routes whose target is local, by their number.
+    package var local: [LocalHandler]
+    /// An issuer, by its number in the policy's trust, signed with a key that is not known here.
+    package var unknownKey: @Sendable (Int) -> Void
+    /// A probe's verdict changed; the other workers are to be told.
+    package var healthChanged: @Sendable (String, SocketAddress, Bool) -> Void
+    /// Whether this worker probes upstreams for all.
+    package var probes: Bool
+
+    package init(
+        admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
+        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }, probes: Bool = false
+    ) {
+        self.admin = admin
+        self.local = local
+        self.unknownKey = unknownKey
+        self.healthChanged = healthChanged
+        self.probes = probes
+    }
+}
+
+extension Worker {
+    mutating func handleMessages(_ scratch: inout Scratch) {
+        hasMessages = false
+        for message in mailbox.take() {
+            switch message {
+            case .adopt(let policy, let declarations, let settings, let labels):
+                self.settings = settings
+                directory.adopt(declarations)
+                telemetry.adopt(labels)
+                admission.adopt(policy)
+            case .adoptPolicy(let policy): admission.adopt(policy)
+            case .adoptCertificates(let context):
+                for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
+            case .resolved(let upstream, let addresses): directory.resolved(upstream: upstream, to: addresses)
+            case .learned(let upstream, let address, let healthy):
+                directory.learned(upstream: upstream, address: address, healthy: healthy)
+            case .answered(let exchange, let response): answered(exchange, response, &scratch)
+            case .report(let reply): reply(telemetry.metrics.snapshot())
+            case .drain(let milliseconds): drain(within: milliseconds, &scratch)
+            }
+        }
+    }
+
+    /// Accepts what the kernel already holds, closes the listeners, and makes every answer the last of its connection.
+    private mutating func drain(within milliseconds: UInt64, _ scratch: inout Scratch) {
+        guard phase == .serving else { return }
+        for index in listeners.indices where !listeners[index].isAdmin {
+            accept(index, &scratch)
+            listeners[index].socket.close()
+        }
+        phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))
+        for client in clients.indices where clients[client].phase == .open && !listeners[clients[client].listener].isAdmin {
+            apply(clients[client].messages.drainRequested(headBegun: clients[client].headBegun), client, &scratch)
+        }
+    }
+}

@@ -1,0 +1,38 @@
+# Sourced by deploy/up and deploy/test: what building and testing need, installed from Debian's packages.
+
+# The repository, wherever the caller stands.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '%s\n' "$*" >&2; }
+
+# Installs those of the named Debian packages that are missing.
+install_packages() {
+    local missing=() package
+    for package in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || { say "tollgate: ${missing[*]} must be installed, which needs root: run 'apt-get install ${missing[*]}' as root, then try again."; exit 1; }
+        as_root=(sudo)
+    fi
+    say "tollgate: installing ${missing[*]}"
+    # A package that starts a service must not: the tests start their own servers, on ports of their own.
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+        apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Swift 6.3 is the one thing Debian does not have.
+require_swift() {
+    local version
+    version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
+    if [ -z "$version" ] || [ "$(printf '%s\n6.3\n' "$version" | sort -V | head -n 1)" != 6.3 ]; then
+        say "tollgate: needs Swift 6.3 or later on the PATH (found: ${version:-none}); install the Debian 12 toolchain from https://www.swift.org/install/linux and try again."
+        exit 1
+    fi
+}
+
+build_packages=(libssl-dev libcurl4-openssl-dev pkg-config)
+build_flags=(--explicit-target-dependency-import-check error)
