@@ -5,7 +5,7 @@ extension HTTPFault {
         case targetTooLong, headTooLarge, tooManyFields
         case fieldName, fieldValue, lineEnd
         case missingHost, duplicateHost, invalidHost, hostMismatch
-        case contentLength, duplicateContentLength, transferEncoding, unknownTransferCoding, lengthAndCoding
+        case contentLength, duplicateContentLength, transferEncoding, unknownTransferCoding, lengthAndCoding, contentInTrace
         case connection, expectation
         case chunkSize, chunkExtension, chunkEnd, chunkOverhead, trailer, trailerTooLarge
         case truncated, upgraded, late, contentTooLarge
@@ -21,7 +21,7 @@ extension HTTPFault {
             case .method, .unknownTransferCoding: 501
             case .version: 505
             case .requestLine, .target, .statusLine, .fieldName, .fieldValue, .lineEnd, .missingHost, .duplicateHost,
-                .invalidHost, .hostMismatch, .contentLength, .duplicateContentLength, .transferEncoding, .lengthAndCoding,
+                .invalidHost, .hostMismatch, .contentLength, .duplicateContentLength, .transferEncoding, .lengthAndCoding, .contentInTrace,
                 .connection, .chunkSize, .chunkExtension, .chunkEnd, .chunkOverhead, .trailer, .trailerTooLarge, .truncated,
                 .upgraded:
                 400
@@ -51,6 +51,7 @@ extension HTTPFault {
             case .transferEncoding: "transfer_encoding"
             case .unknownTransferCoding: "unknown_transfer_coding"
             case .lengthAndCoding: "length_and_coding"
+            case .contentInTrace: "content_in_trace"
             case .connection: "connection"
             case .expectation: "expectation"
             case .chunkSize: "chunk_size"

@@ -82,7 +82,7 @@ package struct RequestHead: ~Copyable {
             framing = .length(try fields.soleContentLength(bytes))
         }
         // RFC 9110 §9.3.8: a client must not send content in a TRACE request.
-        if method == .trace, framing.hasContent { throw .fault(.method) }
+        if method == .trace, framing.hasContent { throw .fault(.contentInTrace) }
         return framing
     }
 }

@@ -60,7 +60,7 @@ extension RequestHead {
     /// Answers the offset of the next line.
     @inline(__always)
     private mutating func readVersion(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
-        minorVersion = try bytes.minorVersion(at: start)
+        minorVersion = try bytes.minorVersion(at: start, orElse: .requestLine)
         let end = start &+ 8
         guard end < bytes.byteCount else { throw .incomplete }
         guard bytes[end] == ByteClass.carriageReturn else {
@@ -121,25 +121,25 @@ extension RequestHead {
 }
 
 extension RawSpan {
-    /// The minor version that `HTTP/1.x` at `start` names (RFC 9112 §2.3).
+    /// The minor version that `HTTP/1.x` at `start` names (RFC 9112 §2.3); `malformed` is the fault of anything else.
     @inline(__always)
-    func minorVersion(at start: Int) throws(HeadStop) -> UInt8 {
+    func minorVersion(at start: Int, orElse malformed: HTTPFault.Reason) throws(HeadStop) -> UInt8 {
         if start &+ 8 <= byteCount {
             let difference = load64(start) ^ 0x312E_312F_5054_5448  // "HTTP/1.1"
             if difference == 0 { return 1 }
             if difference == 0x0100_0000_0000_0000 { return 0 }
         }
-        throw versionFault(at: start)
+        throw versionFault(at: start, malformed)
     }
 
     /// What is wrong with what stands at `start` in place of `HTTP/1.1` or `HTTP/1.0`.
-    private func versionFault(at start: Int) -> HeadStop {
+    private func versionFault(at start: Int, _ malformed: HTTPFault.Reason) -> HeadStop {
         let pattern: StaticString = "HTTP/0.0"
         for index in 0..<min(8, byteCount - start) {
             let byte = self[start + index]
             let wanted = unsafe pattern.utf8Start[index]
             let isGood = wanted == UInt8(ascii: "0") ? byte.isASCIIDigit : byte == wanted
-            guard isGood else { return .fault(.requestLine) }
+            guard isGood else { return .fault(malformed) }
         }
         return byteCount - start < 8 ? .incomplete : .fault(.version)
     }

@@ -45,7 +45,7 @@ package struct ResponseHead: ~Copyable {
     /// may be missing, as it is from many servers.
     @inline(__always)
     private mutating func readStatusLine(_ bytes: RawSpan) throws(HeadStop) -> Int {
-        minorVersion = try bytes.minorVersion(at: 0)
+        minorVersion = try bytes.minorVersion(at: 0, orElse: .statusLine)
         guard bytes.byteCount > 12 else { throw .incomplete }
         status = try Self.status(bytes)
         let hasReason = bytes[12] == ByteClass.space

@@ -1,0 +1,110 @@
+import HTTP
+import Testing
+import Wire
+
+/// Heads are scanned eight bytes at a time; here every byte value stands in every place of a word, against the plain rule.
+@Suite struct HeadByteTests {
+    /// Parses `before + filler with one byte replaced + after` for every byte and place.
+    private func everywhere(
+        _ before: String, _ after: String, length: Int, expected: (UInt8) -> String?
+    ) {
+        for place in 0..<length {
+            for byte in UInt8.min...UInt8.max {
+                var middle = Array(repeating: UInt8(ascii: "a"), count: length)
+                middle[place] = byte
+                let outcome = Described.request((Array(before.utf8) + middle + Array(after.utf8)).rawBytes)
+                let fault = outcome.hasPrefix("accepted") ? nil : outcome
+                guard fault == expected(byte) else {
+                    Issue.record("byte \(byte) at \(place) of \(length) behind \(before): \(outcome)")
+                    return
+                }
+            }
+        }
+    }
+
+    @Test("Field values hold no controls but HTAB", arguments: [1, 7, 8, 9, 16, 21])
+    func values(length: Int) {
+        everywhere("GET / HTTP/1.1\r\nHost: a\r\nX-Longer: x", "x\r\n\r\n", length: length) { byte in
+            switch byte {
+            case 10, 13: "400 line_end"
+            case 9, 32...126, 128...255: nil
+            default: "400 field_value"
+            }
+        }
+    }
+
+    @Test("Field names are tokens", arguments: [1, 8, 14, 17])
+    func names(length: Int) {
+        let token = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        everywhere("GET / HTTP/1.1\r\nHost: a\r\nx", "x: y\r\n\r\n", length: length) { byte in
+            // A colon ends the name early, and the rest is the value's.
+            token.contains(byte) || byte == UInt8(ascii: ":") ? nil : "400 field_name"
+        }
+    }
+
+    @Test("Targets are visible ASCII without a fragment", arguments: [1, 8, 13])
+    func targets(length: Int) {
+        everywhere("GET /", "a HTTP/1.1\r\nHost: a\r\n\r\n", length: length) { byte in
+            switch byte {
+            case 10, 13, 32: "400 request_line"
+            case 35: "400 target"
+            case 33...126: nil
+            default: "400 target"
+            }
+        }
+    }
+
+    @Test("Methods are tokens")
+    func methods() {
+        let token = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        everywhere("x", "x / HTTP/1.1\r\nHost: a\r\n\r\n", length: 9) { byte in
+            token.contains(byte) ? nil : "400 request_line"
+        }
+    }
+
+    @Test("Every known field name is recognised in any case, and no other that differs in one byte")
+    func fieldNames() {
+        #expect(FieldName.allCases.count <= 64)
+        for name in FieldName.allCases where name != .other {
+            let text = Array("\(name.text)".utf8)
+            let spellings = [text, Array("\(name.text)".lowercased().utf8), Array("\(name.text)".uppercased().utf8)]
+            #expect(spellings.map(recognise) == [name, name, name])
+            #expect(recognise(text + text) == .other)
+            for place in 0..<text.count {
+                #expect(recognise(Array(text[..<place])) != name)
+                for byte in UInt8.min...UInt8.max where byte.lowercasedASCII != text[place].lowercasedASCII {
+                    var other = text
+                    other[place] = byte
+                    guard recognise(other) != name else {
+                        Issue.record("\(name.text) with byte \(byte) at \(place)")
+                        return
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("A name is recognised wherever it stands in the bytes")
+    func fieldNamesInPlace() {
+        for name in FieldName.allCases where name != .other && name != .host && name != .contentLength {
+            let head = "GET / HTTP/1.1\r\nHost: a\r\n\(name.text):x\r\n\r\n"
+            var parsed = RequestHead()
+            let outcome = parsed.parse(Array(head.utf8).rawBytes, limits: HeadLimits())
+            guard outcome == .complete else { continue }
+            let (count, known, first) = (parsed.fields.count, parsed.fields[1].known, parsed.fields.first(name))
+            #expect(count == 2 && known == name && first == 1)
+        }
+    }
+
+    @Test("Every method is told by its name")
+    func methodNames() {
+        for method in Method.allCases where method != .other {
+            let names = ["\(method.text)", "\(method.text)".lowercased(), "\(method.text)S"]
+            #expect(names.map { Method(Array($0.utf8).rawBytes) } == [method, .other, .other])
+        }
+        let others = ["", "P", "PROPFIND", "GE"]
+        #expect(others.allSatisfy { Method(Array($0.utf8).rawBytes) == .other })
+    }
+
+    private func recognise(_ name: [UInt8]) -> FieldName { FieldName.recognise(name.rawBytes) }
+}
