@@ -10,7 +10,7 @@ private let rings: [String: Set<String>] = [
     "Telemetry": ["Wire"],
     // Data plane.
     "Transport": ["Wire", "CLinux", "COpenSSL"],
-    "Proxy": ["Wire", "HTTP", "Gate", "Telemetry", "Transport"],
+    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
     // C.
