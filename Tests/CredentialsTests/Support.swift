@@ -1,0 +1,90 @@
+import Wire
+
+@testable import Credentials
+
+/// The time at which the tokens of these tests are looked at, in seconds since 1970.
+let now: Int64 = 1_700_000_000
+
+/// Keys that are made once for all tests.
+enum Keys {
+    static let hs256 = make(.HS256)
+    static let rs256 = make(.RS256)
+    static let es256 = make(.ES256)
+    static let es384 = make(.ES384)
+    static let eddsa = make(.EdDSA)
+
+    static func make(_ algorithm: SigningAlgorithm) -> SigningKey {
+        do { return try SigningKey.generate(algorithm) } catch { fatalError(error.message) }
+    }
+}
+
+extension StringProtocol {
+    var bytes: [UInt8] { Array(utf8) }
+    var base64URL: String { Base64URL.encode(bytes.rawBytes) }
+}
+
+/// Tokens of any content, signed well: what a trusted issuer could send, and what an attacker would.
+enum Forge {
+    static let claims = #"{"iss":"https://issuer.test","aud":"api","sub":"u1","exp":1700000600}"#
+
+    /// Signs exactly this header and payload with `key`, whatever they say.
+    static func token(header: String, payload: String = claims, key: SigningKey, as algorithm: SigningAlgorithm? = nil)
+        -> String
+    {
+        let input = header.base64URL + "." + payload.base64URL
+        return input + "." + signature(of: input, key, algorithm ?? key.algorithm)
+    }
+
+    /// A token with an ordinary header for `key`.
+    static func token(payload: String = claims, key: SigningKey) -> String {
+        token(header: #"{"alg":"\#(key.algorithm.name)","kid":"\#(key.kid ?? "")"}"#, payload: payload, key: key)
+    }
+
+    static func signature(of input: String, _ key: SigningKey, _ algorithm: SigningAlgorithm) -> String {
+        let signature = key.verificationKey.material.sign(input.bytes.rawBytes, algorithm) ?? []
+        return Base64URL.encode(signature.rawBytes)
+    }
+}
+
+/// A trust in one issuer, `https://issuer.test`, with the audience `api`.
+func trust(
+    _ keys: [SigningKey], algorithms: AlgorithmSet? = nil, issuer: String? = "https://issuer.test",
+    audiences: [String] = ["api"], maxLifetime: Int64? = nil, userClaim: String = "sub", skew: Int64 = 30,
+    requirements: [ClaimRequirement] = []
+) -> Trust {
+    Trust(
+        issuers: [
+            TrustedIssuer(
+                name: "test", issuer: issuer, audiences: audiences,
+                algorithms: algorithms ?? AlgorithmSet(keys.map(\.algorithm)),
+                keys: KeySet(keys.map(\.verificationKey)), userClaim: userClaim, maxLifetimeSeconds: maxLifetime)
+        ], clockSkewSeconds: skew, requirements: requirements)
+}
+
+/// What a fresh verifier says of `token`.
+func verify(_ token: String, _ trust: Trust, at seconds: Int64 = now) -> Result<VerifiedToken, TokenFault> {
+    verify(token.bytes, trust, at: seconds)
+}
+
+func verify(_ token: [UInt8], _ trust: Trust, at seconds: Int64 = now) -> Result<VerifiedToken, TokenFault> {
+    var verifier = TokenVerifier()
+    return verifier.verify(token.rawBytes, trust: trust, now: WallTime(seconds: seconds))
+}
+
+/// Why a fresh verifier refuses `token`; nil if it does not.
+func fault(_ token: String, _ trust: Trust, at seconds: Int64 = now) -> TokenFault? {
+    verify(token, trust, at: seconds).fault
+}
+
+extension Result where Failure == TokenFault {
+    var fault: TokenFault? {
+        switch self {
+        case .success: nil
+        case .failure(let fault): fault
+        }
+    }
+}
+
+
+/// The set of one JWK; for keys that should be there.
+func keySet(_ jwks: String) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.bytes.rawBytes) }
