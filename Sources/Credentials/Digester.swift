@@ -8,7 +8,7 @@ import Wire
     private var bytes = [UInt8](repeating: 0, count: 64)
 
     init() {
-        guard let context = unsafe EVP_MD_CTX_new() else { fatalError("out of memory") }
+        guard let context = unsafe EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
         unsafe self.context = context
     }
 

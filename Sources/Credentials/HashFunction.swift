@@ -38,7 +38,7 @@ enum HashFunction: UInt8, CaseIterable, Sendable {
 
     private static func fetch(_ hash: Self) -> OpaquePointer {
         guard let found = unsafe EVP_MD_fetch(nil, hash.nativeName, nil) else {
-            fatalError("OpenSSL has no \(hash.nativeName)")
+            preconditionFailure("OpenSSL has no \(hash.nativeName)")
         }
         return unsafe found
     }

@@ -7,7 +7,7 @@ import Wire
     let hash: HashFunction
 
     init(key: RawSpan, hash: HashFunction) {
-        guard let context = unsafe EVP_MAC_CTX_new(Self.hmac) else { fatalError("out of memory") }
+        guard let context = unsafe EVP_MAC_CTX_new(Self.hmac) else { preconditionFailure("out of memory") }
         unsafe self.context = context
         self.hash = hash
         precondition(unsafe Self.setKey(of: context, key, hash), "OpenSSL took no HMAC key")
@@ -65,7 +65,7 @@ import Wire
 
     // An EVP_MAC never changes once it is fetched, and this one lives as long as the process.
     private nonisolated(unsafe) static let hmac: OpaquePointer = {
-        guard let found = unsafe EVP_MAC_fetch(nil, "HMAC", nil) else { fatalError("OpenSSL has no HMAC") }
+        guard let found = unsafe EVP_MAC_fetch(nil, "HMAC", nil) else { preconditionFailure("OpenSSL has no HMAC") }
         return unsafe found
     }()
 }

@@ -76,7 +76,7 @@ import Wire
     private let key: NativeKey
 
     init(_ key: NativeKey) {
-        guard let context = unsafe EVP_MD_CTX_new() else { fatalError("out of memory") }
+        guard let context = unsafe EVP_MD_CTX_new() else { preconditionFailure("out of memory") }
         unsafe self.context = context
         self.key = key
     }

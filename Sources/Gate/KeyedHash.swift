@@ -13,6 +13,7 @@ package struct KeyedHash: Sendable {
 
     /// A hash of this process.
     package static func random() -> KeyedHash {
+        // Not an input of any decision: it only spreads the slots of tables, out of reach of whoever picks the keys.
         var generator = SystemRandomNumberGenerator()
         return KeyedHash(first: generator.next(), second: generator.next())
     }

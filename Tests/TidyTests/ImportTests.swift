@@ -19,7 +19,9 @@ private let rings: [String: Set<String>] = [
 
 /// What the system gives and a ring may use.
 private let systemModules: [String: Set<String>] = [
-    "Wire": ["Glibc"], "Credentials": ["Synchronization"], "HTTP": [], "Gate": ["Synchronization"], "Telemetry": [],
+    "Wire": ["Glibc"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
+    // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
+    "Gate": ["Synchronization", "Glibc"],
     "Transport": ["Glibc", "Synchronization"], "Proxy": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]

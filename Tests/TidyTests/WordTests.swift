@@ -8,7 +8,7 @@ private struct BannedWord {
     var exceptIn: Set<String> = []
     /// Targets in which alone it is banned; nil for all.
     var onlyIn: Set<String>?
-    /// Whether a comment on the same line or the one before, saying why, lets it stand.
+    /// Whether a comment beside it, saying why, lets it stand.
     var isAllowedWithReason = false
 }
 
@@ -35,7 +35,7 @@ private let banned: [BannedWord] = [
     .init(word: "ContinuousClock", instead: "a Moment passed in", onlyIn: core.union(dataPlane)),
     .init(word: "getenv(", instead: "a value from the settings, passed down", exceptIn: ["tollgate"]),
     .init(word: "environ", instead: "a value from the settings, passed down", onlyIn: core.union(dataPlane)),
-    .init(word: "SystemRandomNumberGenerator", instead: "random words passed in, or Credentials' SecureRandom", onlyIn: core),
+    .init(word: "SystemRandomNumberGenerator", instead: "random words passed in, or Credentials' SecureRandom", onlyIn: core, isAllowedWithReason: true),
 ]
 
 /// Where async code meets a loop: the house names these two files and no other.
@@ -133,9 +133,9 @@ private func bannedWords(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
     return faults
 }
 
-/// A comment on the line, or above it and all lines with the same word that follow it: one proof may serve several.
+/// A comment on the line, just below it, or above it and other lines with the same word: one proof may serve several.
 private func hasReason(_ lines: [SourceLine], _ index: Int, _ word: String) -> Bool {
-    if lines[index].hasComment { return true }
+    if lines[index].hasComment || index + 1 < lines.count && lines[index + 1].hasComment { return true }
     guard index > 0 else { return false }
     return contains(lines[index - 1].code, word) ? hasReason(lines, index - 1, word) : lines[index - 1].hasComment
 }

@@ -77,7 +77,7 @@ private final class SlotTable: @unchecked Sendable {
     /// Zeroed memory, for whose atomics all bits 0 is the value 0. `calloc` aligns to 16, all that the widest needs.
     private static func zeroed<Value: ~Copyable>(_ count: Int) -> UnsafeMutablePointer<Value> {
         let memory = unsafe calloc(count, MemoryLayout<Value>.stride)
-        guard let memory = unsafe memory else { fatalError("out of memory") }
+        guard let memory = unsafe memory else { preconditionFailure("out of memory") }
         return unsafe memory.bindMemory(to: Value.self, capacity: count)
     }
 
