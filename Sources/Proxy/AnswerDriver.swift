@@ -106,7 +106,8 @@ extension Worker {
         exchanges[exchange].delimiting = scratch.response.framing.relayed(
             toMinorVersion: exchanges[exchange].minorVersion)
         exchanges[exchange].upstreamKeepsAlive = scratch.response.keepAlive
-        telemetry.answered(scratch.response.status, at: now, &exchanges[exchange].record)
+        exchanges[exchange].record.status = scratch.response.status
+        noteAttemptEnded(exchange, status: scratch.response.status)
         let persistence = clients[client].messages.answerStarted(
             untilClose: exchanges[exchange].delimiting == .untilClose, unread: clients[client].body.remaining)
         scratch.output.removeAll()
@@ -226,7 +227,7 @@ extension Worker {
     private mutating func closeExchange(_ exchange: Int) {
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
-        telemetry.end(&exchanges[exchange].record, at: now)
+        finishRecord(exchange)
         clients[client].exchange = .none
         exchanges.release(exchange)
     }

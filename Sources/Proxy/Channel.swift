@@ -41,6 +41,13 @@ struct Channel: ~Copyable {
         session!.handshake(using: &workspace)
     }
 
+    var wasResumed: Bool {
+        switch session {
+        case .none: false
+        case .some(let session): session.wasResumed
+        }
+    }
+
     /// `TLSv1.3`; empty without TLS.
     var version: StaticString {
         switch session {

@@ -1,6 +1,7 @@
 import Gate
 import Glibc
 import HTTP
+import Telemetry
 import Transport
 import Wire
 
@@ -23,7 +24,6 @@ extension Worker {
 
     private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
         guard clients.count < settings.maxClients else {
-            telemetry.connectionRefused()
             return socket.close()
         }
         let handle = clients.take()
@@ -36,7 +36,8 @@ extension Worker {
         clients[client].phase = listeners[listener].announces ? .announcing : .open
         clients[client].interest = .read
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
-        telemetry.connectionOpened()
+        telemetry.metrics.connectionAccepted()
+        telemetry.metrics.connectionMoved(from: nil, to: .idle)
         guard watchNew(socket, Token(.client, handle), .read) else { return closeClient(client) }
         if !listeners[listener].announces { startTLS(client, &scratch) }
     }
@@ -71,7 +72,7 @@ extension Worker {
     mutating func continueHandshake(_ client: Int, _ scratch: inout Scratch) {
         switch clients[client].channel.handshake(&workspace) {
         case .done:
-            telemetry.handshakeSucceeded(clients[client].channel.version)
+            noteHandshake(client)
             clients[client].phase = .open
             let handle = clientHandle(client)
             receive(client, &scratch)
@@ -80,9 +81,14 @@ extension Worker {
         case .wantWrite: setInterest(client, .write)
         case .closed: closeClient(client)
         case .failed:
-            telemetry.handshakeFailed()
+            telemetry.metrics.tlsHandshake(.failed, .none)
             closeClient(client)
         }
+    }
+
+    private mutating func noteHandshake(_ client: Int) {
+        let version: HandshakeVersion = clients[client].channel.version.rawBytes.equals("TLSv1.3") ? .tls13 : .tls12
+        telemetry.metrics.tlsHandshake(clients[client].channel.wasResumed ? .resumed : .full, version)
     }
 
     private mutating func pauseAccepting() {
@@ -172,6 +178,6 @@ extension Worker {
         clients[client].input = ByteBuffer()
         clients[client].output = ByteBuffer()
         clients.release(client)
-        telemetry.connectionClosed()
+        telemetry.metrics.connectionMoved(from: .idle, to: nil)
     }
 }

@@ -2,14 +2,6 @@ import Gate
 import HTTP
 import Wire
 
-/// The identifiers that every request carries to the upstream, into the log and back to the client.
-struct RequestMarks: ~Copyable {
-    /// The text of `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
-    var requestID = ByteBuffer(capacity: 64)
-    /// The text of `traceparent`.
-    var traceparent = ByteBuffer(capacity: 64)
-}
-
 /// Writes the head of the one request that goes upstream for the one that came in (RFC 9110 section 7.6).
 ///
 /// Nothing that describes the connection, and nothing under a name that the gateway injects, is copied; what the

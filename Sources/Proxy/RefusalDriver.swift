@@ -21,7 +21,7 @@ extension Worker {
         var exchange = clients[client].exchange
         if exchange.isNone {
             exchange = exchangeHandle(openExchange(client))
-            telemetry.begin(faulty: fault, clients[client].peer, at: now, &exchanges[Int(exchange.index)])
+            noteUnread(Int(exchange.index), client, fault)
             exchanges[Int(exchange.index)].dialect = admission.policy.dialect
         } else {
             releaseUpstream(Int(exchange.index), reusable: false)
@@ -33,7 +33,7 @@ extension Worker {
 
     /// The upstream failed the exchange for good: says so, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: Int, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
-        telemetry.note(loss, &exchanges[exchange].record)
+        exchanges[exchange].record.error = loss.text
         let client = Int(exchanges[exchange].client.index)
         guard !exchanges[exchange].answerStarted else {
             return apply(clients[client].messages.answerBroken(), client, &scratch)
@@ -70,7 +70,7 @@ extension Worker {
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,
             requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
             persistence: persistence, at: now.wall, into: &out)
-        telemetry.answered(status, at: now, &exchanges[exchange].record)
+        exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
         let handle = exchangeHandle(exchange)
         sendToClient(client, out.readable, &scratch)

@@ -52,6 +52,7 @@ extension Worker {
         exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
         exchanges[exchange].requestEnded = clients[client].body.isAtEnd
         let settings = directory.pools[pool].settings
+        exchanges[exchange].record.upstream = directory.label(pool, telemetry.labels)
         exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? settings.timeout
         exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? settings.retries

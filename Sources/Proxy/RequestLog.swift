@@ -1,3 +1,4 @@
+import Credentials
 import Gate
 import HTTP
 import Telemetry
@@ -11,20 +12,195 @@ extension Worker {
         exchanges[exchange].method = scratch.request.method
         exchanges[exchange].minorVersion = scratch.request.minorVersion
         telemetry.mark(
-            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].marks)
+            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall,
+            &exchanges[exchange].marks)
+        exchanges[exchange].record.begin(at: now.monotonic)
+        exchanges[exchange].record.method = Int(scratch.request.method.rawValue)
+        guard !listeners[clients[client].listener].isAdmin else {
+            exchanges[exchange].record.isRecorded = false
+            return
+        }
+        telemetry.metrics.requestStarted()
+        exchanges[exchange].record.route = telemetry.labels.routes[scratch.decision.routeIndex]
+        if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
+        count(scratch.decision, exchanges[exchange].record.route)
+        guard telemetry.logs else { return }
+        var line = ByteBuffer()
+        swap(&line, &exchanges[exchange].record.line)
+        beginLine(scratch.request, bytes, scratch.decision, clients[client].peer, &line)
+        swap(&line, &exchanges[exchange].record.line)
+        addMarks(exchange)
+    }
+
+    /// A request whose head was no good.
+    mutating func noteUnread(_ exchange: Int, _ client: Int, _ fault: HTTPFault) {
+        exchanges[exchange].method = .other
+        exchanges[exchange].minorVersion = 1
+        telemetry.markUnread(at: now.wall, &exchanges[exchange].marks)
+        exchanges[exchange].record.begin(at: now.monotonic)
+        exchanges[exchange].record.error = fault.text
+        guard !listeners[clients[client].listener].isAdmin else {
+            exchanges[exchange].record.isRecorded = false
+            return
+        }
+        telemetry.metrics.requestStarted()
+        guard telemetry.logs else { return }
+        telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
+        telemetry.line.add(.clientIP, clients[client].peer.address, to: &exchanges[exchange].record.line)
+        addMarks(exchange)
+    }
+
+    /// The exchange has ended.
+    mutating func finishRecord(_ exchange: Int) {
+        guard exchanges[exchange].record.isRecorded else { return }
+        let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
+        telemetry.metrics.requestFinished(
+            route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
+            statusCode: exchanges[exchange].record.status, tier: exchanges[exchange].record.tier, durationMicros: micros,
+            bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
+        if telemetry.logs { telemetry.log(&exchanges[exchange].record, micros: micros) }
+    }
+
+    // MARK: upstreams
+
+    /// The request was handed to a connection of its upstream.
+    mutating func noteAttempt(_ exchange: Int) {
+        exchanges[exchange].record.attempts += 1
+        exchanges[exchange].record.sentAt = now.monotonic
+    }
+
+    /// An attempt ended: with an answer's head, or with 0 for none.
+    mutating func noteAttemptEnded(_ exchange: Int, status: Int) {
+        let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.sentAt) / 1_000
+        exchanges[exchange].record.upstreamStatus = status
+        exchanges[exchange].record.upstreamMicros = micros
+        telemetry.metrics.upstreamFinished(
+            upstream: exchanges[exchange].record.upstream, statusCode: status, durationMicros: micros)
+    }
+
+    // MARK: decisions
+
+    private mutating func count(_ decision: borrowing Decision, _ route: LabelID) {
+        telemetry.metrics.authDecision(
+            route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
+        switch decision.tokenSource {
+        case .none: break
+        case .hit: telemetry.metrics.tokenCacheHit()
+        case .miss:
+            telemetry.metrics.tokenCacheMiss()
+            telemetry.metrics.tokenVerified(
+                algorithm: decision.verifiedAlgorithm.map { Int($0.rawValue) }, reason: Int(decision.authReason.rawValue),
+                nanoseconds: EventLoop.now().monotonic.nanoseconds(since: now.monotonic))
+            telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
+        }
+        if decision.limit.result != .none {
+            telemetry.metrics.rateLimitDecision(route: route, outcome: Int(decision.limit.result.rawValue), .local)
+        }
+        if decision.issuerToRefetch >= 0 {
+            telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[decision.issuerToRefetch])
+            services.unknownKey(decision.issuerToRefetch)
+        }
+    }
+
+    // MARK: the log line
+
+    /// The first part of the line: all that the decision knows.
+    private func beginLine(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer,
+        _ out: inout ByteBuffer
+    ) {
+        let line = telemetry.line
+        line.begin(at: now.wall, into: &out)
+        line.add(.clientIP, decision.client.address, to: &out)
+        if decision.client.address != peer.address { line.add(.peerIP, peer.address, to: &out) }
+        line.add(.method, bytes[head.methodText], to: &out)
+        line.add(.host, bytes[head.host], to: &out)
+        line.addPath(bytes[head.path], hasQuery: !head.query.isEmpty, to: &out)
+        line.add(.proto, head.minorVersion == 1 ? "HTTP/1.1" as StaticString : "HTTP/1.0", to: &out)
+        if decision.routeIndex >= 0 { line.add(.route, admission.policy.rules[decision.routeIndex].name, to: &out) }
+        if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
+        addIdentity(decision, line, &out)
+        addLimit(decision, line, &out)
+        if decision.refusal != nil { line.add(.dialect, decision.dialect.name, to: &out) }
+    }
+
+    private func addIdentity(_ decision: borrowing Decision, _ line: AccessLogLine, _ out: inout ByteBuffer) {
+        line.add(.authOutcome, decision.auth.text, to: &out)
+        if decision.authReason != .none { line.add(.authReason, decision.authReason.text, to: &out) }
+        switch decision.tokenSource {
+        case .none: break
+        case .hit: line.add(.cache, "hit" as StaticString, to: &out)
+        case .miss: line.add(.cache, "miss" as StaticString, to: &out)
+        }
+        guard let identity = decision.identity else { return }
+        line.add(.userID, decision.userID, to: &out)
+        line.add(.sessionID, decision.sessionID, to: &out)
+        line.add(.tier, admission.policy.tiers.name(of: identity.tier), to: &out)
+        line.add(.issuer, admission.policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
+        line.add(.kid, decision.keyID, to: &out)
+        line.add(.alg, identity.algorithm.name, to: &out)
+        if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.wall.seconds - identity.issuedAt), to: &out) }
+    }
+
+    private func addLimit(_ decision: borrowing Decision, _ line: AccessLogLine, _ out: inout ByteBuffer) {
+        guard decision.limit.result != .none else { return }
+        line.add(.limitPolicy, admission.policy.rules[decision.routeIndex].name, to: &out)
+        line.add(.limitRemaining, Int(decision.limit.remaining), to: &out)
+    }
+
+    private mutating func addMarks(_ exchange: Int) {
+        var line = ByteBuffer()
+        swap(&line, &exchanges[exchange].record.line)
+        telemetry.line.add(.requestID, exchanges[exchange].marks.requestID.readable, to: &line)
+        if let trace = TraceContext(parsing: exchanges[exchange].marks.traceparent.readable) {
+            telemetry.line.add(trace, to: &line)
+        }
+        swap(&line, &exchanges[exchange].record.line)
     }
 }
 
-extension WorkerTelemetry {
-    mutating func begin(faulty fault: HTTPFault, _ peer: Peer, at now: Moment, _ exchange: inout Exchange) {}
-    mutating func note(_ loss: UpstreamLoss, _ record: inout RequestRecord) {}
-    mutating func answered(_ status: Int, at now: Moment, _ record: inout RequestRecord) { record.status = status }
-    mutating func end(_ record: inout RequestRecord, at now: Moment) {}
-    mutating func connectionRefused() {}
-    mutating func connectionOpened() {}
-    mutating func connectionClosed() {}
-    mutating func handshakeSucceeded(_ version: StaticString) {}
-    mutating func handshakeFailed() {}
-    mutating func retried(pool: String, _ reason: String) {}
-    mutating func ejected(pool: String) {}
+extension RequestRecord {
+    /// Makes a used record new.
+    mutating func begin(at now: MonotonicTime) {
+        route = .none
+        tier = .none
+        method = nil
+        status = 0
+        startedAt = now
+        upstream = .none
+        upstreamMicros = 0
+        upstreamStatus = 0
+        attempts = 0
+        bytesIn = 0
+        bytesOut = 0
+        error = ""
+        line.removeAll()
+        isRecorded = true
+    }
+}
+
+extension UpstreamLoss {
+    /// The word for the log.
+    var text: StaticString {
+        switch self {
+        case .notReached: "not_reached"
+        case .connectTimeout: "connect_timeout"
+        case .handshakeFailed: "handshake_failed"
+        case .brokenWhileSending: "broken_while_sending"
+        case .closedUnanswered: "closed_unanswered"
+        case .badAnswer: "bad_answer"
+        case .brokenAnswer: "broken_answer"
+        case .timeout: "timeout"
+        case .tooManyConnections: "too_many_connections"
+        }
+    }
+
+    /// The word for the metric.
+    var retryReason: RetryReason {
+        switch self {
+        case .notReached, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed
+        case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
+        case .timeout: .timeout
+        }
+    }
 }

@@ -1,4 +1,5 @@
 package import Transport
+import Telemetry
 import Wire
 
 /// One address that an upstream's name resolved to, and how TLS is spoken there.
@@ -34,6 +35,12 @@ struct UpstreamDirectory {
 
     init(_ declarations: [UpstreamSnapshot]) {
         adopt(declarations)
+    }
+
+    /// Where the pool's requests are counted.
+    func label(_ place: Int, _ labels: MetricLabels) -> LabelID {
+        guard let index = places.firstIndex(of: place) else { return .none }
+        return labels.upstreams[index]
     }
 
     /// The pool of the policy's upstream number `index`.

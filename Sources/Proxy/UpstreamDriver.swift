@@ -1,4 +1,5 @@
 import HTTP
+import Telemetry
 import Transport
 import Wire
 
@@ -36,6 +37,7 @@ extension Worker {
         let pool = exchanges[exchange].pool
         let endpoint = exchanges[exchange].endpoint
         directory.pools[pool].endpoints[endpoint].outstanding += 1
+        noteAttempt(exchange)
         let idle = Int(directory.pools[pool].endpoints[endpoint].idleHead)
         if idle >= 0 {
             directory.pools[pool].endpoints[endpoint].idleHead = upstreams[idle].nextIdle
@@ -213,11 +215,13 @@ extension Worker {
         directory.pools[pool].endpoints[endpoint].outstanding -= 1
         exchanges[exchange].upstream = .none
         exchanges[exchange].isConnected = false
+        noteAttemptEnded(exchange, status: 0)
         // A kept connection that was closed meanwhile says nothing of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
         if !isStale, loss.countsAgainstAddress { noteFailure(pool, endpoint) }
         if mayRepeat(exchange, loss, isStale: isStale) {
-            telemetry.retried(pool: directory.pools[pool].settings.name, isStale ? "stale" : "failed")
+            telemetry.metrics.upstreamRetry(
+                upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
             exchanges[exchange].openingSent = 0
             if case .endpoint(let next) = directory.pools[pool].choose(
                 avoiding: isStale ? nil : endpoint, at: now.monotonic)
@@ -243,7 +247,7 @@ extension Worker {
 
     private mutating func noteFailure(_ pool: Int, _ endpoint: Int) {
         let change = directory.pools[pool].endpoints[endpoint].health.requestFailed(at: now.monotonic)
-        if change == .ejected { telemetry.ejected(pool: directory.pools[pool].settings.name) }
+        if change == .ejected { telemetry.metrics.upstreamEjected(upstream: directory.label(pool, telemetry.labels)) }
     }
 
     /// The exchange needs its connection no more: keeps it for the next one, or closes it.

@@ -8,34 +8,39 @@ import Wire
 /// What is known of one request for its metrics and its line in the access log.
 struct RequestRecord: ~Copyable {
     var route = LabelID.none
-    var upstream = LabelID.none
     var tier = LabelID.none
     var method: Int?
     /// What the client was answered; 0 if nothing.
     var status = 0
     var startedAt = MonotonicTime(nanoseconds: 0)
-    /// When the latest attempt went to the upstream, and how long it took to its first byte.
+    var upstream = LabelID.none
+    /// When the latest attempt was handed to a connection.
     var sentAt = MonotonicTime(nanoseconds: 0)
+    var upstreamMicros: UInt64 = 0
     var upstreamStatus = 0
     var attempts = 0
+    /// Bytes of heads and bodies, as far as they are counted.
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
-    /// What went wrong, for the log.
+    /// What went wrong, for the log; empty for nothing.
     var error: StaticString = ""
     /// The first part of the log line, written while the request's bytes were there.
     var line = ByteBuffer()
+    /// Requests of the admin listeners are neither counted nor logged.
+    var isRecorded = true
 }
 
 /// Metrics, log lines and request ids of one worker.
 package struct WorkerTelemetry: ~Copyable {
     var metrics: WorkerMetrics
-    private(set) var labels: MetricLabels
+    var labels: MetricLabels
+    let line: AccessLogLine
+    /// nil without an access log.
     private let sink: LineSink?
-    private let line: AccessLogLine
     private var lines = ByteBuffer()
     private var flushedAt = MonotonicTime(nanoseconds: 0)
-    /// Names requests and traces. Not secret, but not to be guessed along either: seeded per worker.
-    private var random: SplitMix64
+    /// Names requests and traces: no secret, only unlikely to come twice.
+    var random: SplitMix64
 
     /// Lines are handed to the sink when so much has come together, or after a tenth of a second.
     private static var blockSize: Int { 32 * 1_024 }
@@ -49,39 +54,39 @@ package struct WorkerTelemetry: ~Copyable {
         random = SplitMix64(seed: seed)
     }
 
-    package mutating func adopt(_ labels: MetricLabels) {
+    /// The words that the metrics of every worker are told apart by.
+    package static var words: MetricWords {
+        MetricWords(
+            methods: Method.allCases.map { "\($0)".uppercased() }, algorithms: SigningAlgorithm.allCases.map(\.name),
+            authOutcomes: AuthOutcome.allCases.map { $0.text.description },
+            authReasons: AuthReason.allCases.map { $0.text.description },
+            limitOutcomes: LimitOutcome.Result.allCases.map { $0.text.description })
+    }
+
+    mutating func adopt(_ labels: MetricLabels) {
         self.labels = labels
         metrics.adopt(labels)
     }
 
-    // MARK: a request
+    var logs: Bool { sink != nil }
 
-    /// Names the request: an id of ours, or a trusted proxy's; its trace, or a new one.
-    mutating func mark(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool, at now: WallTime, _ marks: inout RequestMarks
-    ) {
-        marks.requestID.removeAll()
-        marks.traceparent.removeAll()
-        if trusted, let index = head.fields.first(.xRequestID), RequestID.isSafe(bytes[head.fields[index].value]) {
-            marks.requestID.append(bytes[head.fields[index].value])
-        } else {
-            RequestID.write(at: now, random: (random.next(), random.next()), into: &marks.requestID)
-        }
-        if let index = head.fields.first(.traceparent),
-            let trace = TraceContext(parsing: bytes[head.fields[index].value])
-        {
-            trace.child(spanID: random.next() | 1, trustsSampling: trusted).write(into: &marks.traceparent)
-        } else {
-            TraceContext(traceHigh: random.next(), traceLow: random.next(), spanID: random.next() | 1)
-                .write(into: &marks.traceparent)
-        }
-    }
+    // MARK: lines
 
-    /// A request without a head that could be read gets an id all the same.
-    mutating func markUnread(at now: WallTime, _ marks: inout RequestMarks) {
-        marks.requestID.removeAll()
-        marks.traceparent.removeAll()
-        RequestID.write(at: now, random: (random.next(), random.next()), into: &marks.requestID)
+    /// Ends the line that `record` began.
+    mutating func log(_ record: inout RequestRecord, micros: UInt64) {
+        lines.append(record.line.readable)
+        record.line.removeAll()
+        line.add(.status, record.status, to: &lines)
+        line.add(.bytesIn, record.bytesIn, to: &lines)
+        line.add(.bytesOut, record.bytesOut, to: &lines)
+        line.add(.duration, micros: micros, to: &lines)
+        if record.attempts > 0 {
+            line.add(.attempts, record.attempts, to: &lines)
+            line.add(.upstreamStatus, record.upstreamStatus, to: &lines)
+            line.add(.upstreamDuration, micros: record.upstreamMicros, to: &lines)
+        }
+        if record.error.utf8CodeUnitCount > 0 { line.add(.error, record.error, to: &lines) }
+        line.end(into: &lines)
     }
 
     /// Hands finished lines on, if it is time.
