@@ -52,7 +52,9 @@ let package = Package(
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "ProxyTests", dependencies: ["Proxy", "Wire", "HTTP", "Gate"], swiftSettings: tests),
-        .testTarget(name: "SettingsTests", dependencies: ["tollgate", "Gate", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Transport", "Wire"],
+            swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", swiftSettings: tests),
     ]

@@ -1,4 +1,48 @@
+internal import Glibc
+internal import Transport
+
 @main
 struct Tollgate {
-    static func main() {}
+    static func main() { Process.run() }
+}
+
+/// The process around a command: where it gets its words from, and where its answer goes.
+enum Process {
+    static func run() -> Never {
+        let runner = CommandRunner(environment: environment, now: EventLoop.now(), readInput: readInput)
+        let result = runner.run(Array(CommandLine.arguments.dropFirst()))
+        write(result.complaints, to: STDERR_FILENO)
+        write(result.output, to: STDOUT_FILENO)
+        exit(result.exitCode)
+    }
+
+    private static var environment: [(name: String, value: String)] {
+        var variables: [(name: String, value: String)] = []
+        // Before the first thread starts, so nothing changes it meanwhile.
+        var next = unsafe environ
+        while let entry = unsafe next.pointee {
+            let text = unsafe String(cString: entry)
+            if let equals = text.firstIndex(of: "=") {
+                variables.append((String(text[..<equals]), String(text[text.index(after: equals)...])))
+            }
+            unsafe next += 1
+        }
+        return variables
+    }
+
+    private static let readInput: @Sendable () -> String = {
+        var text = ""
+        while let line = readLine(strippingNewline: false), text.utf8.count < 1 << 20 { text += line }
+        return text
+    }
+
+    private static func write(_ text: String, to descriptor: Int32) {
+        var bytes = Array(text.utf8)[...]
+        while !bytes.isEmpty {
+            let count = unsafe bytes.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress, $0.count) }
+            if count < 0 && errno == EINTR { continue }
+            guard count > 0 else { return }
+            bytes = bytes.dropFirst(count)
+        }
+    }
 }

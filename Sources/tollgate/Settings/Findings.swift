@@ -2,6 +2,8 @@
 package enum Origin: Hashable, Sendable {
     /// A line of an env file, counted from 1; the name is as the file was named on the command line.
     case file(String, line: Int)
+    /// An env file as such.
+    case wholeFile(String)
     case environment
     /// Nowhere: the setting has its default.
     case builtIn
@@ -10,6 +12,7 @@ package enum Origin: Hashable, Sendable {
     package var text: String {
         switch self {
         case .file(let name, let line): "\(name):\(line)"
+        case .wholeFile(let name): name
         case .environment: "environment"
         case .builtIn: "default"
         }
@@ -62,6 +65,7 @@ package struct Findings: Sendable {
         func place(_ index: Int, _ finding: Finding) -> (Int, Int, Int) {
             switch finding.origin {
             case .file(let name, let line): (files.firstIndex(of: name) ?? files.count, line, index)
+            case .wholeFile(let name): (files.firstIndex(of: name) ?? files.count, 0, index)
             case .environment: (files.count + 1, 0, index)
             case .builtIn: (files.count + 2, 0, index)
             }

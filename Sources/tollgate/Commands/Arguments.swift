@@ -1,0 +1,106 @@
+/// A command line taken apart by the table of commands.
+package struct Arguments: Equatable, Sendable {
+    package var command: Command
+    package var operands: [String] = []
+    package var options: [String: [String]] = [:]
+
+    package func has(_ name: String) -> Bool { options[name] != nil }
+    package func value(_ name: String) -> String? { options[name]?.last }
+    package func values(_ name: String) -> [String] { options[name] ?? [] }
+}
+
+/// A command line that cannot be run, as a sentence that says what would be right.
+package struct UsageFault: Error, Equatable, Sendable {
+    package let message: String
+    /// The command that was meant, if that is clear.
+    package let command: Command?
+}
+
+extension Arguments {
+    /// `words` without the name of the program.
+    package init(parsing words: [String]) throws(UsageFault) {
+        var rest = words[...]
+        command = try Self.command(&rest)
+        var onlyOperands = false
+        while let word = rest.popFirst() {
+            if onlyOperands || word == "-" || !word.hasPrefix("-") {
+                operands.append(word)
+            } else if word == "--" {
+                onlyOperands = true
+            } else {
+                try takeOption(word, &rest)
+            }
+        }
+        if has("help") || command == .help { return }
+        try check()
+    }
+
+    private static func command(_ rest: inout ArraySlice<String>) throws(UsageFault) -> Command {
+        guard let first = rest.popFirst() else {
+            throw UsageFault(message: "no command is given, `tollgate help` lists them", command: nil)
+        }
+        if first == "--help" || first == "-h" { return .help }
+        if first == "--version" { return .version }
+        if let command = Command(rawValue: first) { return command }
+        if let second = rest.first, let command = Command(rawValue: "\(first) \(second)") {
+            rest.removeFirst()
+            return command
+        }
+        // `token --help` explains the whole group.
+        let group = Command.allCases.filter { $0.rawValue.hasPrefix(first + " ") }
+        if !group.isEmpty, rest.first == nil || rest.first == "--help" || rest.first == "-h" {
+            if rest.first != nil {
+                rest = [first]
+                return .help
+            }
+            let names = group.map { String($0.rawValue.dropFirst(first.count + 1)) }
+            throw UsageFault(message: "`\(first)` needs \(TypedText.alternatives(names)) behind it", command: nil)
+        }
+        throw UsageFault(message: unknown(first, rest.first), command: nil)
+    }
+
+    private static func unknown(_ first: String, _ second: String?) -> String {
+        if Command.unbuilt.contains(first) { return "`\(first)` is not built yet in this version, `tollgate help` lists what is" }
+        let names = Command.allCases.map(\.rawValue)
+        let both = second.map { "\(first) \($0)" } ?? first
+        let candidates = [nearestName(to: both, in: names), nearestName(to: first, in: names)].compactMap { $0 }
+        let nearest = candidates.min { editDistance(both, $0) < editDistance(both, $1) } ?? ""
+        let shown = nearest.contains(" ") ? both : first
+        return "\(quoted(shown)) is no command, the nearest is `\(nearest)`"
+    }
+
+    private mutating func takeOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageFault) {
+        let text = word == "-h" ? "--help" : word
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let name = String(parts[0].drop { $0 == "-" })
+        guard parts[0].hasPrefix("--"), let option = command.options.first(where: { $0.name == name }) else {
+            let nearest = nearestName(to: name, in: command.options.map(\.name)) ?? ""
+            throw fault("\(quoted(parts[0])) is no option of `\(command.rawValue)`, the nearest is --\(nearest)")
+        }
+        var value = parts.count > 1 ? parts[1] : nil
+        if let placeholder = option.value {
+            if value == nil { value = rest.popFirst() }
+            guard value != nil else { throw fault("--\(name) needs a value, write --\(name) \(placeholder)") }
+        } else if value != nil {
+            throw fault("--\(name) takes no value, write it alone")
+        }
+        guard option.isRepeatable || options[name] == nil else { throw fault("--\(name) is given twice, keep one of them") }
+        options[name, default: []].append(value ?? "")
+    }
+
+    /// What is needed is there, and nothing more.
+    private func check() throws(UsageFault) {
+        let needed = command.operands.filter { !$0.hasPrefix("[") }
+        guard operands.count >= needed.count else {
+            throw fault("`\(command.rawValue)` needs \(needed[operands.count...].joined(separator: " and ")) behind it")
+        }
+        guard operands.count <= command.operands.count else {
+            throw fault("\(quoted(operands[command.operands.count])) is one word too many for `\(command.rawValue)`")
+        }
+        for option in command.options where option.isRequired && !has(option.name) {
+            throw fault("`\(command.rawValue)` needs --\(option.name) \(option.value ?? "")")
+        }
+    }
+
+    private func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: command) }
+}

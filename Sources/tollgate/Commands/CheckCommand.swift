@@ -1,0 +1,151 @@
+internal import Credentials
+internal import Gate
+internal import Transport
+internal import Wire
+
+/// `tollgate check`: every fault, or the routes as they are understood.
+enum CheckCommand {
+    static func run(_ loaded: LoadedSettings, json: Bool) -> CommandResult {
+        if json { return report(loaded) }
+        guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
+        return CommandResult(
+            output: CheckTable.text(configuration), complaints: CommandResult.warnings(loaded.findings))
+    }
+
+    private static func report(_ loaded: LoadedSettings) -> CommandResult {
+        let isGood = loaded.findings.faults.isEmpty
+        return .json(exitCode: isGood ? 0 : 2) { json in
+            json.beginObject()
+            json.field("ok", isGood)
+            json.findings(loaded.findings)
+            if let configuration = loaded.configuration { write(configuration, &json) }
+            json.endObject()
+        }
+    }
+
+    private static func write(_ configuration: Configuration, _ json: inout JSONWriter) {
+        json.array("listen", configuration.listeners) { $0.string($1.text) }
+        json.array("listen_tls", configuration.tlsListeners) { $0.string($1.text) }
+        json.array("admin_listen", configuration.adminListeners) { $0.string($1.text) }
+        json.array("tiers", configuration.tiers.names) { $0.string($1) }
+        json.array("upstreams", configuration.upstreams, write)
+        json.array("issuers", configuration.trusts, write)
+        json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
+    }
+
+    private static func write(_ json: inout JSONWriter, _ upstream: UpstreamDeclaration) {
+        json.beginObject()
+        json.field("name", upstream.name)
+        json.array("addresses", upstream.bases) { $0.string($1.text) }
+        json.field("balance", upstream.balance.rawValue)
+        json.optional("health", upstream.healthPath)
+        json.field("timeout_ms", Int(upstream.timeoutMilliseconds))
+        json.field("connect_timeout_ms", Int(upstream.connectTimeoutMilliseconds))
+        json.field("retries", Int(upstream.retries))
+        json.endObject()
+    }
+
+    private static func write(_ json: inout JSONWriter, _ trust: TrustDeclaration) {
+        json.beginObject()
+        json.field("name", trust.name)
+        json.optional("issuer", trust.issuer)
+        json.array("audiences", trust.audiences) { $0.string($1) }
+        json.array("algorithms", trust.algorithms.members) { $0.string($1.name) }
+        json.endObject()
+    }
+
+    private static func write(_ route: RouteDeclaration, _ configuration: Configuration, _ json: inout JSONWriter) {
+        let rule = route.rule
+        json.beginObject()
+        json.field("name", rule.name)
+        json.array("methods", rule.methods) { $0.string($1) }
+        json.optional("host", rule.host)
+        json.field("path", rule.path + (rule.isPrefix ? "*" : ""))
+        json.field("upstream", route.upstream)
+        json.field("auth", rule.auth.name)
+        json.optional("tier", rule.tier.map { configuration.tiers.name(of: $0) })
+        json.optional("limit", rule.limit?.text)
+        if rule.limit != nil { json.field("limit_by", rule.limitBy.text) }
+        json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
+        json.field("body_limit", Int(rule.bodyLimit))
+        json.field("errors", rule.errors.name)
+        json.endObject()
+    }
+}
+
+/// The configuration as tables for a terminal.
+enum CheckTable {
+    static func text(_ configuration: Configuration) -> String {
+        var text = listeners(configuration)
+        text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], configuration.upstreams.map(upstream))
+        if !configuration.trusts.isEmpty {
+            text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], configuration.trusts.map(issuer))
+        }
+        let routes = configuration.routes.map { route($0, configuration) }
+        text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
+        let sum = "\(configuration.routes.count) routes, \(configuration.upstreams.count) upstreams, \(configuration.trusts.count) outside issuers"
+        return text + "\nThe configuration is good: \(sum).\n"
+    }
+
+    private static func listeners(_ configuration: Configuration) -> String {
+        let rows = configuration.listeners.map { ("http", $0.text) } + configuration.tlsListeners.map { ("https", $0.text) }
+            + configuration.adminListeners.map { ("admin", $0.text) }
+        return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] })
+    }
+
+    private static func upstream(_ upstream: UpstreamDeclaration) -> [String] {
+        [
+            upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.balance.rawValue,
+            upstream.healthPath ?? "",
+        ]
+    }
+
+    private static func issuer(_ trust: TrustDeclaration) -> [String] {
+        let keys =
+            switch trust.keySource {
+            case .url(let url): url
+            case .file(let path): path
+            case .secret: "shared secret"
+            }
+        let audiences = trust.audiences.isEmpty ? "any" : trust.audiences.joined(separator: ",")
+        let algorithms = trust.algorithms.members.map(\.name).joined(separator: ",")
+        return [trust.name, trust.issuer ?? "(none)", audiences, keys, algorithms]
+    }
+
+    private static func route(_ route: RouteDeclaration, _ configuration: Configuration) -> [String] {
+        let rule = route.rule
+        let limit = rule.limit.map { "\($0.text) by \(rule.limitBy.text)" } ?? ""
+        let tier = rule.tier.map { configuration.tiers.name(of: $0) } ?? ""
+        return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
+    }
+
+    /// What differs from the defaults and has no column.
+    private static func more(_ rule: RouteRule) -> String {
+        var parts: [String] = []
+        if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
+        if rule.forwardsAuthorization { parts.append("forward=authorization") }
+        if let strip = rule.strip { parts.append("strip=\(strip)") }
+        if let timeout = rule.timeoutMilliseconds { parts.append("timeout=\(DurationText.text(UInt64(timeout)))") }
+        if rule.bodyLimit != 10 << 20 { parts.append("body-limit=\(SizeText.text(rule.bodyLimit))") }
+        if rule.errors != .password { parts.append("errors=\(rule.errors.name)") }
+        if rule.encodedSlashPasses { parts.append("encoded-slash=pass") }
+        if !rule.shadow.isEmpty { parts.append("shadow") }
+        return parts.joined(separator: " ")
+    }
+
+    /// Columns as wide as their widest cell, two spaces apart.
+    static func table(_ head: [String], _ rows: [[String]]) -> String {
+        let all = [head] + rows
+        let widths = head.indices.map { column in all.map { $0[column].count }.max() ?? 0 }
+        return all.map { row in
+            let cells = zip(row, widths).map { $0 + String(repeating: " ", count: $1 - $0.count) }
+            var line = cells.joined(separator: "  ")
+            while line.last == " " { line.removeLast() }
+            return line + "\n"
+        }.joined()
+    }
+}
+
+extension ListenerDeclaration {
+    var text: String { address.description + (expectsProxyHeader ? ";proxy" : "") }
+}

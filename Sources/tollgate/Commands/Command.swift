@@ -1,0 +1,103 @@
+/// What a person can ask the binary to do, and the table of how it is asked.
+package enum Command: String, CaseIterable, Sendable {
+    case serve, check, explain
+    case tokenMint = "token mint"
+    case tokenInspect = "token inspect"
+    case keysList = "keys list"
+    case keysRotate = "keys rotate"
+    case keysJwks = "keys jwks"
+    case echo, settings, help, version
+
+    /// Commands that other people's notes name and that this version does not have.
+    package static let unbuilt = ["user", "actor", "outbox", "pin", "limits"]
+}
+
+/// An option of a command: `--name VALUE`, or `--name` alone.
+package struct CommandOption: Hashable, Sendable {
+    package let name: String
+    /// What stands for the value in the help; nil for an option without one.
+    package let value: String?
+    package let doc: String
+    /// Whether it may be given more than once.
+    package var isRepeatable = false
+    /// Whether the command needs it.
+    package var isRequired = false
+}
+
+extension Command {
+    /// What follows the command, in order; those in brackets may be left out.
+    package var operands: [String] {
+        switch self {
+        case .explain: ["METHOD", "URL"]
+        case .tokenInspect: ["TOKEN"]
+        case .help: ["[COMMAND]"]
+        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .echo, .settings, .version: []
+        }
+    }
+
+    package var summary: String {
+        switch self {
+        case .serve: "runs the gateway; SIGHUP reloads, SIGTERM drains and ends"
+        case .check: "reads the configuration, names every fault in it, and prints the routes"
+        case .explain: "walks one request through the policy and prints each step, without sending it"
+        case .tokenMint: "mints a token with the gateway's own key"
+        case .tokenInspect: "decodes a token, verifies it, and says why not (- reads it from standard input)"
+        case .keysList: "lists the signing keys"
+        case .keysRotate: "lets the next key sign; the old one verifies until its last token ends"
+        case .keysJwks: "prints the public keys as a JWK Set"
+        case .echo: "a small upstream that answers with what it received"
+        case .settings: "lists every setting"
+        case .help: "explains a command, or lists them; `help routes` lists the keys of the lines"
+        case .version: "prints the version"
+        }
+    }
+
+    /// The options of this command alone.
+    package var ownOptions: [CommandOption] {
+        switch self {
+        case .explain:
+            [
+                CommandOption(name: "token", value: "TOKEN", doc: "the bearer that the request carries"),
+                CommandOption(name: "from", value: "IP", doc: "the address it comes from, 127.0.0.1 by default"),
+                CommandOption(
+                    name: "header", value: "\"NAME: VALUE\"", doc: "a further header of the request", isRepeatable: true),
+            ]
+        case .tokenMint:
+            [
+                CommandOption(name: "sub", value: "ID", doc: "the user", isRequired: true),
+                CommandOption(name: "tier", value: "TIER", doc: "the tier claim"),
+                CommandOption(name: "email", value: "EMAIL", doc: "the email claim"),
+                CommandOption(name: "ttl", value: "1h", doc: "how long it lives, up to 7d; 1h by default"),
+                CommandOption(name: "claim", value: "NAME=VALUE", doc: "a further claim", isRepeatable: true),
+            ]
+        case .echo:
+            [CommandOption(name: "listen", value: "ADDRESS", doc: "where to listen, like 127.0.0.1:9001", isRequired: true)]
+        case .settings:
+            [CommandOption(name: "markdown", value: nil, doc: "prints the table of the README")]
+        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .help, .version: []
+        }
+    }
+
+    /// Whether it reads the configuration.
+    package var readsSettings: Bool {
+        switch self {
+        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks: true
+        case .echo, .settings, .help, .version: false
+        }
+    }
+
+    package var options: [CommandOption] {
+        var options = ownOptions
+        if readsSettings { options.append(.envFile) }
+        return options + [.json, .help]
+    }
+}
+
+extension CommandOption {
+    static let envFile = CommandOption(
+        name: "env-file", value: "FILE",
+        doc: "reads settings from FILE; later files win; \(ConfigurationLoader.usualFile) by default where it exists",
+        isRepeatable: true)
+    static let json = CommandOption(name: "json", value: nil, doc: "answers in JSON")
+    static let help = CommandOption(name: "help", value: nil, doc: "explains the command")
+}

@@ -1,0 +1,50 @@
+/// What `help` and `--help` print, from the tables of commands and settings.
+enum CommandHelp {
+    /// All commands, one line each.
+    static var overview: String {
+        var text = "Tollgate \(Version.text), a gateway that verifies tokens, tiers and limits before your services\n\n"
+        text += aligned(Command.allCases.map { (usage($0), $0.summary) })
+        text += "\nEvery command answers --help and --json. Settings come from the environment and from env files\n"
+        text += "(--env-file FILE, repeatable; \(ConfigurationLoader.usualFile) where it exists): `tollgate settings` lists them.\n"
+        text += "Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.\n"
+        return text
+    }
+
+    static func text(_ command: Command) -> String {
+        var text = "usage: \(usage(command))\n\n\(command.summary)\n\n"
+        text += aligned(command.options.map { ("  --\($0.name)\($0.value.map { " " + $0 } ?? "")", $0.doc) })
+        return text
+    }
+
+    /// Of what stands behind `help`.
+    static func text(_ operands: [String]) throws(UsageFault) -> String {
+        let topic = operands.joined(separator: " ")
+        if topic.isEmpty { return overview }
+        if ["settings", "config", "configuration"].contains(topic) { return SettingsReference.plain }
+        if ["routes", "lines", "options"].contains(topic) { return SettingsReference.lines }
+        if let command = Command(rawValue: topic) { return text(command) }
+        let group = Command.allCases.filter { $0.rawValue.hasPrefix(topic + " ") }
+        guard group.isEmpty else { return group.map(text).joined(separator: "\n") }
+        let nearest = nearestName(to: topic, in: Command.allCases.map(\.rawValue)) ?? ""
+        throw UsageFault(message: "\(quoted(topic)) is no command, the nearest is `\(nearest)`", command: .help)
+    }
+
+    static func usage(_ command: Command) -> String {
+        let required = command.ownOptions.filter(\.isRequired).map { " --\($0.name) \($0.value ?? "")" }.joined()
+        let optional = command.ownOptions.filter { !$0.isRequired }.map { option in
+            " [--\(option.name)\(option.value.map { " " + $0 } ?? "")]"
+        }
+        let operands = command.operands.map { " " + $0 }.joined()
+        return "tollgate \(command.rawValue)\(operands)\(required)\(optional.joined())"
+    }
+
+    /// Two columns; a long left one has a line of its own.
+    static func aligned(_ rows: [(String, String)]) -> String {
+        let width = 34
+        return rows.map { left, right in
+            left.count < width
+                ? left + String(repeating: " ", count: width - left.count) + right + "\n"
+                : left + "\n" + String(repeating: " ", count: width) + right + "\n"
+        }.joined()
+    }
+}

@@ -1,0 +1,73 @@
+internal import Wire
+
+/// What a command leaves behind.
+package struct CommandResult: Equatable, Sendable {
+    /// For standard output.
+    package var output = ""
+    /// For standard error.
+    package var complaints = ""
+    /// 0 done, 1 failed, 2 wrong usage or configuration.
+    package var exitCode: Int32 = 0
+
+    package init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
+        self.output = output
+        self.complaints = complaints
+        self.exitCode = exitCode
+    }
+
+    /// What could not be done, in one sentence.
+    package static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
+        Self(complaints: "tollgate: \(message)\n", exitCode: exitCode)
+    }
+
+    /// Warnings, then faults, as `FILE:LINE: NAME: …`.
+    package static func refused(_ findings: Findings) -> Self {
+        Self(complaints: warnings(findings) + findings.faults.map { $0.text + "\n" }.joined(), exitCode: 2)
+    }
+
+    package static func warnings(_ findings: Findings) -> String {
+        findings.warnings.map { "warning: \($0.text)\n" }.joined()
+    }
+
+    /// One JSON value on a line.
+    static func json(exitCode: Int32 = 0, _ body: (inout JSONWriter) -> Void) -> Self {
+        var out = ByteBuffer()
+        JSONWriter.append(to: &out, body)
+        return Self(output: out.readable.text + "\n", exitCode: exitCode)
+    }
+}
+
+extension JSONWriter {
+    /// A member that is an array of what `each` writes.
+    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONWriter, Element) -> Void) {
+        key(name)
+        beginArray()
+        for element in elements { each(&self, element) }
+        endArray()
+    }
+
+    /// `"faults": […], "warnings": […]`.
+    mutating func findings(_ findings: Findings) {
+        array("faults", findings.faults) { $0.finding($1) }
+        array("warnings", findings.warnings) { $0.finding($1) }
+    }
+
+    private mutating func finding(_ finding: Finding) {
+        beginObject()
+        switch finding.origin {
+        case .file(let name, let line):
+            field("file", name)
+            field("line", line)
+        case .wholeFile(let name): field("file", name)
+        case .environment, .builtIn: field("source", finding.origin.text)
+        }
+        if let name = finding.name { field("name", name) }
+        field("message", finding.message)
+        endObject()
+    }
+
+    /// A member that is left out when there is nothing to say.
+    mutating func optional(_ name: StaticString, _ text: String?) {
+        if let text { field(name, text) }
+    }
+}

@@ -1,0 +1,121 @@
+internal import Credentials
+package import Wire
+
+/// Runs one command line. `serve` and `echo` run until told to end; the others answer at once.
+package struct CommandRunner: Sendable {
+    package var environment: [(name: String, value: String)]
+    /// The time that the command runs at.
+    package var now: Moment
+    /// Reads standard input to its end.
+    package var readInput: @Sendable () -> String
+
+    package init(
+        environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String
+    ) {
+        self.environment = environment
+        self.now = now
+        self.readInput = readInput
+    }
+
+    /// `words` without the name of the program.
+    package func run(_ words: [String]) -> CommandResult {
+        do {
+            let arguments = try Arguments(parsing: words)
+            if arguments.has("help") { return CommandResult(output: CommandHelp.text(arguments.command)) }
+            return try run(arguments)
+        } catch {
+            let usage = error.command.map { "usage: \(CommandHelp.usage($0))\n" } ?? ""
+            return CommandResult(complaints: "tollgate: \(error.message)\n\(usage)", exitCode: 2)
+        }
+    }
+
+    private func run(_ arguments: Arguments) throws(UsageFault) -> CommandResult {
+        switch arguments.command {
+        case .help: CommandResult(output: try CommandHelp.text(arguments.operands))
+        case .version: version(arguments)
+        case .settings: settings(arguments)
+        case .echo: Serve.echo(listen: arguments.value("listen") ?? "")
+        case .check: CheckCommand.run(loader(arguments).load(now: now.wall), json: arguments.has("json"))
+        case .serve: configured(arguments) { Serve.run($0, loader: loader(arguments)) }
+        case .explain:
+            try asked(arguments, ExplainCommand.Request(arguments)) { request, configuration in
+                ExplainCommand.run(request, configuration, json: arguments.has("json"), at: now)
+            }
+        case .tokenMint:
+            try asked(arguments, MintCommand.Request(arguments)) { request, configuration in
+                MintCommand.run(request, configuration, json: arguments.has("json"), now: now.wall)
+            }
+        case .tokenInspect:
+            configured(arguments) { configuration in
+                let token = arguments.operands[0] == "-" ? readInput() : arguments.operands[0]
+                return InspectCommand.run(token, configuration, json: arguments.has("json"), at: now)
+            }
+        case .keysList: keys(arguments, KeysCommand.list)
+        case .keysRotate: keys(arguments, KeysCommand.rotate)
+        case .keysJwks: keys(arguments, KeysCommand.jwks)
+        }
+    }
+
+    private func loader(_ arguments: Arguments) -> ConfigurationLoader {
+        ConfigurationLoader(envFiles: arguments.values("env-file"), environment: environment)
+    }
+
+    /// Runs `body` with the configuration, or tells its faults.
+    private func configured(_ arguments: Arguments, _ body: (Configuration) -> CommandResult) -> CommandResult {
+        let loaded = loader(arguments).load(now: now.wall)
+        guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
+        return body(configuration)
+    }
+
+    /// Wrong usage counts before a wrong configuration.
+    private func asked<Request>(
+        _ arguments: Arguments, _ request: Request, _ body: (Request, Configuration) -> CommandResult
+    ) -> CommandResult {
+        configured(arguments) { body(request, $0) }
+    }
+
+    private func keys(
+        _ arguments: Arguments, _ body: (Configuration, Bool, WallTime) throws(KeyStoreFault) -> CommandResult
+    ) -> CommandResult {
+        configured(arguments) { configuration in
+            do throws(KeyStoreFault) {
+                return try body(configuration, arguments.has("json"), now.wall)
+            } catch {
+                return .failed(error.description)
+            }
+        }
+    }
+
+    private func version(_ arguments: Arguments) -> CommandResult {
+        guard arguments.has("json") else { return CommandResult(output: "tollgate \(Version.text)\n") }
+        return .json { json in
+            json.beginObject()
+            json.field("version", Version.text)
+            json.endObject()
+        }
+    }
+
+    private func settings(_ arguments: Arguments) -> CommandResult {
+        if arguments.has("markdown") { return CommandResult(output: SettingsReference.markdown) }
+        if arguments.has("json") { return SettingsReference.json }
+        return CommandResult(output: SettingsReference.plain)
+    }
+}
+
+extension SettingsReference {
+    static var json: CommandResult {
+        .json { json in
+            json.beginArray()
+            for setting in Setting.all {
+                json.beginObject()
+                json.field("name", setting.shownName)
+                json.field("default", setting.byDefault)
+                json.field("doc", setting.doc)
+                json.field("secret", setting.isSecret)
+                json.field("built", setting.stage == .built)
+                json.endObject()
+            }
+            json.endArray()
+        }
+    }
+}

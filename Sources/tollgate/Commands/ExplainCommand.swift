@@ -1,0 +1,130 @@
+internal import Credentials
+internal import Gate
+internal import HTTP
+internal import Wire
+
+/// `tollgate explain`: one request's way through the policy, decided by the same code that decides real ones.
+enum ExplainCommand {
+    /// What was asked on the command line.
+    struct Request {
+        let head: [UInt8]
+        let peer: Peer
+        /// As it was asked, for the answer.
+        let method: String
+        let url: String
+
+        init(_ arguments: Arguments) throws(UsageFault) {
+            method = arguments.operands[0]
+            url = arguments.operands[1]
+            let target = try Self.target(url)
+            var lines = ["\(method) \(target.path) HTTP/1.1", "Host: \(target.host)"]
+            if let token = arguments.value("token") { lines.append("Authorization: Bearer \(token)") }
+            for header in arguments.values("header") {
+                guard header.contains(":") else { throw Self.fault("--header \(quoted(header)) has no colon, write \"NAME: VALUE\"") }
+                lines.append(header)
+            }
+            guard lines.allSatisfy({ !$0.utf8.contains { $0 == 10 || $0 == 13 } }) else {
+                throw Self.fault("a line break is part of no request, remove it")
+            }
+            head = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+            peer = Peer(address: try Self.address(arguments.value("from")), isTLS: target.isTLS)
+        }
+
+        private static func address(_ text: String?) throws(UsageFault) -> IPAddress {
+            let text = text ?? "127.0.0.1"
+            guard let address = IPAddress(parsing: text) else {
+                throw fault("--from \(quoted(text)) is no address, write one like 192.0.2.1 or 2001:db8::1")
+            }
+            return address
+        }
+
+        private static func target(_ url: String) throws(UsageFault) -> (host: String, path: String, isTLS: Bool) {
+            if url.hasPrefix("/") { return ("localhost", url, false) }
+            let isTLS = url.hasPrefix("https://")
+            guard isTLS || url.hasPrefix("http://") else {
+                throw fault("\(quoted(url)) is no URL, write one like http://localhost:8000/path, or /path alone")
+            }
+            let rest = url.dropFirst(isTLS ? 8 : 7)
+            let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+            let path = rest[end...]
+            return (String(rest[..<end]), path.hasPrefix("/") ? String(path) : "/" + path, isTLS)
+        }
+
+        private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .explain) }
+    }
+
+    static func run(_ request: Request, _ configuration: Configuration, json: Bool, at now: Moment) -> CommandResult {
+        do {
+            let keys = try CurrentKeys.gather(configuration, at: now)
+            let policy = try PolicyBuilder.policy(configuration, keys: keys, version: 1, now: now.wall)
+            let walk = Walk(request, configuration, policy, at: now)
+            return json ? walk.report(request) : CommandResult(output: walk.text)
+        } catch let fault as KeyStoreFault {
+            return .failed(fault.description)
+        } catch {
+            return .failed("the routes cannot be served: \(error)")
+        }
+    }
+
+    /// One request that was decided.
+    private struct Walk {
+        var steps: [(name: String, text: String)] = []
+        /// 0 if the request passes.
+        var status: Int
+        var code: String?
+
+        init(_ request: Request, _ configuration: Configuration, _ policy: Policy, at now: Moment) {
+            var head = RequestHead()
+            switch head.parse(request.head.rawBytes, limits: HeadLimits()) {
+            case .complete: break
+            case .invalid(let fault):
+                status = Int(fault.status)
+                steps = [("verdict", "refused: \(fault.status), the request is malformed: \(fault.reason)")]
+                return
+            case .incomplete:
+                status = 400
+                steps = [("verdict", "refused: 400, the request has no end")]
+                return
+            }
+            var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
+            var decision = Decision()
+            admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+            let explanation = Explanation(decision, head, request.head.rawBytes, policy: policy)
+            status = Int(explanation.status)
+            code = explanation.code
+            steps = explanation.steps.dropLast().map { ($0.name, $0.text) }
+            if status == 0, decision.identityLines.byteCount > 0 { steps.append(("headers", Self.headers(decision))) }
+            steps.append(("verdict", Self.verdict(decision, configuration) ?? explanation.steps.last?.text ?? ""))
+        }
+
+        private static func headers(_ decision: borrowing Decision) -> String {
+            decision.identityLines.text.split(separator: "\r\n").joined(separator: ", ")
+        }
+
+        private static func verdict(_ decision: borrowing Decision, _ configuration: Configuration) -> String? {
+            guard case .forward(let index) = decision.verdict else { return nil }
+            let upstream = configuration.upstreams[index]
+            return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"
+        }
+
+        var text: String { CheckTable.table(["STEP", "WHAT"], steps.map { [$0.name, $0.text] }) }
+
+        func report(_ request: Request) -> CommandResult {
+            .json { json in
+                json.beginObject()
+                json.field("method", request.method)
+                json.field("url", request.url)
+                json.array("steps", steps) { json, step in
+                    json.beginObject()
+                    json.field("step", step.name)
+                    json.field("text", step.text)
+                    json.endObject()
+                }
+                json.field("passes", status == 0)
+                if status != 0 { json.field("status", status) }
+                json.optional("code", code)
+                json.endObject()
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+internal import Credentials
+internal import Gate
+internal import Wire
+
+/// `tollgate token mint`: a token of the gateway's own key.
+enum MintCommand {
+    struct Request {
+        let subject: String
+        let tier: String?
+        let email: String?
+        let lifetimeSeconds: Int64
+        let claims: [(name: String, value: String)]
+
+        init(_ arguments: Arguments) throws(UsageFault) {
+            subject = arguments.value("sub") ?? ""
+            tier = arguments.value("tier")
+            email = arguments.value("email")
+            guard !subject.isEmpty, subject.utf8.count <= 256 else {
+                throw Self.fault("--sub is empty or longer than 256 bytes, give the id of a user")
+            }
+            let text = arguments.value("ttl") ?? "1h"
+            do {
+                let longest = UInt64(KeyStore.longestTokenSeconds) * 1000
+                lifetimeSeconds = Int64(try TypedText.duration(text, 1000...longest) / 1000)
+            } catch {
+                throw Self.fault("--ttl \(quoted(text)) \(error.text)")
+            }
+            var claims: [(name: String, value: String)] = []
+            for claim in arguments.values("claim") {
+                let pair = claim.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+                guard pair.count == 2, !pair[0].isEmpty else {
+                    throw Self.fault("--claim \(quoted(claim)) is no claim, write --claim NAME=VALUE")
+                }
+                claims.append((pair[0], pair[1]))
+            }
+            self.claims = claims
+        }
+
+        static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .tokenMint) }
+    }
+
+    static func run(_ request: Request, _ configuration: Configuration, json: Bool, now: WallTime) -> CommandResult {
+        if let tier = request.tier, configuration.tiers.rank(of: tier) == nil {
+            let names = configuration.tiers.names.joined(separator: ", ")
+            return .failed("--tier \(quoted(tier)) names no tier, the tiers are \(names)", exitCode: 2)
+        }
+        var claims = TokenClaims(
+            issuer: configuration.issuer, audience: configuration.audience, subject: request.subject,
+            issuedAt: now.seconds, expiresAt: now.seconds + request.lifetimeSeconds)
+        claims.tier = request.tier
+        claims.email = request.email
+        claims.tokenID = Base64URL.encode(SecureRandom.bytes(16).rawBytes)
+        for claim in request.claims where !claims.add(claim.name, .string(claim.value)) {
+            return .failed("--claim \(claim.name) is set by Tollgate or given twice, choose another name", exitCode: 2)
+        }
+        return issue(claims, configuration, json: json, now: now)
+    }
+
+    private static func issue(
+        _ claims: TokenClaims, _ configuration: Configuration, json: Bool, now: WallTime
+    ) -> CommandResult {
+        do {
+            let key = try KeyStore.open(configuration, now: now).active
+            let token = try key.issue(claims)
+            guard json else { return CommandResult(output: token + "\n") }
+            return .json { json in
+                json.beginObject()
+                json.field("token", token)
+                json.field("expires_at", Int(claims.expiresAt))
+                json.field("algorithm", key.algorithm.name)
+                json.optional("kid", key.kid)
+                json.endObject()
+            }
+        } catch let fault as KeyStoreFault {
+            return .failed(fault.description)
+        } catch {
+            return .failed("the token cannot be signed: \(error)")
+        }
+    }
+}
+
+/// `tollgate token inspect`: what a token says, and whether it would be accepted.
+enum InspectCommand {
+    static func run(_ text: String, _ configuration: Configuration, json: Bool, at now: Moment) -> CommandResult {
+        let bytes = Array(text.utf8.filter { !($0 == 10 || $0 == 13 || $0 == 32) })
+        let keys: IssuerKeys
+        do {
+            keys = try CurrentKeys.gather(configuration, at: now)
+        } catch {
+            return .failed(error.description)
+        }
+        let rules = configuration.routes.map(\.rule)
+        let trust = PolicyBuilder.trust(configuration, keys: keys, rules: rules, now: now.wall)
+        var verifier = TokenVerifier()
+        let result = verifier.verify(bytes.rawBytes, trust: trust, now: now.wall)
+        let inspection: TokenInspection?
+        do {
+            inspection = try TokenInspection(bytes.rawBytes)
+        } catch {
+            // The verifier tells the same reason.
+            inspection = nil
+        }
+        return json ? report(inspection, result, trust) : tell(inspection, result, trust, now: now.wall)
+    }
+
+    private static func tell(
+        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ trust: Trust, now: WallTime
+    ) -> CommandResult {
+        var rows = [["header", inspection?.header ?? "cannot be decoded"], ["payload", inspection?.payload ?? "cannot be decoded"]]
+        switch result {
+        case .success(let token):
+            rows.append(["issuer", trust.issuers[token.issuerIndex].name])
+            rows.append(["expires", "\(ISO8601.text(WallTime(seconds: token.expiresAt))), in \(token.expiresAt - now.seconds) s"])
+            rows.append(["verdict", "accepted"])
+            return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows))
+        case .failure(let fault):
+            rows.append(["verdict", "refused: \(fault.reason), \(fault.errorDescription)"])
+            return CommandResult(output: CheckTable.table(["PART", "WHAT"], rows), exitCode: 1)
+        }
+    }
+
+    private static func report(
+        _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ trust: Trust
+    ) -> CommandResult {
+        var isAccepted = true
+        if case .failure = result { isAccepted = false }
+        return .json(exitCode: isAccepted ? 0 : 1) { json in
+            json.beginObject()
+            if let header = inspection?.header { json.verbatim("header", header) }
+            if let payload = inspection?.payload { json.verbatim("payload", payload) }
+            json.field("accepted", isAccepted)
+            switch result {
+            case .success(let token):
+                json.field("issuer", trust.issuers[token.issuerIndex].name)
+                json.field("algorithm", token.algorithm.name)
+                json.field("expires_at", Int(token.expiresAt))
+            case .failure(let fault):
+                json.field("reason", fault.reason)
+                json.field("description", fault.errorDescription)
+            }
+            json.endObject()
+        }
+    }
+}
+
+extension JSONWriter {
+    /// A member whose value is JSON already.
+    fileprivate mutating func verbatim(_ name: StaticString, _ text: String) {
+        key(name)
+        text.withRawBytes { verbatim($0) }
+    }
+}

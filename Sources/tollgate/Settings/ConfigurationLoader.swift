@@ -1,0 +1,73 @@
+internal import Glibc
+internal import Transport
+package import Wire
+
+/// Where a process gets its configuration from, each time anew: the shell around `Settings`.
+package struct ConfigurationLoader: Sendable {
+    /// Read when no other file is named, where it exists.
+    package static let usualFile = "config/tollgate.env"
+
+    /// As named on the command line; later ones win.
+    package var envFiles: [String]
+    package var environment: [(name: String, value: String)]
+
+    package init(envFiles: [String], environment: [(name: String, value: String)]) {
+        self.envFiles = envFiles
+        self.environment = environment
+    }
+
+    /// Reads everything again: files, environment, and the files that settings name. Blocking.
+    package func load(now: WallTime) -> LoadedSettings {
+        var files: [(name: String, bytes: [UInt8])] = []
+        var missing = Findings()
+        for path in envFiles.isEmpty ? [Self.usualFile] : envFiles {
+            switch Self.read(path) {
+            case .success(let bytes): files.append((path, bytes))
+            case .failure(let fault) where envFiles.isEmpty && fault.errno == ENOENT: break
+            case .failure(let fault):
+                let why = systemErrorText(fault.errno)
+                missing.fault(Finding(.wholeFile(path), nil, "cannot be read (\(why)), give the path of an env file"))
+            }
+        }
+        var loaded = Settings.load(SettingSources(files: files, environment: environment, readFile: Self.read))
+        MaterialCheck.check(loaded.partial, now: now, &loaded.findings)
+        missing.add(loaded.findings)
+        loaded.findings = missing.sorted(files: envFiles.isEmpty ? [Self.usualFile] : envFiles)
+        return loaded
+    }
+
+    private static func read(_ path: String) -> Result<[UInt8], SystemFault> {
+        do {
+            return .success(try FileBytes.read(path, limit: EnvFile.largest))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What only opening the files that a configuration names can tell.
+enum MaterialCheck {
+    static func check(_ configuration: Configuration, now: WallTime, _ findings: inout Findings) {
+        for pair in configuration.tlsPairs {
+            do {
+                let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
+                for warning in try TLSServerContext(pairs: [material], now: now).warnings {
+                    findings.warn(Finding(pair.origin, Setting.tlsCert.name, warning))
+                }
+            } catch {
+                let right = "give PEM files of a certificate and its key"
+                findings.fault(Finding(pair.origin, Setting.tlsCert.name, "\(error.description), \(right)"))
+            }
+        }
+        for upstream in configuration.upstreams {
+            guard let path = upstream.authorityFile else { continue }
+            do {
+                _ = try TLSClientContext(authorityFile: path)
+            } catch {
+                let name = Setting.upstream.name + upstream.name.uppercased()
+                let right = "give a PEM file of the CA's certificate"
+                findings.fault(Finding(upstream.origin, name, "tls-ca=\(path): \(error.description), \(right)"))
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/// The settings for people, from their one table.
+package enum SettingsReference {
+    /// The README's table.
+    package static var markdown: String {
+        var text = "| variable | default | meaning |\n|---|---|---|\n"
+        for setting in Setting.all {
+            text += "| `\(setting.shownName)` | \(defaultText(setting)) | \(escaped(meaning(setting))) |\n"
+        }
+        return text
+    }
+
+    /// For a terminal.
+    package static var plain: String {
+        var text = ""
+        for setting in Setting.all {
+            let value = setting.shownDefault ?? setting.byDefault
+            text += setting.shownName + (value.isEmpty ? "" : " (\(value.replacing("`", with: "")))") + "\n"
+            text += "    " + meaning(setting).replacing("`", with: "") + "\n"
+        }
+        return text
+    }
+
+    /// The keys of the lines, for a terminal.
+    package static var lines: String {
+        let families: [(Setting, String, [LineOption])] = [
+            (.route, "[METHODS] [HOST]/PATH key=value …", LineOption.route),
+            (.upstream, "URL… key=value …", LineOption.upstream), (.trust, "key=value …", LineOption.trust),
+            (.internalCaller, "key=value …", LineOption.internalCaller),
+        ]
+        return families.map { setting, grammar, options in
+            var text = "\(setting.shownName)=\"\(grammar)\"\n"
+            for option in options {
+                let later = option.stage == .built ? "" : " (not built yet)"
+                text += "    \(option.key)=    \(option.values): \(option.doc.replacing("`", with: ""))\(later)\n"
+            }
+            return text
+        }.joined(separator: "\n")
+    }
+
+    private static func defaultText(_ setting: Setting) -> String {
+        if let shown = setting.shownDefault { return shown }
+        return setting.byDefault.isEmpty ? "" : "`\(setting.byDefault)`"
+    }
+
+    private static func meaning(_ setting: Setting) -> String {
+        var text = setting.doc
+        if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
+        if setting.isSecret { text += " Or the path of a file with it in `\(setting.name)_FILE`." }
+        switch setting.stage {
+        case .built: break
+        case .ignored: text += " *Not built yet: a warning.*"
+        case .refused: text += " *Not built yet: refused.*"
+        }
+        return text
+    }
+
+    /// A bar would end the cell.
+    private static func escaped(_ text: String) -> String { text.replacing("|", with: "\\|") }
+}
