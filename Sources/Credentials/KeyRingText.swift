@@ -14,8 +14,8 @@ extension SigningKeyRing {
         var entries: [Entry] = []
         var heading: Heading?
         var block = ""
-        for (index, line) in bytes.text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            let text = line.hasSuffix("\r") ? line.dropLast() : line
+        let lines = bytes.text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+        for (index, text) in lines.enumerated() {
             if text.hasPrefix("# key ") && block.isEmpty {
                 guard heading == nil else { throw KeyFault("line \(index + 1): the key above is missing") }
                 heading = try Heading(text.dropFirst(6), line: index + 1)

@@ -9,12 +9,15 @@ struct PEMBlock {
     /// Whether it is encrypted in the old style, with a header inside the block (RFC 1421).
     let hasHeader: Bool
 
-    /// Every block of `text`, in order; what stands between them is passed over.
+    /// Every block of `text` that may hold a key, in order. What stands between them is passed over, and so are the
+    /// parameters that `openssl ecparam` writes before a key that has them too.
     static func all(in text: RawSpan) throws(KeyFault) -> [PEMBlock] {
         guard let stream = NativeStream(text) else { throw KeyFault("the text is too long") }
         defer { ERR_clear_error() }
         var blocks: [PEMBlock] = []
-        while let block = stream.nextBlock() { blocks.append(block) }
+        while let block = stream.nextBlock() {
+            if block.label != "EC PARAMETERS" { blocks.append(block) }
+        }
         // A block that begins and does not end well would otherwise be passed over in silence.
         guard stream.endedWell else { throw KeyFault("PEM block \(blocks.count + 1) is broken") }
         return blocks

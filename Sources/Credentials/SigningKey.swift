@@ -26,7 +26,7 @@ package struct SigningKey: Sendable {
 
     /// A private key or secret as `pem()` wrote it, or any unencrypted private key that fits the algorithm.
     package init(pem: RawSpan, algorithm: SigningAlgorithm) throws(KeyFault) {
-        let blocks = try PEMBlock.all(in: pem).filter { $0.label != "EC PARAMETERS" }
+        let blocks = try PEMBlock.all(in: pem)
         guard let block = blocks.first, blocks.count == 1 else { throw KeyFault("there is not exactly one PEM block") }
         let name = "the signing key"
         if block.label == Self.secretLabel {

@@ -41,8 +41,11 @@ enum Forge {
     }
 
     static func signature(of input: String, _ key: SigningKey, _ algorithm: SigningAlgorithm) -> String {
-        let signature = key.verificationKey.material.sign(input.bytes.rawBytes, algorithm) ?? []
-        return Base64URL.encode(signature.rawBytes)
+        Base64URL.encode(signatureBytes(of: input, key, algorithm).rawBytes)
+    }
+
+    static func signatureBytes(of input: String, _ key: SigningKey, _ algorithm: SigningAlgorithm) -> [UInt8] {
+        key.verificationKey.material.sign(input.bytes.rawBytes, algorithm) ?? []
     }
 }
 
@@ -88,3 +91,28 @@ extension Result where Failure == TokenFault {
 
 /// The set of one JWK; for keys that should be there.
 func keySet(_ jwks: String) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.bytes.rawBytes) }
+
+func jwksKeySet(_ jwks: [UInt8]) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.rawBytes) }
+
+func pemKeySet(_ pem: [UInt8], _ algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) -> KeySet {
+    try KeySet(pem: pem.rawBytes, algorithms: algorithms)
+}
+
+func signingKey(_ pem: [UInt8], _ algorithm: SigningAlgorithm) throws(KeyFault) -> SigningKey {
+    try SigningKey(pem: pem.rawBytes, algorithm: algorithm)
+}
+
+func secretKey(_ secret: String, _ algorithm: SigningAlgorithm = .HS256) throws(KeyFault) -> SigningKey {
+    let bytes = secret.bytes
+    return try SigningKey(secret: bytes.rawBytes, algorithm: algorithm)
+}
+
+func keyRing(_ text: String) throws(KeyFault) -> SigningKeyRing {
+    let bytes = text.bytes
+    return try SigningKeyRing(parsing: bytes.rawBytes)
+}
+
+func inspect(_ token: String) throws(TokenFault) -> TokenInspection {
+    let bytes = token.bytes
+    return try TokenInspection(bytes.rawBytes)
+}
