@@ -53,6 +53,11 @@ int clinux_pipe(int *fds) { return pipe2(fds, O_CLOEXEC | O_NONBLOCK); }
 
 int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, F_SETPIPE_SZ, bytes); }
 
+int clinux_core_count(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
 int clinux_pin_to_cpu(int cpu) {
     cpu_set_t set;
     CPU_ZERO(&set);

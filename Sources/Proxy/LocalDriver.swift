@@ -27,10 +27,11 @@ extension Worker {
         var fields: [(name: String, value: String)] = []
         for index in 0..<scratch.request.fields.count {
             let field = scratch.request.fields[index]
-            fields.append((name: bytes[field.name].text.lowercased(), value: bytes[field.value].text))
+            fields.append((name: bytes[field.name].text, value: bytes[field.value].text))
         }
         return LocalRequest(
-            method: bytes[scratch.request.methodText].text, path: bytes[scratch.request.path].text,
+            method: bytes[scratch.request.methodText].text, target: bytes[scratch.request.target].text,
+            path: bytes[scratch.request.path].text,
             query: bytes[scratch.request.query].text, fields: fields, body: [], client: clients[client].peer.address,
             requestID: exchanges[exchange].marks.requestID.readable.text)
     }

@@ -7,18 +7,21 @@ package import Wire
 /// A whole request that the gateway answers itself: a contract's endpoint, a page, a metric. Bounded and collected.
 package struct LocalRequest: Sendable {
     package var method: String
-    /// The canonical path.
+    /// The request target as it was sent.
+    package var target: String
+    /// The target's path, as it was sent.
     package var path: String
     /// With its question mark, or empty.
     package var query: String
+    /// In order, names as they were sent.
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
     package var client: IPAddress
     package var requestID: String
 
-    /// The first value of a field, its name in lower case.
+    /// The first value of a field; `name` in lower case.
     package func value(of name: String) -> String? {
-        fields.first { $0.name == name }?.value
+        fields.first { $0.name.lowercased() == name }?.value
     }
 }
 

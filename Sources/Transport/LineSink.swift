@@ -54,8 +54,7 @@ package final class LineSink: Sendable {
         var block = ByteBuffer()
         var goesOn = true
         while goesOn {
-            awaitReady(waker.descriptor, POLLIN)
-            waker.clear()
+            waker.wait()
             goesOn = !isClosing.load(ordering: .acquiring)
             // Copied, so that both buffers keep their memory and a steady stream of lines allocates nothing.
             waiting.withLock { lines in
@@ -72,16 +71,12 @@ package final class LineSink: Sendable {
             if wrote > 0 {
                 block.discard(wrote)
             } else if errno == EAGAIN {
-                awaitReady(descriptor, POLLOUT)
+                var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                _ = unsafe poll(&entry, 1, -1)
             } else if errno != EINTR {
                 // Nobody will ever read this: a log that cannot be written is no reason to stop serving.
                 block.removeAll()
             }
         }
-    }
-
-    private func awaitReady(_ descriptor: Int32, _ events: Int32) {
-        var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        _ = unsafe poll(&entry, 1, -1)
     }
 }

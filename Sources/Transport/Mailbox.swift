@@ -19,6 +19,14 @@ package final class Waker: Sendable {
         _ = unsafe write(descriptor, &one, 8)
     }
 
+    /// Blocks the calling thread, which must be no loop's, until woken or until so many milliseconds have passed (-1: no
+    /// limit), and forgets the wake-ups so far.
+    package func wait(milliseconds: Int32 = -1) {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        _ = unsafe poll(&entry, 1, milliseconds)
+        clear()
+    }
+
     /// Forgets the wake-ups so far. The loop's thread.
     package func clear() {
         var count: UInt64 = 0

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 package import Wire
 
@@ -50,3 +51,6 @@ package func raiseFileLimit() -> Int {
     }
     return Int(clamping: limit.rlim_cur)
 }
+
+/// The cores that this process may run on, at least 1.
+package var coreCount: Int { max(1, Int(clinux_core_count())) }

@@ -1,12 +1,76 @@
+internal import Credentials
+internal import Gate
+internal import Glibc
+internal import Proxy
+internal import Telemetry
+internal import Transport
+internal import Wire
+
 /// The commands that run until they are told to end.
 enum Serve {
     /// Runs the gateway; answers when it has drained. `loader` reads the configuration again on SIGHUP.
     static func run(_ configuration: Configuration, loader: ConfigurationLoader) -> CommandResult {
-        .failed("serve is not assembled yet")
+        do {
+            try Signals.take(Gateway.signals)
+            raiseFileLimit()
+            var gateway = try Gateway(configuration)
+            gateway.serve(loader, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)
+            return CommandResult()
+        } catch {
+            return .failed("\(error)")
+        }
     }
 
     /// Runs the small upstream.
     static func echo(listen: String) -> CommandResult {
-        .failed("echo is not assembled yet")
+        guard let address = SocketAddress(parsing: listen) else {
+            return .failed("--listen \(listen) is no address, write one like 127.0.0.1:9001", exitCode: 2)
+        }
+        do {
+            try Signals.take([.terminate, .interrupt])
+            return try EchoServer.run(address)
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+}
+
+/// The small upstream: one worker whose only route answers with what it received.
+enum EchoServer {
+    static func run(_ address: SocketAddress) throws -> CommandResult {
+        let socket = try Socket.listen(on: address)
+        let waker = try Waker()
+        let mailbox = Mailbox<WorkerMessage>(waker: waker)
+        let thread = try WorkerThread(name: "echo") {
+            do {
+                try serve(socket, waker, mailbox)
+            } catch {
+                preconditionFailure("\(error)")
+            }
+        }
+        print("echo listens on \(try socket.localAddress())")
+        _ = fflush(nil)
+        _ = Signals.next([.terminate, .interrupt])
+        mailbox.post(.drain(within: 1_000))
+        thread.join()
+        return CommandResult()
+    }
+
+    private static func serve(_ socket: Socket, _ waker: Waker, _ mailbox: Mailbox<WorkerMessage>) throws {
+        let answer: LocalHandler = { request in
+            LocalResponse(
+                status: 200, contentType: "application/json",
+                body: EchoAnswer.render(
+                    method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
+        }
+        let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)
+        let policy = try Policy(rules: [everything], trust: Trust(issuers: []))
+        var worker = try Worker(
+            id: 0, settings: WorkerSettings(), loop: EventLoop(waker: waker), mailbox: mailbox,
+            services: WorkerServices(admin: answer, local: [answer]), listeners: [Listener(socket: socket)], upstreams: [],
+            admission: Admission(policy: policy, limiter: SharedLimiter(), cacheCapacity: 1),
+            telemetry: WorkerTelemetry(
+                labels: MetricLabels(WorkerTelemetry.words), sink: nil, format: .json, seed: 1))
+        worker.run()
     }
 }

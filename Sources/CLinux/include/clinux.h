@@ -31,6 +31,8 @@ ptrdiff_t clinux_splice(int from, int to, size_t count, int has_more);
 ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count);
 int clinux_pipe(int *fds);
 int clinux_set_pipe_size(int fd, int bytes);
+// The cores that the process may run on; 0 if the kernel does not say.
+int clinux_core_count(void);
 // The calling thread alone.
 int clinux_pin_to_cpu(int cpu);
 // The calling thread's; the system keeps 15 bytes.

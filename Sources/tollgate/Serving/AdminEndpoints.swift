@@ -1,0 +1,40 @@
+internal import Proxy
+internal import Telemetry
+internal import Wire
+
+/// What the admin listeners answer: health, readiness, metrics.
+struct AdminEndpoints: Sendable {
+    /// The figures of every worker.
+    var reports: @Sendable () async -> [MetricsSnapshot]
+    var process: @Sendable () -> ProcessMetrics
+    var readiness: @Sendable () -> Readiness
+    var now: @Sendable () -> WallTime
+
+    func answer(_ request: LocalRequest) async -> LocalResponse {
+        guard request.method == "GET" || request.method == "HEAD" else {
+            return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
+        }
+        switch request.path {
+        // That this is answered at all says that a loop turns.
+        case "/livez": return .plain(200, "ok\n")
+        case "/readyz": return ready()
+        case "/metrics":
+            let text = Exposition.render(await reports(), process(), at: now())
+            return LocalResponse(status: 200, contentType: Exposition.contentType.description, body: text)
+        default: return .plain(404, "not found: /livez, /readyz and /metrics are here\n")
+        }
+    }
+
+    private func ready() -> LocalResponse {
+        let readiness = readiness()
+        var out = ByteBuffer()
+        readiness.write(into: &out)
+        return LocalResponse(status: readiness.statusCode, contentType: "application/json", body: out.readable.array)
+    }
+}
+
+extension LocalResponse {
+    static func plain(_ status: Int, _ text: String, _ fields: [(name: String, value: String)] = []) -> LocalResponse {
+        LocalResponse(status: status, contentType: "text/plain; charset=utf-8", body: Array(text.utf8), fields: fields)
+    }
+}

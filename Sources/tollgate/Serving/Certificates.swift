@@ -1,0 +1,50 @@
+internal import Transport
+internal import Wire
+
+/// The certificates of the TLS listeners, and whether their files have changed since they were read.
+struct Certificates {
+    private(set) var context: TLSServerContext?
+    private var pairs: [TLSCertificatePair] = []
+    private var stamps: [FileStamp?] = []
+
+    init(_ configuration: Configuration, now: WallTime) throws(TLSFault) {
+        try adopt(configuration, now: now)
+    }
+
+    /// Reads the files that `configuration` names. On a fault nothing changes.
+    mutating func adopt(_ configuration: Configuration, now: WallTime) throws(TLSFault) {
+        let pairs = configuration.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
+        let stamps = Self.stamps(pairs)
+        context = pairs.isEmpty ? nil : try TLSServerContext(pairs: pairs, now: now, resuming: context)
+        self.pairs = pairs
+        self.stamps = stamps
+    }
+
+    /// Reads the files again if any of them changed; nil if none did. A pair that does not fit, as between the writing
+    /// of a certificate and of its key, is tried again when a file changes once more.
+    mutating func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
+        let stamps = Self.stamps(pairs)
+        guard !pairs.isEmpty, stamps != self.stamps else { return nil }
+        self.stamps = stamps
+        do {
+            let renewed = try TLSServerContext(pairs: pairs, now: now, resuming: context)
+            context = renewed
+            return .success(renewed)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    private static func stamps(_ pairs: [TLSCertificatePair]) -> [FileStamp?] {
+        pairs.flatMap { [stamp($0.certificate), stamp($0.key)] }
+    }
+
+    /// A file that cannot be looked at counts as changed when it can be again.
+    private static func stamp(_ path: String) -> FileStamp? {
+        do {
+            return try FileBytes.stamp(path)
+        } catch {
+            return nil
+        }
+    }
+}

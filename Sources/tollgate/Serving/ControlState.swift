@@ -1,0 +1,203 @@
+internal import Credentials
+internal import Gate
+internal import Proxy
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// What the threads of the control plane share: the configuration and keys in force, and the way to the workers.
+final class ControlState: Sendable {
+    private struct State {
+        var configuration: Configuration
+        var keys: IssuerKeys
+        /// Snapshots of keys that belong to an earlier configuration are passed over.
+        var keysGeneration: UInt64 = 0
+        var policyVersion = 1
+        var labels: MetricLabels
+        var process: ProcessMetrics
+        var counted: [String: KeyStatus] = [:]
+        var isDraining = false
+        var unhealthy: Set<String> = []
+    }
+
+    let mailboxes: [Mailbox<WorkerMessage>]
+    fileprivate let log: ServerLog
+    private let state: Mutex<State>
+
+    init(
+        _ configuration: Configuration, keys: IssuerKeys, labels: MetricLabels, build: BuildInfo,
+        mailboxes: [Mailbox<WorkerMessage>], log: ServerLog
+    ) {
+        self.mailboxes = mailboxes
+        self.log = log
+        state = Mutex(State(configuration: configuration, keys: keys, labels: labels, process: ProcessMetrics(build: build)))
+    }
+
+    var configuration: Configuration { state.withLock { $0.configuration } }
+
+    private func tell(_ message: WorkerMessage) {
+        for mailbox in mailboxes { mailbox.post(message) }
+    }
+
+    // MARK: policy
+
+    /// The policy of what is in force now.
+    func policy(now: WallTime) throws(RouteFault) -> Policy {
+        let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
+        return try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+    }
+
+    /// Keys changed: every worker decides by them from its next turn on.
+    func keysChanged(_ keys: IssuerKeys, now: WallTime) {
+        let isCurrent = state.withLock { state in
+            guard keys.generation == state.keysGeneration else { return false }
+            state.keys = keys
+            state.policyVersion += 1
+            return true
+        }
+        guard isCurrent else { return }
+        do {
+            tell(.adoptPolicy(try policy(now: now)))
+        } catch {
+            // The same routes made a policy before; should they not now, the one in force stays.
+            log.error("keys not adopted", ("error", "\(error)"))
+        }
+    }
+
+    /// Takes over a whole configuration. The caller has made sure that it makes a policy.
+    func adopt(_ configuration: Configuration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime)
+        throws(RouteFault)
+    {
+        let labels = state.withLock { state in
+            state.configuration = configuration
+            state.keys = keys
+            state.keysGeneration = generation
+            state.policyVersion += 1
+            state.labels.declare(configuration)
+            state.process.keepIssuers(configuration.trusts.map(\.name))
+            return state.labels
+        }
+        tell(.adopt(try policy(now: now), upstreams, WorkerSettings(configuration, workers: mailboxes.count), labels))
+    }
+
+    func adoptCertificates(_ context: TLSServerContext) { tell(.adoptCertificates(context)) }
+
+    /// The public halves of the gateway's own keys, as a JWK Set.
+    func publicKeys(now: WallTime) -> [UInt8] {
+        state.withLock { $0.keys.own }?.jwks(now: now) ?? Array(#"{"keys":[]}"#.utf8)
+    }
+
+    /// The name of the issuer of this number in the policy, if its keys can be fetched.
+    func trustName(_ index: Int) -> String? {
+        state.withLock { state in
+            state.configuration.trusts.indices.contains(index) ? state.configuration.trusts[index].name : nil
+        }
+    }
+
+    // MARK: upstreams
+
+    func resolved(_ upstream: String, _ addresses: [UpstreamAddress]) {
+        log.info("addresses changed", ("upstream", upstream), ("addresses", addresses.map(\.address.description).joined(separator: " ")))
+        tell(.resolved(upstream: upstream, addresses))
+    }
+
+    func healthChanged(_ upstream: String, _ address: SocketAddress, _ isHealthy: Bool) {
+        let key = "\(upstream) \(address)"
+        state.withLock { state in
+            if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
+        }
+        if isHealthy {
+            log.info("healthy again", ("upstream", upstream), ("address", address.description))
+        } else {
+            log.warning("unhealthy", ("upstream", upstream), ("address", address.description))
+        }
+        tell(.learned(upstream: upstream, address, healthy: isHealthy))
+    }
+
+    // MARK: life
+
+    func drain(within milliseconds: UInt64) {
+        state.withLock { $0.isDraining = true }
+        tell(.drain(within: milliseconds))
+    }
+
+    func configurationLoaded(succeeded: Bool, now: WallTime) {
+        state.withLock { $0.process.configurationLoaded(succeeded: succeeded, at: now) }
+    }
+
+    // MARK: reports
+
+    /// Asks every worker for its figures.
+    func reports() async -> [MetricsSnapshot] {
+        var snapshots: [MetricsSnapshot] = []
+        for mailbox in mailboxes {
+            snapshots.append(
+                await withCheckedContinuation { continuation in
+                    mailbox.post(.report { continuation.resume(returning: $0) })
+                })
+        }
+        return snapshots
+    }
+
+    /// The process's figures, with what is known of the issuers' keys brought up to date.
+    func process(_ statuses: [KeyStatus], now: WallTime) -> ProcessMetrics {
+        state.withLock { state in
+            for status in statuses {
+                let before = state.counted[status.name] ?? KeyStatus(name: status.name)
+                let failures = Int(clamping: status.failures &- before.failures)
+                let fetches = Int(clamping: status.fetches &- before.fetches)
+                for _ in 0..<max(0, min(failures, 1_000)) {
+                    state.process.keySetFetched(issuer: status.name, .unreachable, keys: status.keyCount, at: now)
+                }
+                for _ in 0..<max(0, min(fetches - failures, 1_000)) {
+                    state.process.keySetFetched(
+                        issuer: status.name, .ok, keys: status.keyCount, at: status.confirmedAt ?? now)
+                }
+                state.counted[status.name] = status
+            }
+            return state.process
+        }
+    }
+
+    func readiness(_ statuses: [KeyStatus]) -> Readiness {
+        var readiness = Readiness()
+        let (isDraining, unhealthy) = state.withLock { ($0.isDraining, $0.unhealthy) }
+        readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
+        for status in statuses {
+            if status.keyCount == 0 {
+                readiness.add("keys of \(status.name)", .degraded, status.problem ?? "no key was ever had")
+            } else {
+                readiness.add("keys of \(status.name)", status.problem == nil ? .ready : .degraded, status.problem)
+            }
+        }
+        for name in unhealthy.sorted() { readiness.add("upstream \(name)", .degraded, "does not answer its health check") }
+        return readiness
+    }
+}
+
+extension MetricLabels {
+    mutating func declare(_ configuration: Configuration) {
+        // The gateway's own endpoints and its own issuer come last, as they do in the policy.
+        declare(
+            routes: configuration.routes.map(\.rule.name) + ["own-keys"], upstreams: configuration.upstreams.map(\.name),
+            tiers: configuration.tiers.names, issuers: configuration.trusts.map(\.name) + [TrustDeclaration.ownName])
+    }
+}
+
+extension WorkerSettings {
+    init(_ configuration: Configuration, workers: Int) {
+        self.init()
+        headTimeout = UInt64(configuration.headerTimeoutMilliseconds)
+        idleTimeout = UInt64(configuration.idleTimeoutMilliseconds)
+        bodyTimeout = UInt64(configuration.bodyTimeoutMilliseconds)
+        maxClients = max(1, configuration.maxConnections / workers)
+    }
+}
+
+extension ControlState {
+    /// A worker could not be built: the others serve on, and the log says so.
+    func workerFailed(_ id: Int, _ fault: any Error) {
+        log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(fault)"))
+    }
+}

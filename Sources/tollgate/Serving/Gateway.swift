@@ -1,0 +1,190 @@
+internal import Credentials
+internal import Gate
+internal import Proxy
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// The running gateway: workers, keys, names and certificates, assembled from a configuration. Belongs to the main thread.
+struct Gateway {
+    private let control: ControlState
+    private let log: ServerLog
+    private let accessLog: LineSink?
+    private let feed: KeyFeed
+    private let resolver: UpstreamResolver
+    private let workers: WorkerThreads
+    private var certificates: Certificates
+    private let addresses: [(address: SocketAddress, kind: StaticString)]
+
+    /// Binds, reads keys and starts every thread; what cannot be done is thrown as a sentence.
+    init(_ configuration: Configuration) throws {
+        let moment = EventLoop.now()
+        let count = configuration.workers ?? coreCount
+        log = try ServerLog(configuration)
+        certificates = try Certificates(configuration, now: moment.wall)
+        let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
+        addresses = sockets.addresses
+        let keys = try KeyFeed.load(configuration, at: moment)
+        var labels = MetricLabels(WorkerTelemetry.words)
+        labels.declare(configuration)
+        let wakers = try (0..<count).map { _ in try Waker() }
+        let control = ControlState(
+            configuration, keys: keys, labels: labels, build: BuildInfo(version: Version.text, commit: "", swift: "6.3"),
+            mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) }, log: log)
+        self.control = control
+        accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
+        resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
+        let log = log
+        feed = try KeyFeed(
+            configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
+            onEvent: { log.tell($0) })
+        workers = WorkerThreads()
+        let plan = WorkerPlan(
+            configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
+            labels: labels, limiter: SharedLimiter(), sink: accessLog, control: control, feed: feed)
+        for (id, waker) in wakers.enumerated() {
+            try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
+        }
+        try resolver.start()
+        control.configurationLoaded(succeeded: true, now: moment.wall)
+    }
+
+    /// Serves until a signal says to end, and until what was under way has ended or its time is over.
+    mutating func serve(_ loader: ConfigurationLoader, notifying socket: String?) {
+        for (address, kind) in addresses {
+            log.info("listening", ("address", address.description), ("protocol", kind.description))
+        }
+        notifySystemd(.ready, socket: socket)
+        var isServing = true
+        while isServing {
+            switch Signals.next(Self.signals, milliseconds: 1_000) {
+            case nil: look(socket)
+            case .hangup: reload(loader, socket)
+            case .terminate, .interrupt: isServing = false
+            case .child, .user1, .user2: break
+            }
+        }
+        drain(socket)
+    }
+
+    static let signals: [ProcessSignal] = [.hangup, .terminate, .interrupt]
+
+    /// What is done once a second.
+    private mutating func look(_ socket: String?) {
+        notifySystemd(.alive, socket: socket)
+        switch certificates.changed(now: EventLoop.now().wall) {
+        case .none: break
+        case .some(.success(let context)):
+            control.adoptCertificates(context)
+            log.info("certificates changed")
+        case .some(.failure(let fault)):
+            log.error("certificates not adopted", ("error", fault.description))
+        }
+    }
+
+    // MARK: reload
+
+    /// All or nothing: a configuration with a fault changes nothing.
+    private mutating func reload(_ loader: ConfigurationLoader, _ socket: String?) {
+        let moment = EventLoop.now()
+        notifySystemd(.reloading(moment.monotonic), socket: socket)
+        do {
+            try adopt(loader.load(now: moment.wall), at: moment)
+            log.info("configuration adopted")
+            control.configurationLoaded(succeeded: true, now: moment.wall)
+        } catch {
+            for line in error.lines { log.error("configuration refused", ("error", line)) }
+            control.configurationLoaded(succeeded: false, now: moment.wall)
+        }
+        notifySystemd(.ready, socket: socket)
+    }
+
+    private mutating func adopt(_ loaded: LoadedSettings, at moment: Moment) throws(Refused) {
+        guard let configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
+        let fixed = control.configuration.fixedSettings(changedIn: configuration)
+        guard fixed.isEmpty else {
+            throw Refused(fixed.map { "\($0): cannot change while the gateway runs, restart it" })
+        }
+        do {
+            var certificates = certificates
+            try certificates.adopt(configuration, now: moment.wall)
+            let keys = try KeyFeed.load(configuration, at: moment)
+            // Made once to see that it can be: from here on nothing fails.
+            _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
+            let upstreams = try resolver.adopt(configuration.upstreams)
+            let generation = feed.adopt(configuration, own: keys.ownRing)
+            try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
+            if let context = certificates.context { control.adoptCertificates(context) }
+            self.certificates = certificates
+        } catch {
+            throw Refused(["\(error)"])
+        }
+    }
+
+    /// Why a configuration was not adopted, a sentence a line.
+    private struct Refused: Error {
+        let lines: [String]
+        init(_ lines: [String]) { self.lines = lines }
+    }
+
+    // MARK: end
+
+    private func drain(_ socket: String?) {
+        notifySystemd(.stopping, socket: socket)
+        let limit = control.configuration.drainTimeoutMilliseconds
+        log.info("draining", ("within_ms", "\(limit)"))
+        control.drain(within: UInt64(limit))
+        while !workers.haveEnded {
+            // Asked a second time, it ends at once.
+            switch Signals.next(Self.signals, milliseconds: 50) {
+            case .terminate, .interrupt: control.drain(within: 0)
+            case nil, .hangup, .child, .user1, .user2: break
+            }
+        }
+        workers.join()
+        resolver.stop()
+        feed.stop()
+        accessLog?.close()
+        log.info("ended")
+        log.close()
+    }
+}
+
+extension Configuration {
+    /// Settings that differ and that only a restart can change.
+    func fixedSettings(changedIn other: Configuration) -> [String] {
+        var names: [String] = []
+        if listeners.map(\.place) != other.listeners.map(\.place) { names.append("TOLLGATE_LISTEN") }
+        if tlsListeners.map(\.place) != other.tlsListeners.map(\.place) { names.append("TOLLGATE_LISTEN_TLS") }
+        if adminListeners.map(\.place) != other.adminListeners.map(\.place) { names.append("TOLLGATE_ADMIN_LISTEN") }
+        if workers != other.workers { names.append("TOLLGATE_WORKERS") }
+        if dataDirectory != other.dataDirectory { names.append("TOLLGATE_DATA_DIR") }
+        if tokenCacheEntries != other.tokenCacheEntries { names.append("TOLLGATE_TOKEN_CACHE") }
+        if accessLog != other.accessLog { names.append("TOLLGATE_ACCESS_LOG") }
+        return names
+    }
+}
+
+extension ListenerDeclaration {
+    fileprivate var place: String { "\(address)\(expectsProxyHeader ? ";proxy" : "")" }
+}
+
+extension ServerLog {
+    func tell(_ event: KeyEvent) {
+        let issuer = event.issuer ?? "own"
+        switch event.level {
+        case .debug, .info: info("keys", ("issuer", issuer), ("detail", event.message))
+        case .warning: warning("keys", ("issuer", issuer), ("detail", event.message))
+        case .error: error("keys", ("issuer", issuer), ("detail", event.message))
+        }
+    }
+}
+
+extension IssuerKeys {
+    /// A gateway that runs always has keys of its own: it makes them when it first starts.
+    var ownRing: SigningKeyRing {
+        guard let own else { preconditionFailure("no signing keys") }
+        return own
+    }
+}

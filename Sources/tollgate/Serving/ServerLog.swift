@@ -1,0 +1,40 @@
+internal import Glibc
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// What the gateway itself has to say, a line at a time on standard error, from any thread.
+struct ServerLog: Sendable {
+    private let sink: LineSink
+    private let line: LogLine
+    private let lowest: Telemetry.LogLevel
+
+    init(_ configuration: Configuration) throws(SystemFault) {
+        sink = try LineSink(descriptor: STDERR_FILENO)
+        line = LogLine(configuration.accessLog == .text ? .text : .json)
+        lowest = switch configuration.logLevel {
+        case .debug: .debug
+        case .info: .info
+        case .warning: .warning
+        case .error: .error
+        }
+    }
+
+    func info(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.info, message, fields) }
+    func warning(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.warning, message, fields) }
+    func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.error, message, fields) }
+
+    private func write(
+        _ level: Telemetry.LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
+    ) {
+        guard level >= lowest else { return }
+        var out = ByteBuffer(capacity: 512)
+        line.begin(level, message, at: EventLoop.now().wall, into: &out)
+        for field in fields { line.add(field.name, field.value, to: &out) }
+        line.end(into: &out)
+        sink.write(out.readable)
+    }
+
+    /// Writes what waits. Once, at the end.
+    func close() { sink.close() }
+}

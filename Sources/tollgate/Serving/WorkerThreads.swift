@@ -1,0 +1,90 @@
+internal import Credentials
+internal import Gate
+internal import Proxy
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// What every worker is built from.
+struct WorkerPlan: Sendable {
+    let configuration: Configuration
+    let policy: Policy
+    let upstreams: [UpstreamSnapshot]
+    let labels: MetricLabels
+    let limiter: SharedLimiter
+    let sink: LineSink?
+    let control: ControlState
+    let feed: KeyFeed
+
+    /// The closures through which worker `id` reaches the rest of the process.
+    func services(_ id: Int) -> WorkerServices {
+        let (control, feed) = (control, feed)
+        let admin = AdminEndpoints(
+            reports: { await control.reports() },
+            process: { control.process(feed.statuses, now: EventLoop.now().wall) },
+            readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall })
+        return WorkerServices(
+            admin: { await admin.answer($0) }, local: Self.endpoints(control),
+            unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
+            healthChanged: { control.healthChanged($0, $1, $2) }, probes: id == 0)
+    }
+
+    /// The handlers of `LocalEndpoint`, each at its number.
+    private static func endpoints(_ control: ControlState) -> [LocalHandler] {
+        let missing: LocalHandler = { _ in .plain(404, "not found\n") }
+        var handlers = [LocalHandler](repeating: missing, count: Int(LocalEndpoint.allCases.map(\.rawValue).max() ?? 0) + 1)
+        for endpoint in LocalEndpoint.allCases {
+            switch endpoint {
+            case .ownKeys:
+                handlers[Int(endpoint.rawValue)] = { _ in
+                    LocalResponse(
+                        status: 200, contentType: "application/jwk-set+json", body: control.publicKeys(now: EventLoop.now().wall))
+                }
+            }
+        }
+        return handlers
+    }
+}
+
+/// The threads that workers run on.
+final class WorkerThreads: Sendable {
+    private let threads = Mutex<[WorkerThread]>([])
+    private let running = Atomic<Int>(0)
+
+    var haveEnded: Bool { running.load(ordering: .acquiring) == 0 }
+
+    /// Starts one worker; it is built on the thread that runs it.
+    func start(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener]) throws {
+        let seeds = SecureRandom.bytes(8)
+        let seed = seeds.reduce(0) { $0 << 8 | UInt64($1) }
+        running.wrappingAdd(1, ordering: .relaxed)
+        let thread = try WorkerThread(name: "worker-\(id)") { [self] in
+            Self.run(plan, id: id, waker: waker, listeners: listeners, seed: seed)
+            running.wrappingSubtract(1, ordering: .releasing)
+        }
+        threads.withLock { $0.append(thread) }
+    }
+
+    func join() {
+        for thread in threads.withLock({ $0 }) { thread.join() }
+    }
+
+    private static func run(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener], seed: UInt64) {
+        let configuration = plan.configuration
+        do {
+            var worker = try Worker(
+                id: id, settings: WorkerSettings(configuration, workers: plan.control.mailboxes.count),
+                loop: EventLoop(waker: waker), mailbox: plan.control.mailboxes[id], services: plan.services(id),
+                listeners: listeners, upstreams: plan.upstreams,
+                admission: Admission(
+                    policy: plan.policy, limiter: plan.limiter, cacheCapacity: configuration.tokenCacheEntries),
+                telemetry: WorkerTelemetry(
+                    labels: plan.labels, sink: plan.sink, format: configuration.accessLog == .text ? .text : .json,
+                    seed: seed))
+            worker.run()
+        } catch {
+            plan.control.workerFailed(id, error)
+        }
+    }
+}
