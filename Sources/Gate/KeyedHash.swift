@@ -1,3 +1,4 @@
+import Credentials
 import Wire
 
 /// SipHash-1-3: a hash that nobody can steer without its key (Aumasson and Bernstein, "SipHash").
@@ -11,11 +12,10 @@ package struct KeyedHash: Sendable {
         self.second = second
     }
 
-    /// A hash of this process.
+    /// With a key that nobody knows.
     package static func random() -> KeyedHash {
-        // Not an input of any decision: it only spreads the slots of tables, out of reach of whoever picks the keys.
-        var generator = SystemRandomNumberGenerator()
-        return KeyedHash(first: generator.next(), second: generator.next())
+        let key = SecureRandom.bytes(16)
+        return KeyedHash(first: key.rawBytes.load64(0), second: key.rawBytes.load64(8))
     }
 
     package func hash64(_ bytes: RawSpan) -> UInt64 {

@@ -48,9 +48,9 @@ package final class SharedLimiter: Sendable {
 
 /// The memory of a `SharedLimiter`, and its one algorithm.
 @safe
+// Unchecked, for the compiler cannot see through the pointers: they are written once, in `init`, point to memory that
+// lives as long as this object, and all access to it is atomic.
 private final class SlotTable: @unchecked Sendable {
-    // Unchecked, for the compiler cannot see through the pointers: they are written once, in `init`, point to memory
-    // that lives as long as this object, and all access to it is atomic.
     private let slots: UnsafeMutablePointer<Atomic<WordPair>>
     private let horizons: UnsafeMutablePointer<Atomic<UInt64>>
     private let overflows: UnsafeMutablePointer<Atomic<UInt64>>

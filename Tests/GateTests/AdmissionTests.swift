@@ -1,0 +1,270 @@
+import Credentials
+import Testing
+import Wire
+
+@testable import Gate
+
+@Suite struct AdmissionTests {
+    @Test func aVerifiedTokenOpensTheRouteAndBecomesHeaders() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        let token = Gatehouse.token("user-1", tier: "premium") {
+            $0.email = "a@b.test"
+            $0.sessionID = "s-9"
+            $0.actorType = "team"
+            $0.actorID = "t-3"
+        }
+        for source in [TokenSource.miss, .hit, .hit] {
+            let judged = house.get("/api/x", token: token)
+            #expect(judged.verdict == .forward(upstream: 0))
+            #expect(judged.source == source)
+            #expect(judged.auth == .accepted)
+            #expect(judged.userID == "user-1")
+            #expect(judged.sessionID == "s-9")
+            #expect(!judged.forwardsAuthorization)
+            #expect(
+                judged.identity == [
+                    "X-User-Id: user-1", "X-User-Email: a@b.test", "X-User-Tier: premium", "X-User-Premium: true",
+                    "X-Session-Id: s-9", "X-Token-Issuer: https://issuer.test", "X-Actor-Type: team", "X-Actor-Id: t-3",
+                ])
+        }
+    }
+
+    @Test func headersStandOnlyForWhatIsKnown() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        #expect(
+            house.get("/api/x", token: Gatehouse.token()).identity == [
+                "X-User-Id: user-1", "X-User-Tier: free", "X-User-Premium: false", "X-Token-Issuer: https://issuer.test",
+            ])
+    }
+
+    @Test func anUnknownTierCountsAsTheLowest() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        for tier in ["platinum", "Premium", "PREMIUM"] {
+            let judged = house.get("/api/x", token: Gatehouse.token(tier: tier))
+            #expect(judged.tier == .lowest)
+            #expect(judged.hasIdentity("X-User-Premium: false"))
+        }
+    }
+
+    @Test func noRouteIs404AndAWrongMethod405() throws {
+        let house = try Gatehouse([rule("api", "GET /api/*")])
+        let missing = house.get("/other")
+        #expect(missing.status == 404 && missing.code == "NOT_FOUND" && missing.dialect == .problem)
+        let wrong = house.ask("POST /api/x HTTP/1.1\nHost: a")
+        #expect(wrong.status == 405 && wrong.headers == ["Allow: GET"])
+        #expect(house.ask("OPTIONS * HTTP/1.1\nHost: a").status == 404)
+        #expect(house.ask("HEAD /api/x HTTP/1.1\nHost: a").status == 405)
+    }
+
+    @Test func theUpstreamGetsTheCanonicalPathAndTheClientsIfItIsOne() throws {
+        var stripped = rule("strip", "/s/*", auth: .none)
+        stripped.strip = "/s"
+        let house = try Gatehouse([rule("api", "/api/*", auth: .none), stripped, rule("sx", "/sx", auth: .none)])
+        #expect(house.get("/api/x?q=//..%2F").path == nil)
+        #expect(house.get("/api//y/../x?q=1").path == "/api/x")
+        #expect(house.get("/%61pi/").path == "/api/")
+        #expect(house.get("/s/a/b").path == "/a/b")
+        #expect(house.get("/s").path == "/")
+        #expect(house.get("/s/").path == "/")
+        #expect(house.get("/s//./a").path == "/a")
+        #expect(house.get("/sx").path == nil)
+        for path in ["/api/../../x", "/api%2fx", "/api/%5c", "/api/%00", "/a%252fb", "/api/..;/x"] {
+            let judged = house.get(path)
+            #expect(judged.status == 400 && judged.code == "BAD_REQUEST", "\(path)")
+        }
+    }
+
+    @Test func whatIsMatchedIsWhatIsForwarded() throws {
+        let house = try Gatehouse([rule("open", "/open/*", auth: .none), rule("shut", "/shut/*")])
+        for path in ["/open/../shut/x", "/open/%2e%2e/shut/x", "//shut/x", "/./shut/x", "/%73hut/x", "/shut//x"] {
+            let judged = house.get(path)
+            #expect(judged.route == "shut" && judged.status == 401, "\(path)")
+        }
+    }
+
+    @Test func anEncodedSlashPassesWhereTheRouteSaysSo() throws {
+        var lenient = rule("files", "/files/*", auth: .none)
+        lenient.encodedSlashPasses = true
+        lenient.errors = .apple
+        var strict = rule("api", "/api/*", auth: .none)
+        strict.errors = .dlauth
+        let house = try Gatehouse([lenient, strict])
+        #expect(house.get("/files/a%2fb").path == "/files/a%2Fb")
+        let refused = house.get("/api/a%2Fb")
+        #expect(refused.status == 400 && refused.dialect == .dlauth)
+        #expect(house.get("/none/a%2Fb").status == 400)
+        #expect(house.get("/files/..%2fb").status == 400)
+    }
+
+    // MARK: auth=
+
+    @Test func requiredWithoutATokenIs401WithoutAnErrorAttribute() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        for header in ["", "Authorization: Basic dXNlcjpwYXNz", "Authorization:", "Authorization: Bearerx a"] {
+            let judged = house.get("/api/x", header)
+            #expect(judged.status == 401 && judged.code == "UNAUTHORIZED", "\(header)")
+            #expect(judged.headers == ["WWW-Authenticate: Bearer realm=\"tollgate\""], "\(header)")
+            #expect(judged.reason == .missing)
+            #expect(judged.limit.result == .none)
+        }
+    }
+
+    @Test(arguments: [AuthMode.required, .optional])
+    func aBadTokenIs401EvenWhereNoneIsNeeded(_ mode: AuthMode) throws {
+        let house = try Gatehouse([rule("api", "/api/*", auth: mode)])
+        let good = Gatehouse.token()
+        let bad = [
+            "", "x", "a.b.c", good + "x", String(good.dropLast()), " ", good + " " + good, "\t" + good,
+            Gatehouse.token(key: Gatehouse.otherKey), Gatehouse.token(issuer: "https://else.test"),
+        ]
+        for token in bad {
+            let judged = house.get("/api/x", "Authorization: bearer \(token)")
+            #expect(judged.status == 401 && judged.code == "UNAUTHORIZED", "\(token)")
+            #expect(judged.headers[0].contains("error=\"invalid_token\", error_description=\""), "\(token)")
+            #expect(judged.identity == [])
+        }
+        #expect(house.get("/api/x", "Authorization: Bearer\t\(good)").status == 401)
+        #expect(house.get("/api/x", "Authorization: Bearer").status == 401)
+    }
+
+    @Test func theSchemeMayBeInAnyCaseAndSpaced() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        for scheme in ["Bearer ", "bearer ", "BEARER ", "bEaReR   "] {
+            #expect(house.get("/api/x", "Authorization: \(scheme)\(Gatehouse.token())").status == 0)
+        }
+    }
+
+    @Test func optionalTakesNobodyAndNoOtherScheme() throws {
+        let house = try Gatehouse([rule("api", "/api/*", auth: .optional)])
+        for header in ["", "Authorization: Basic dXNlcjpwYXNz"] {
+            let judged = house.get("/api/x", header)
+            #expect(judged.status == 0 && judged.auth == .anonymous && judged.identity == [])
+            #expect(!judged.forwardsAuthorization)
+        }
+        #expect(house.get("/api/x", token: Gatehouse.token()).userID == "user-1")
+    }
+
+    @Test func noneDoesNotLookAtIdentity() throws {
+        let house = try Gatehouse([rule("api", "/api/*", auth: .none)])
+        for header in ["", "Authorization: Bearer nonsense", "Authorization: Bearer \(Gatehouse.token())"] {
+            let judged = house.get("/api/x", header)
+            #expect(judged.status == 0 && judged.auth == .notLooked && judged.identity == [] && judged.source == .none)
+            #expect(judged.forwardsAuthorization)
+        }
+    }
+
+    @Test(arguments: AuthMode.allCases)
+    func moreThanOneAuthorizationIs400(_ mode: AuthMode) throws {
+        let house = try Gatehouse([rule("api", "/api/*", auth: mode)])
+        let judged = house.get("/api/x", token: Gatehouse.token(), "authorization: Bearer \(Gatehouse.token())")
+        #expect(judged.status == 400 && judged.code == "BAD_REQUEST")
+        #expect(judged.dialect == .password)
+    }
+
+    @Test func theBearerIsForwardedWhereTheRouteSaysSo() throws {
+        var forwarding = rule("api", "/api/*")
+        forwarding.forwardsAuthorization = true
+        #expect(try Gatehouse([forwarding]).get("/api/x", token: Gatehouse.token()).forwardsAuthorization)
+    }
+
+    @Test func anExpiredTokenHasACodeOfItsOwn() throws {
+        let house = try Gatehouse([rule("api", "/api/*")])
+        let judged = house.get("/api/x", token: Gatehouse.token(lifetime: -31))
+        #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED")
+        #expect(
+            judged.headers == [
+                "WWW-Authenticate: Bearer realm=\"tollgate\", error=\"invalid_token\", error_description=\"The token expired\""
+            ])
+        #expect(house.get("/api/x", token: Gatehouse.token(lifetime: -10)).status == 0)
+    }
+
+    @Test func keysThatWereNeverHadAre503AndNever401() throws {
+        let house = try Gatehouse([rule("api", "/api/*")], trust: Gatehouse.trust([Gatehouse.trusted(nil)]))
+        let judged = house.get("/api/x", token: Gatehouse.token())
+        #expect(judged.status == 503 && judged.code == "UNAVAILABLE" && judged.headers == ["Retry-After: 10"])
+        #expect(judged.issuerToRefetch == 0 && judged.auth == .unavailable)
+        #expect(house.get("/api/x").status == 401)
+    }
+
+    @Test func anUnknownKeySaysWhoseKeysToFetch() throws {
+        let generated = try SigningKey.generate(.HS256)
+        let trust = Gatehouse.trust([
+            Gatehouse.trusted(issuer: "https://first.test"), Gatehouse.trusted(try SigningKey.generate(.HS256)),
+        ])
+        let house = try Gatehouse([rule("api", "/api/*")], trust: trust)
+        let judged = house.get("/api/x", token: Gatehouse.token(key: generated))
+        #expect(judged.status == 401 && judged.issuerToRefetch == 1)
+    }
+
+    @Test func theIssuersNameStandsInWhereTokensHaveNoIss() throws {
+        let trust = Gatehouse.trust([Gatehouse.trusted(name: "legacy", issuer: nil)])
+        let house = try Gatehouse([rule("api", "/api/*")], trust: trust)
+        #expect(house.get("/api/x", token: Gatehouse.token(issuer: nil)).hasIdentity("X-Token-Issuer: legacy"))
+    }
+
+    // MARK: Claims and tier
+
+    @Test func tooLowATierIs403AndNobodyIs401() throws {
+        var premium = rule("api", "/api/*", auth: .optional)
+        premium.tier = Tier(rawValue: 1)
+        premium.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        let house = try Gatehouse([premium])
+        let nobody = house.get("/api/x")
+        #expect(nobody.status == 401 && nobody.code == "UNAUTHORIZED")
+        let free = house.get("/api/x", token: Gatehouse.token(tier: "free"))
+        #expect(free.status == 403 && free.code == "PREMIUM_REQUIRED")
+        #expect(free.headers[0].contains("error=\"insufficient_scope\""))
+        #expect(free.limit.result == .none)
+        #expect(house.get("/api/x", token: Gatehouse.token(tier: "premium")).status == 0)
+    }
+
+    @Test func everyClaimMustHold() throws {
+        var claiming = rule("api", "/api/*")
+        claiming.claims = [ClaimRequirement(name: "role", value: "admin"), ClaimRequirement(name: "org", value: "7")]
+        var other = rule("other", "/other/*")
+        other.claims = [ClaimRequirement(name: "org", value: "7")]
+        let house = try Gatehouse([claiming, other])
+        func token(_ claims: [(String, TokenClaims.Value)]) -> String {
+            Gatehouse.token { token in for (name, value) in claims { _ = token.add(name, value) } }
+        }
+        #expect(house.get("/api/x", token: token([("role", .string("admin")), ("org", .integer(7))])).status == 0)
+        let half = house.get("/api/x", token: token([("org", .integer(7))]))
+        #expect(half.status == 403 && half.code == "FORBIDDEN" && half.reason == .claims)
+        #expect(house.get("/other/x", token: token([("org", .integer(7))])).status == 0)
+        #expect(house.get("/other/x", token: Gatehouse.token()).status == 403)
+    }
+
+    @Test func aRouteThatNeverLooksCannotAskForATier() throws {
+        var contradiction = rule("api", "/api/*", auth: .none)
+        contradiction.tier = .lowest
+        #expect(throws: RouteFault.identityNeeded("api")) { try Gatehouse([contradiction]) }
+    }
+
+    @Test func aShadowedTierIsOnlyWatched() throws {
+        var premium = rule("api", "/api/*", auth: .optional)
+        premium.tier = Tier(rawValue: 1)
+        premium.shadow = .tier
+        let house = try Gatehouse([premium])
+        for token in [nil, Gatehouse.token(tier: "free")] {
+            let judged = house.get("/api/x", token: token)
+            #expect(judged.status == 0 && judged.shadowed == .tier)
+        }
+        #expect(house.get("/api/x", token: Gatehouse.token(tier: "premium")).shadowed == [])
+        #expect(house.get("/api/x", token: "bad").status == 401)
+    }
+
+    @Test func tooLargeContentIs413AndNotCharged() throws {
+        var small = rule("api", "/api/*", auth: .none)
+        small.bodyLimit = 10
+        small.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        let house = try Gatehouse([small])
+        #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 11").status == 413)
+        #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 10").status == 0)
+    }
+
+    @Test func aLocalTargetIsAnsweredAsOne() throws {
+        var local = rule("jwks", "GET /.well-known/jwks.json", auth: .none)
+        local.target = .local(3)
+        #expect(try Gatehouse([local]).get("/.well-known/jwks.json").verdict == .local(3))
+    }
+}

@@ -1,0 +1,157 @@
+import Credentials
+import HTTP
+import Testing
+import Wire
+
+@testable import Gate
+
+/// Everything a decision says, as a value that can be compared and kept.
+struct Judged: Equatable {
+    var verdict: Verdict
+    /// 0 if it passes.
+    var status: UInt16
+    var code: String
+    var route: String
+    var dialect: Dialect
+    /// nil if the upstream gets the path as it was sent.
+    var path: String?
+    var identity: [String]
+    var auth: AuthOutcome
+    var reason: AuthReason
+    var source: TokenSource
+    var userID: String
+    var sessionID: String
+    var tier: Tier?
+    var forwardsAuthorization: Bool
+    var client: ClientAddress
+    var caller: Int
+    var shadowed: ShadowSet
+    var limit: LimitOutcome
+    var limitLines: [String]
+    var issuerToRefetch: Int
+    /// What `WWW-Authenticate`, `Retry-After` and `Allow` the refusal brings.
+    var headers: [String]
+    var explanation: Explanation
+
+    init(_ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, _ policy: Policy) {
+        let refusal = decision.refusal
+        var lines = ByteBuffer()
+        refusal?.writeHeaderLines(policy, into: &lines)
+        verdict = decision.verdict
+        status = refusal?.status ?? 0
+        code = refusal.map { "\($0.code.text)" } ?? ""
+        route = decision.routeIndex < 0 ? "" : policy.rules[decision.routeIndex].name
+        dialect = decision.dialect
+        path = decision.pathIsVerbatim ? nil : decision.path.text
+        identity = Self.lines(decision.identityLines)
+        auth = decision.auth
+        reason = decision.authReason
+        source = decision.tokenSource
+        userID = decision.userID.text
+        sessionID = decision.sessionID.text
+        tier = decision.tier
+        forwardsAuthorization = decision.forwardsAuthorization
+        client = decision.client
+        caller = decision.internalCaller
+        shadowed = decision.shadowed
+        limit = decision.limit
+        limitLines = Self.lines(decision.limitLines)
+        issuerToRefetch = decision.issuerToRefetch
+        headers = Self.lines(lines.readable)
+        explanation = Explanation(decision, head, bytes, policy: policy)
+    }
+
+    private static func lines(_ bytes: RawSpan) -> [String] {
+        bytes.text.split(separator: "\r\n", omittingEmptySubsequences: true).map(String.init)
+    }
+
+    func hasIdentity(_ line: String) -> Bool { identity.contains(line) }
+}
+
+/// A gate with one worker, for asking it about requests as they stand on the wire.
+final class Gatehouse {
+    static let now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: WallTime(seconds: 1_800_000_000))
+    static let issuer = "https://issuer.test"
+
+    var admission: Admission
+    var now = Gatehouse.now
+    private var head = RequestHead()
+    private var decision = Decision()
+
+    init(_ policy: Policy, limiter: SharedLimiter = SharedLimiter(capacity: 1_024), cacheCapacity: Int = 1_024) {
+        admission = Admission(policy: policy, limiter: limiter, cacheCapacity: cacheCapacity)
+    }
+
+    convenience init(
+        _ rules: [RouteRule], tiers: TierList = .standard, trust: Trust? = nil, proxies: [String] = [],
+        internals: [InternalCaller] = []
+    ) throws {
+        let policy = try Policy(
+            tiers: tiers, rules: rules, trust: trust ?? Self.trust(requirements: RouteRule.requirements(of: rules)),
+            trustedProxies: proxies.compactMap { CIDR(parsing: $0) }, internals: internals)
+        self.init(policy)
+    }
+
+    /// Asks about `request`; lines may end in LF alone, and the blank line is added.
+    func ask(_ request: String, from: String = "192.0.2.7") -> Judged {
+        let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1))
+        let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
+        let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
+        precondition(outcome == .complete, "\(outcome) for \(request)")
+        admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
+        return Judged(decision, head, bytes.rawBytes, admission.policy)
+    }
+
+    /// Asks with raw bytes; nil if they are no request.
+    func ask(raw bytes: [UInt8], from peer: Peer) -> Judged? {
+        guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { return nil }
+        admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
+        return Judged(decision, head, bytes.rawBytes, admission.policy)
+    }
+
+    func get(_ path: String, token: String? = nil, _ more: String = "", from: String = "192.0.2.7") -> Judged {
+        let bearer = token.map { "\nAuthorization: Bearer \($0)" } ?? ""
+        return ask("GET \(path) HTTP/1.1\nHost: gate.test\(bearer)\(more.isEmpty ? "" : "\n" + more)", from: from)
+    }
+
+    func advance(milliseconds: UInt64) {
+        now.monotonic = now.monotonic.advanced(milliseconds: milliseconds)
+        now.wall.microseconds += Int64(milliseconds) * 1_000
+    }
+}
+
+extension Gatehouse {
+    static let key = makeKey("0123456789abcdef0123456789abcdef")
+    static let otherKey = makeKey("fedcba9876543210fedcba9876543210")
+
+    static func makeKey(_ secret: String) -> SigningKey {
+        let bytes = Array(secret.utf8)
+        do { return try SigningKey(secret: bytes.rawBytes) } catch { preconditionFailure("\(error)") }
+    }
+
+    static func trusted(_ key: SigningKey? = key, name: String = "test", issuer: String? = issuer) -> TrustedIssuer {
+        TrustedIssuer(
+            name: name, issuer: issuer, audiences: [], algorithms: .hmac, keys: key.map { KeySet([$0.verificationKey]) })
+    }
+
+    static func trust(_ issuers: [TrustedIssuer] = [trusted()], requirements: [ClaimRequirement] = []) -> Trust {
+        Trust(issuers: issuers, clockSkewSeconds: 30, requirements: requirements)
+    }
+
+    /// A token that is good for an hour unless told otherwise.
+    static func token(
+        _ subject: String = "user-1", tier: String? = nil, lifetime: Int64 = 3_600, issuer: String? = issuer,
+        key: SigningKey = key, change: (inout TokenClaims) -> Void = { _ in }
+    ) -> String {
+        let seconds = now.wall.seconds
+        var claims = TokenClaims(
+            issuer: issuer, audience: nil, subject: subject, issuedAt: seconds - 60, expiresAt: seconds + lifetime)
+        claims.tier = tier
+        change(&claims)
+        do { return try key.issue(claims) } catch { preconditionFailure("\(error)") }
+    }
+}
+
+extension Explanation {
+    func step(_ name: String) -> String? { steps.first { $0.name == name }?.text }
+}

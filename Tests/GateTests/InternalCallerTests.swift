@@ -1,0 +1,85 @@
+import Credentials
+import Testing
+import Wire
+
+@testable import Gate
+
+@Suite struct InternalCallerTests {
+    private static let key = "a key of the backend"
+    private static var digest: [UInt8] { key.withRawBytes { Digest.sha256($0) } }
+
+    private func house(_ callers: InternalCaller..., proxies: [String] = []) throws -> Gatehouse {
+        try Gatehouse([rule("api", "/api/*", auth: .internal)], proxies: proxies, internals: callers)
+    }
+
+    private func networks(_ blocks: String...) -> [CIDR] { blocks.compactMap { CIDR(parsing: $0) } }
+
+    @Test func aKeyOpensTheRouteWithoutAToken() throws {
+        let house = try house(
+            InternalCaller(name: "other", keySHA256: Array(repeating: 7, count: 32)),
+            InternalCaller(name: "backend", keySHA256: Self.digest))
+        let judged = house.get("/api/x", "x-internal-key: \(Self.key)")
+        #expect(judged.status == 0 && judged.caller == 1 && judged.auth == .anonymous)
+        #expect(judged.identity == [])
+        for header in ["", "X-Internal-Key: wrong", "X-Internal-Key:", "X_Internal_Key: \(Self.key)"] {
+            let refused = house.get("/api/x", header)
+            #expect(refused.status == 403 && refused.code == "FORBIDDEN", "\(header)")
+            #expect(refused.headers == ["WWW-Authenticate: Bearer realm=\"tollgate\""])
+        }
+    }
+
+    @Test func aKeySentTwiceIsNoKey() throws {
+        let house = try house(InternalCaller(name: "backend", keySHA256: Self.digest))
+        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)\nX-Internal-Key: \(Self.key)").status == 403)
+    }
+
+    @Test func everythingGivenMustHold() throws {
+        let both = InternalCaller(name: "backend", keySHA256: Self.digest, networks: networks("10.0.0.0/8", "::1/128"))
+        let house = try house(both)
+        let header = "X-Internal-Key: \(Self.key)"
+        #expect(house.get("/api/x", header, from: "10.1.2.3").status == 0)
+        #expect(house.get("/api/x", header, from: "::1").status == 0)
+        #expect(house.get("/api/x", header, from: "11.1.2.3").status == 403)
+        #expect(house.get("/api/x", from: "10.1.2.3").status == 403)
+    }
+
+    @Test func whatNeedsACertificateOrNothingAtAllNeverMatches() throws {
+        let header = "X-Internal-Key: \(Self.key)"
+        let certified = InternalCaller(name: "c", keySHA256: Self.digest, certificateName: "spiffe://x")
+        #expect(try house(certified).get("/api/x", header).status == 403)
+        #expect(try house(InternalCaller(name: "empty")).get("/api/x", header).status == 403)
+        #expect(try house(InternalCaller(name: "short", keySHA256: [])).get("/api/x", header).status == 403)
+        #expect(try house().get("/api/x", header).status == 403)
+    }
+
+    @Test func aTokenThatIsSentIsVerifiedAllTheSame() throws {
+        let house = try house(InternalCaller(name: "net", networks: networks("192.0.2.0/24")))
+        let known = house.get("/api/x", token: Gatehouse.token())
+        #expect(known.status == 0 && known.userID == "user-1" && known.hasIdentity("X-User-Id: user-1"))
+        #expect(house.get("/api/x", token: "bad").status == 401)
+        #expect(house.get("/api/x", token: Gatehouse.token(lifetime: -100)).code == "TOKEN_EXPIRED")
+        #expect(house.get("/api/x", token: Gatehouse.token(), from: "203.0.113.1").status == 403)
+    }
+
+    @Test func aNetworkIsOnlyBelievedWhenTheAddressIsCertain() throws {
+        let house = try house(InternalCaller(name: "net", networks: networks("10.0.0.0/8")), proxies: ["10.0.0.1"])
+        #expect(house.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "10.0.0.1").status == 0)
+        #expect(house.get("/api/x", from: "10.0.0.1").status == 0)
+        for header in [
+            "X-Forwarded-For: 203.0.113.1", "X-Forwarded-For: 10.9.9.9, 203.0.113.1", "X-Forwarded-For: unknown",
+            "X-Forwarded-For: 10.9.9.9, what", "Forwarded: for=_hidden", "Forwarded: for=203.0.113.1",
+            "X-Forwarded-For: 10.9.9.9\nForwarded: for=203.0.113.1", "X-Forwarded-For:",
+        ] {
+            #expect(house.get("/api/x", header, from: "10.0.0.1").status == 403, "\(header)")
+        }
+        #expect(house.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "203.0.113.5").status == 403)
+    }
+
+    @Test func aDigestIsSixtyFourHexDigits() {
+        let hex = String(repeating: "aF", count: 32)
+        #expect(InternalCaller.digest(hex: hex) == Array(repeating: 0xAF, count: 32))
+        for bad in ["", String(hex.dropLast()), hex + "a", String(repeating: "g", count: 64)] {
+            #expect(InternalCaller.digest(hex: bad) == nil)
+        }
+    }
+}

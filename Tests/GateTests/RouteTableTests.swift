@@ -1,0 +1,192 @@
+import HTTP
+import Testing
+import Wire
+
+@testable import Gate
+
+/// A rule from `name: METHODS HOST/PATH`, as settings have it.
+func rule(_ name: String, _ pattern: String, auth: AuthMode = .required) -> RouteRule {
+    var methods: [String] = []
+    var place = pattern
+    if let space = pattern.firstIndex(of: " ") {
+        methods = pattern[..<space].split(separator: ",").map(String.init)
+        place = String(pattern[pattern.index(after: space)...])
+    }
+    let slash = place.firstIndex(of: "/") ?? place.startIndex
+    let host = String(place[..<slash])
+    var path = String(place[slash...])
+    let isPrefix = path.hasSuffix("*")
+    if isPrefix { path.removeLast() }
+    return RouteRule(
+        name: name, methods: methods, host: host.isEmpty ? nil : host, path: path, isPrefix: isPrefix, target: .upstream(0),
+        auth: auth)
+}
+
+private func table(_ patterns: [String]) throws -> RouteTable {
+    try RouteTable(patterns.map { rule($0, $0) })
+}
+
+extension RouteTable {
+    /// The name of the rule for a request, `405 ALLOW`, or `404`.
+    func answer(_ method: String, _ host: String, _ path: String) -> String {
+        let match = method.withRawBytes { method in
+            host.withRawBytes { host in
+                path.withRawBytes { self.match(host: host, path: $0, method: Method(method), methodText: method) }
+            }
+        }
+        switch match {
+        case .route(let index): return rules[index].name
+        case .none: return "404"
+        case .methodNotAllowed(let set):
+            var out = ByteBuffer()
+            writeAllow(set, into: &out)
+            return "405 " + out.readable.text
+        }
+    }
+}
+
+@Suite struct RouteTableTests {
+    @Test(arguments: [
+        ("GET", "h", "/m", "/m"), ("GET", "h", "/m/", "/m/*"), ("GET", "h", "/m/x", "/m/*"), ("GET", "h", "/mx", "/*"),
+        ("GET", "h", "/n", "/n/*"), ("GET", "h", "/n/", "/n/*"), ("GET", "h", "/n/a/b", "/n/*"), ("GET", "h", "/na", "/*"),
+        ("GET", "h", "/n/a/c", "/n/a/c"), ("GET", "h", "/n/a/c/", "/n/*"), ("GET", "h", "/n/deep/er", "/n/deep/*"),
+        ("GET", "h", "/n/deep", "/n/deep/*"), ("GET", "h", "/n/deeper", "/n/*"), ("GET", "h", "/", "/*"),
+        ("GET", "h", "/file-7", "/file-*"), ("GET", "h", "/file-", "/file-*"), ("GET", "h", "/file", "/*"),
+    ])
+    func theLongestPathWins(_ method: String, _ host: String, _ path: String, _ expected: String) throws {
+        let table = try table(["/*", "/m", "/m/*", "/n/*", "/n/a/c", "/n/deep/*", "/file-*"])
+        #expect(table.answer(method, host, path) == expected)
+    }
+
+    @Test func aPathWithoutStarMatchesNothingLonger() throws {
+        let table = try table(["/m"])
+        #expect(table.answer("GET", "h", "/m") == "/m")
+        #expect(table.answer("GET", "h", "/m/") == "404")
+        #expect(table.answer("GET", "h", "/m/x") == "404")
+        #expect(table.answer("GET", "h", "/") == "404")
+        #expect(table.answer("GET", "h", "*") == "404")
+        #expect(table.answer("GET", "h", "") == "404")
+    }
+
+    @Test(arguments: [
+        ("api.example.com", "api"), ("API.Example.COM", "api"), ("api.example.com:8443", "api"), ("api.example.com.", "api"),
+        ("api.example.com.:80", "api"), ("www.example.com", "any"), ("", "any"), ("api.example.co", "any"), ("[::1]:80", "six"),
+        ("[::1]", "six"), ("xapi.example.com", "any"), ("api.example.com:", "api"),
+    ])
+    func anExactHostWinsWithoutCaseAndPort(_ host: String, _ expected: String) throws {
+        let table = try RouteTable([
+            rule("any", "/a/very/long/*"), rule("api", "Api.Example.Com/*"), rule("six", "[::1]/*"),
+        ])
+        #expect(table.answer("GET", host, "/a/very/long/path") == expected)
+    }
+
+    @Test func aHostWithoutARuleForThePathFallsBackToEveryHost() throws {
+        let table = try RouteTable([rule("any", "/a"), rule("api", "api.test/b")])
+        #expect(table.answer("GET", "api.test", "/a") == "any")
+        #expect(table.answer("GET", "api.test", "/b") == "api")
+        #expect(table.answer("GET", "other.test", "/b") == "404")
+    }
+
+    @Test func fewerMethodsWin() throws {
+        let table = try table(["/a", "GET,HEAD,POST /a", "GET /a"])
+        #expect(table.answer("GET", "h", "/a") == "GET /a")
+        #expect(table.answer("HEAD", "h", "/a") == "GET,HEAD,POST /a")
+        #expect(table.answer("DELETE", "h", "/a") == "/a")
+        #expect(table.answer("PURGE", "h", "/a") == "/a")
+    }
+
+    @Test func aWrongMethodIs405WithAllThatAreAllowed() throws {
+        let table = try table(["GET /a", "PUT,DELETE /a", "POST /a/*", "PURGE,GET /b", "h.test/c"])
+        #expect(table.answer("PATCH", "h", "/a") == "405 GET, POST, PUT, DELETE")
+        #expect(table.answer("PURGE", "h", "/b") == "PURGE,GET /b")
+        #expect(table.answer("POST", "h", "/b") == "405 GET, PURGE")
+        #expect(table.answer("purge", "h", "/b") == "405 GET, PURGE")
+        #expect(table.answer("get", "h", "/a") == "405 GET, POST, PUT, DELETE")
+        #expect(table.answer("PATCH", "h", "/c") == "404")
+    }
+
+    @Test func getDoesNotAdmitHead() throws {
+        #expect(try table(["GET /a"]).answer("HEAD", "h", "/a") == "405 GET")
+    }
+
+    @Test func aLessSpecificRuleTakesTheMethodsTheOtherLeaves() throws {
+        let table = try table(["GET /a/b", "/a/*"])
+        #expect(table.answer("GET", "h", "/a/b") == "GET /a/b")
+        #expect(table.answer("POST", "h", "/a/b") == "/a/*")
+    }
+
+    @Test(arguments: [
+        (["/a", "/a"], true), (["/a", "/b"], false), (["/a/*", "/a/"], false), (["/a/*", "/a*"], false), (["/a/*", "/a"], false),
+        (["/a//b", "/a/b"], true), (["/%61", "/a"], true), (["GET /a", "POST /a"], false), (["GET /a", "GET /a"], true),
+        (["GET,PUT /a", "GET,POST /a"], true), (["GET,PUT /a", "GET /a"], false), (["h.test/a", "/a"], false),
+        (["h.test/a", "H.TEST./a"], true), (["/a/*", "/a/*"], true), (["PURGE /a", "PURGE /a"], true),
+        (["PURGE /a", "BAN /a"], false),
+    ])
+    func twoEqualRulesAreAnErrorThatNamesBoth(_ patterns: [String], _ areEqual: Bool) {
+        let rules = patterns.enumerated().map { rule("route\($0.offset)", $0.element) }
+        if areEqual {
+            #expect(throws: RouteFault.equal("route0", "route1")) { try RouteTable(rules) }
+        } else {
+            #expect(throws: Never.self) { try RouteTable(rules) }
+        }
+    }
+
+    @Test func aRuleThatCannotBeMatchedIsAnError() {
+        #expect(throws: RouteFault.badPath("r", .aboveRoot)) { try RouteTable([rule("r", "/../a")]) }
+        #expect(throws: RouteFault.badPath("r", .encodedSlash)) { try RouteTable([rule("r", "/a%2fb")]) }
+        #expect(throws: RouteFault.badMethod("r", "G(T")) { try RouteTable([rule("r", "G(T /a")]) }
+        #expect(throws: RouteFault.badHost("r", "a:80")) { try RouteTable([rule("r", "a:80/a")]) }
+        #expect(throws: RouteFault.badHost("r", "*.a")) { try RouteTable([rule("r", "*.a/a")]) }
+    }
+
+    @Test func aRuleMayTakeAnEncodedSlash() throws {
+        var slashed = rule("r", "/a%2fb/*")
+        slashed.encodedSlashPasses = true
+        #expect(try RouteTable([slashed]).answer("GET", "h", "/a%2Fb/c") == "r")
+    }
+
+    /// The trie against the rules read one by one.
+    @Test func theTrieAgreesWithReadingEveryRule() throws {
+        var random = SplitMix64(seed: 7)
+        let words = ["a", "b", "ab", "abc", "c"]
+        func path() -> String {
+            (0..<random.next() % 4).reduce("") { text, _ in text + "/" + words[Int(random.next() % 5)] }
+                + (random.next() % 3 == 0 ? "/" : "")
+        }
+        for _ in 0..<150 {
+            var rules: [RouteRule] = []
+            for number in 0..<12 {
+                let method = ["", "GET ", "GET,POST ", "DELETE "][Int(random.next() % 4)]
+                let host = ["", "", "h.test"][Int(random.next() % 3)]
+                let place = path()
+                let pattern = "\(method)\(host)\(place.isEmpty ? "/" : place)\(random.next() % 2 == 0 ? "*" : "")"
+                let candidate = rule("\(number)", pattern)
+                // What clashes with an earlier rule is left out.
+                if case .success = Result(catching: { try RouteTable(rules + [candidate]) }) { rules.append(candidate) }
+            }
+            let table = try RouteTable(rules)
+            for _ in 0..<60 {
+                let place = path()
+                let asked = place.isEmpty ? "/" : place
+                let method = ["GET", "POST", "DELETE"][Int(random.next() % 3)]
+                let host = random.next() % 2 == 0 ? "h.test" : "x.test"
+                let found = table.answer(method, host, asked)
+                let expected = Self.best(rules, method, host, asked)
+                #expect(found.hasPrefix("4") == (expected == nil) || found == expected, "\(method) \(host)\(asked)")
+                if let expected { #expect(found == expected, "\(method) \(host)\(asked)") }
+            }
+        }
+    }
+
+    private static func best(_ rules: [RouteRule], _ method: String, _ host: String, _ path: String) -> String? {
+        func takes(_ rule: RouteRule) -> Bool {
+            guard rule.methods.isEmpty || rule.methods.contains(method), rule.host == nil || rule.host == host else { return false }
+            if !rule.isPrefix { return rule.path == path }
+            return path.hasPrefix(rule.path) || rule.path.count > 1 && rule.path == path + "/"
+        }
+        func rank(_ rule: RouteRule) -> [Int] {
+            [rule.host == nil ? 0 : 1, rule.isPrefix ? 0 : 1, rule.path.utf8.count, -(rule.methods.isEmpty ? 64 : rule.methods.count)]
+        }
+        return rules.filter(takes).max { rank($0).lexicographicallyPrecedes(rank($1)) }?.name
+    }
+}
