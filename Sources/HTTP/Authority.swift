@@ -10,7 +10,7 @@ extension RequestHead {
             if form == .absolute { hostname = try bytes.hostname(of: host) }
             return
         }
-        guard fields.occurrences(of: .host) == 1 else { throw .fault(.duplicateHost) }
+        guard !fields.isRepeated(.host) else { throw .fault(.duplicateHost) }
         let value = fields[first].value
         hostname = try bytes.hostname(of: value)
         // The target would win over the field; two that differ can only be meant to be read differently.
@@ -28,7 +28,7 @@ extension RawSpan {
         while end < authority.end, ByteClass.isHost(self[end]) { end &+= 1 }
         if end == start { end = try endOfAddress(authority) }
         if end < authority.end { try checkPort(end..<authority.end) }
-        return Slice(start: start, count: end &- start)
+        return Slice(from: start, to: end)
     }
 
     /// The end of an IPv6 address in brackets at the start of `authority`.

@@ -23,11 +23,38 @@ enum ByteScan {
         ((word &- spread(0x20)) | ((word ^ spread(0x7F)) &- ones)) & ~word & highs
     }
 
+    /// Where sixteen bytes, the first eight in the first lane, hold a control character, HTAB and DEL among them.
+    @inline(__always)
+    static func control(_ words: SIMD2<UInt64>) -> SIMD2<UInt64> {
+        let words = SIMD2(UInt64(littleEndian: words[0]), UInt64(littleEndian: words[1]))
+        let low = words &- SIMD2(repeating: spread(0x20))
+        let delete = (words ^ SIMD2(repeating: spread(0x7F))) &- SIMD2(repeating: ones)
+        return (low | delete) & ~words & SIMD2(repeating: highs)
+    }
+
     /// Where `word` holds what may not stand in a request target: controls, space, DEL, `#` and beyond ASCII.
     @inline(__always)
     static func outsideTarget(_ word: UInt64) -> UInt64 {
         let ascii = (word &- spread(0x21)) | ((word ^ spread(0x7F)) &- ones) | ((word ^ spread(0x23)) &- ones)
         return ((ascii & ~word) | word) & highs
+    }
+
+    /// Whether `word` holds only letters, digits and `-`, which nearly all field names are made of. Exact throughout: its
+    /// sums do not reach the next byte.
+    @inline(__always)
+    static func isPlainName(_ word: UInt64) -> Bool {
+        let low = word & ~highs
+        let small = low | spread(0x20)
+        let letters = (small &+ spread(0x80 - 0x61)) & ~(small &+ spread(0x80 - 0x7B))
+        let digits = (low &+ spread(0x80 - 0x30)) & ~(low &+ spread(0x80 - 0x3A))
+        let hyphens = ~((low ^ spread(0x2D)) &+ spread(0x7F))
+        return (letters | digits | hyphens) & ~word & highs == highs
+    }
+
+    /// Characters of a plain name behind the first `count` (1 to 8) bytes of a word, where a shorter text has zeros.
+    @inline(__always)
+    static func plainFilling(_ count: Int) -> UInt64 {
+        count < 8 ? spread(0x2D) &<< UInt64(truncatingIfNeeded: 8 &* count) : 0
     }
 
     /// The offset in the word of the lowest byte that `mask` marks.
@@ -36,21 +63,31 @@ enum ByteScan {
 }
 
 extension RawSpan {
+    /// Whether `count` bytes lie at `offset`. Put as the loads themselves put it, so that one check serves both.
+    @inline(__always)
+    func holds(_ count: Int, at offset: Int) -> Bool {
+        UInt(bitPattern: offset) <= UInt(bitPattern: byteCount) && count <= byteCount &- offset
+    }
+
     /// The first offset at or after `start` that holds a control character other than HTAB; the end if there is none.
     @inline(__always)
     func firstControl(from start: Int) -> Int {
         var offset = start
-        while offset &+ 8 <= byteCount {
-            let mask = ByteScan.control(load64(offset))
-            if mask == 0 {
-                offset &+= 8
+        while holds(16, at: offset) {
+            let masks = ByteScan.control(unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD2<UInt64>.self))
+            if masks[0] | masks[1] == 0 {
+                offset &+= 16
                 continue
             }
-            offset &+= ByteScan.lowest(mask)
+            offset &+= masks[0] != 0 ? ByteScan.lowest(masks[0]) : 8 &+ ByteScan.lowest(masks[1])
             if self[offset] != ByteClass.tab { return offset }
             offset &+= 1
         }
-        while offset < byteCount, !ByteClass.isControl(self[offset]) || self[offset] == ByteClass.tab { offset &+= 1 }
+        if holds(8, at: offset) {
+            let mask = ByteScan.control(load64(offset))
+            offset &+= mask == 0 ? 8 : ByteScan.lowest(mask)
+        }
+        while holds(1, at: offset), !ByteClass.isControl(self[offset]) || self[offset] == ByteClass.tab { offset &+= 1 }
         return offset
     }
 
@@ -58,12 +95,12 @@ extension RawSpan {
     @inline(__always)
     func firstOutsideTarget(from start: Int) -> Int {
         var offset = start
-        while offset &+ 8 <= byteCount {
+        while holds(8, at: offset) {
             let mask = ByteScan.outsideTarget(load64(offset))
             if mask != 0 { return offset &+ ByteScan.lowest(mask) }
             offset &+= 8
         }
-        while offset < byteCount, ByteScan.outsideTarget(UInt64(self[offset]) | 0x4141_4141_4141_4100) == 0 { offset &+= 1 }
+        while holds(1, at: offset), ByteScan.outsideTarget(UInt64(self[offset]) | 0x4141_4141_4141_4100) == 0 { offset &+= 1 }
         return offset
     }
 
@@ -71,22 +108,32 @@ extension RawSpan {
     @inline(__always)
     func firstOffset(of byte: UInt8, from start: Int) -> Int {
         var offset = start
-        while offset &+ 8 <= byteCount {
+        while holds(8, at: offset) {
             let mask = ByteScan.equal(load64(offset), byte)
             if mask != 0 { return offset &+ ByteScan.lowest(mask) }
             offset &+= 8
         }
-        while offset < byteCount, self[offset] != byte { offset &+= 1 }
+        while holds(1, at: offset), self[offset] != byte { offset &+= 1 }
         return offset
     }
 
-    /// `count` bytes (at most 8) from `start` on, the first lowest, the rest zero.
+    /// `count` bytes (1 to 8) from `start` on, the first lowest, the rest zero.
     @inline(__always)
     func loadUpTo8(_ start: Int, _ count: Int) -> UInt64 {
-        if start &+ 8 <= byteCount { return load64(start) & (UInt64.max >> UInt64(64 &- 8 &* count)) }
+        if holds(8, at: start) { return load64(start) & (UInt64.max &>> UInt64(truncatingIfNeeded: 64 &- 8 &* count)) }
         var word: UInt64 = 0
-        for offset in 0..<count { word |= UInt64(self[start &+ offset]) << UInt64(8 &* offset) }
+        for offset in 0..<count { word |= UInt64(self[start &+ offset]) &<< UInt64(truncatingIfNeeded: 8 &* offset) }
         return word
+    }
+}
+
+extension Slice {
+    /// From `start` up to `end`, offsets in a head: its bound keeps them far below 2³².
+    @inline(__always)
+    init(from start: Int, to end: Int) {
+        self.init()
+        self.start = UInt32(truncatingIfNeeded: start)
+        self.count = UInt32(truncatingIfNeeded: end &- start)
     }
 }
 
@@ -122,9 +169,17 @@ enum ByteClass {
         contains(byte, low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
     }
 
+    /// Whether all bytes in `range` are token characters.
+    @inline(__always)
     static func areTokens(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
-        var good = true
-        for offset in range { good = good && isToken(bytes[offset]) }
-        return good
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let count = min(range.upperBound &- offset, 8)
+            if !ByteScan.isPlainName(bytes.loadUpTo8(offset, count) | ByteScan.plainFilling(count)) {
+                for place in offset..<offset &+ count where !isToken(bytes[place]) { return false }
+            }
+            offset &+= count
+        }
+        return true
     }
 }

@@ -4,6 +4,23 @@ import Wire
 struct ConnectionOptions {
     var close = false
     var keepAlive = false
+
+    init() {}
+
+    /// What nearly all clients send: one of the two options, alone. Nil for anything else.
+    @inline(__always)
+    init?(sole value: Slice, _ bytes: RawSpan) {
+        let start = Int(value.start)
+        // The words of `close` and `keep-alive`, the first letter lowest. No control stands in a value, so setting the
+        // bit of a small letter makes only letters alike.
+        if value.count == 5 {
+            close = bytes.loadUpTo8(start, 5) | 0x20_2020_2020 == 0x65_736F_6C63
+        } else if value.count == 10 {
+            let first = bytes.loadUpTo8(start, 8) | 0x2020_2020_2020_2020
+            keepAlive = first == 0x696C_612D_7065_656B && bytes.loadUpTo8(start &+ 8, 2) | 0x2020 == 0x6576
+        }
+        guard close || keepAlive else { return nil }
+    }
 }
 
 extension FieldTable {
@@ -13,7 +30,8 @@ extension FieldTable {
     /// Reads all `Connection` fields (RFC 9110 §7.6.1) and marks the fields that they name.
     @inline(__always)
     mutating func readConnection(_ bytes: RawSpan) throws(HeadStop) -> ConnectionOptions {
-        guard contains(.connection) else { return ConnectionOptions() }
+        guard let index = first(.connection) else { return ConnectionOptions() }
+        if !isRepeated(.connection), let options = ConnectionOptions(sole: entries[index].value, bytes) { return options }
         return try readConnectionFields(bytes)
     }
 

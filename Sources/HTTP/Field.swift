@@ -23,15 +23,21 @@ public struct Field: Equatable, Sendable {
 }
 
 /// The field lines of one message, in order. Allocates once, when it is made, and is reused from message to message.
+///
+/// It knows where each recognised name stands first, so that asking for one costs no search.
 public struct FieldTable: ~Copyable {
     @usableFromInline var entries: [Field]
-    /// The bits of the names that occur.
+    /// The bits of the names that occur, and of those that occur more than once.
     @usableFromInline var present: UInt64 = 0
+    @usableFromInline var repeated: UInt64 = 0
+    /// By raw value of a name, the index of its first field; of meaning only for names that occur.
+    @usableFromInline var firsts = InlineArray<64, UInt8>(repeating: 0)
     public internal(set) var count = 0
     let index = FieldNameIndex.shared
 
-    /// A table with room for `capacity` fields.
+    /// A table with room for `capacity` fields, at most 256.
     public init(capacity: Int = 100) {
+        precondition((0...256).contains(capacity))
         entries = Array(repeating: Field(name: Slice(), value: Slice(), known: .other), count: capacity)
     }
 
@@ -45,18 +51,36 @@ public struct FieldTable: ~Copyable {
     /// Whether a field called `name` is there; for `other`, whether any is that is not recognised.
     @inlinable public func contains(_ name: FieldName) -> Bool { present & name.bit != 0 }
 
+    /// Whether there is more than one field called `name`.
+    @inlinable public func isRepeated(_ name: FieldName) -> Bool { repeated & name.bit != 0 }
+
     /// The index of the first field called `name`.
     @inlinable public func first(_ name: FieldName) -> Int? {
-        guard contains(name) else { return nil }
-        for index in 0..<count where entries[index].known == name { return index }
-        return nil
+        contains(name) ? Int(firsts[Int(name.rawValue)]) : nil
     }
 
     /// How many fields are called `name`.
-    @inlinable public func occurrences(of name: FieldName) -> Int {
-        guard contains(name) else { return 0 }
+    public func occurrences(of name: FieldName) -> Int {
+        guard isRepeated(name) else { return contains(name) ? 1 : 0 }
         var found = 0
-        for index in 0..<count where entries[index].known == name { found &+= 1 }
+        for index in 0..<count where entries[index].known == name { found += 1 }
         return found
+    }
+
+    mutating func removeAll() {
+        count = 0
+        present = 0
+        repeated = 0
+    }
+
+    /// Adds a field; there must be room.
+    @inline(__always)
+    mutating func append(_ field: Field) {
+        entries[count] = field
+        let bit = field.known.bit
+        if present & bit == 0 { firsts[Int(field.known.rawValue)] = UInt8(truncatingIfNeeded: count) }
+        repeated |= present & bit
+        present |= bit
+        count &+= 1
     }
 }

@@ -11,8 +11,7 @@ extension FieldTable {
     ///
     /// CRLF only, no white space before the colon, no line folding, no controls but HTAB in values.
     mutating func read(_ bytes: RawSpan, from start: Int, limit: Int) throws(HeadStop) -> Int {
-        count = 0
-        present = 0
+        removeAll()
         let room = min(limit, entries.count)
         var offset = start
         while true {
@@ -27,9 +26,7 @@ extension FieldTable {
     @inline(__always)
     private mutating func readLine(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
         let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: start)
-        let known = index.find(bytes, start, colon &- start)
-        // A name that is known has been compared with its spelling, and needs no look at its bytes.
-        if known == .other { try Self.checkName(bytes, start..<colon) }
+        let known = try readName(bytes, start, colon &- start)
         guard colon < bytes.byteCount else { throw .incomplete }
         var first = colon &+ 1
         while first < bytes.byteCount, ByteClass.isBlank(bytes[first]) { first &+= 1 }
@@ -37,11 +34,21 @@ extension FieldTable {
         let next = try bytes.endOfValue(at: stop)
         var last = stop
         while last > first, ByteClass.isBlank(bytes[last &- 1]) { last &-= 1 }
-        entries[count] = Field(
-            name: Slice(start: start, count: colon &- start), value: Slice(start: first, count: last &- first), known: known)
-        count &+= 1
-        present |= known.bit
+        append(Field(name: Slice(from: start, to: colon), value: Slice(from: first, to: last), known: known))
         return next
+    }
+
+    /// Tells which field the `length` bytes from `start` on name.
+    @inline(__always)
+    private func readName(_ bytes: RawSpan, _ start: Int, _ length: Int) throws(HeadStop) -> FieldName {
+        if length > 0, length <= WordTriple.longest {
+            let words = WordTriple(bytes, start, length)
+            let known = index.find(words, length)
+            // A name that is known has been compared with its spelling, and needs no look at its bytes.
+            if known != .other || words.isPlainName(length) { return known }
+        }
+        try Self.checkName(bytes, start..<start &+ length)
+        return .other
     }
 
     /// Refuses a name that is no token, and one that is a framing field's to whoever reads `_` as `-`, as CGI does.

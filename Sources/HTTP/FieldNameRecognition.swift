@@ -3,12 +3,16 @@ import Wire
 extension FieldName {
     /// The field called `name`, in any mix of case.
     package static func recognise(_ name: RawSpan) -> FieldName {
-        FieldNameIndex.shared.find(name, 0, name.byteCount)
+        let count = name.byteCount
+        guard count > 0, count <= WordTriple.longest else { return .other }
+        return FieldNameIndex.shared.find(WordTriple(name, 0, count), count)
     }
 }
 
 /// One to 24 bytes as three words: the first eight bytes, the second eight and the last eight; zero where there are none.
 struct WordTriple {
+    static let longest = 24
+
     var first: UInt64
     var second: UInt64 = 0
     var last: UInt64 = 0
@@ -23,6 +27,14 @@ struct WordTriple {
 
     init(first: UInt64, second: UInt64, last: UInt64) {
         (self.first, self.second, self.last) = (first, second, last)
+    }
+
+    /// Whether the `count` bytes are all letters, digits and `-`.
+    @inline(__always)
+    func isPlainName(_ count: Int) -> Bool {
+        guard ByteScan.isPlainName(first | ByteScan.plainFilling(min(count, 8))) else { return false }
+        guard count <= 8 || ByteScan.isPlainName(last) else { return false }
+        return count <= 16 || ByteScan.isPlainName(second)
     }
 
     /// A word for each byte that is the bits in which it may differ from another: all but the case of letters.
@@ -47,7 +59,6 @@ struct FieldNameIndex {
 
     /// Found by trying: no two known names share a slot under it.
     private static let multiplier: UInt64 = 0x1291_F006_309D_57ED
-    private static let longest = 24
 
     private struct Entry {
         var words = WordTriple(first: 0, second: 0, last: 0)
@@ -62,7 +73,7 @@ struct FieldNameIndex {
 
     private init() {
         for name in FieldName.allCases where name != .other {
-            var spelling = ByteBuffer(capacity: Self.longest)
+            var spelling = ByteBuffer(capacity: WordTriple.longest)
             spelling.append(name.text)
             let count = spelling.count
             let words = WordTriple(spelling.readable, 0, count)
@@ -80,11 +91,9 @@ struct FieldNameIndex {
         return Int(truncatingIfNeeded: (mixed &* multiplier) &>> 56)
     }
 
-    /// The field called by the `count` bytes from `start` on.
+    /// The field called by the `count` bytes in `words`.
     @inline(__always)
-    func find(_ bytes: RawSpan, _ start: Int, _ count: Int) -> FieldName {
-        guard count > 1, count <= Self.longest else { return .other }
-        let words = WordTriple(bytes, start, count)
+    func find(_ words: WordTriple, _ count: Int) -> FieldName {
         let entry = entries[Int(slots[Self.slot(words, count)])]
         let difference =
             (words.first ^ entry.words.first) & entry.mask.first

@@ -7,7 +7,7 @@ extension FieldTable {
 
     /// Holds the message to a single `Transfer-Encoding: chunked`, the only coding that is understood (RFC 9112 §6.1).
     func checkChunked(_ bytes: RawSpan) throws(HeadStop) {
-        guard occurrences(of: .transferEncoding) == 1, let index = first(.transferEncoding) else {
+        guard !isRepeated(.transferEncoding), let index = first(.transferEncoding) else {
             throw .fault(.transferEncoding)
         }
         let value = bytes[self[index].value]
@@ -32,7 +32,7 @@ extension FieldTable {
 
     /// The number of a request's `Content-Length`, which must be there once (RFC 9112 §6.3), plain and without leading zeros.
     func soleContentLength(_ bytes: RawSpan) throws(HeadStop) -> UInt64 {
-        guard occurrences(of: .contentLength) == 1, let index = first(.contentLength) else {
+        guard !isRepeated(.contentLength), let index = first(.contentLength) else {
             throw .fault(.duplicateContentLength)
         }
         let value = bytes[self[index].value]

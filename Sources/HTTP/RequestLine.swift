@@ -35,7 +35,7 @@ extension RequestHead {
         guard end &- start <= Self.longestMethod else { throw .fault(.method) }
         guard end < bytes.byteCount else { throw .incomplete }
         guard bytes[end] == ByteClass.space, end > start else { throw .fault(.requestLine) }
-        methodText = Slice(start: start, count: end &- start)
+        methodText = Slice(from: start, to: end)
         method = Method(bytes, start, end &- start)
         // There is no tunnel here.
         guard method != .connect else { throw .fault(.method) }
@@ -53,7 +53,7 @@ extension RequestHead {
             throw .fault(lineEnds ? .requestLine : .target)
         }
         guard end > start else { throw .fault(.requestLine) }
-        target = Slice(start: start, count: end &- start)
+        target = Slice(from: start, to: end)
         return end
     }
 
@@ -83,9 +83,9 @@ extension RequestHead {
 
     @inline(__always)
     private mutating func splitPath(_ bytes: RawSpan, _ range: Range<Int>) {
-        let end = min(bytes.firstOffset(of: UInt8(ascii: "?"), from: range.lowerBound), range.upperBound)
-        path = Slice(start: range.lowerBound, count: end &- range.lowerBound)
-        query = Slice(start: end, count: range.upperBound &- end)
+        let end = bytes.extracting(0..<range.upperBound).firstOffset(of: UInt8(ascii: "?"), from: range.lowerBound)
+        path = Slice(from: range.lowerBound, to: end)
+        query = Slice(from: end, to: range.upperBound)
     }
 
     private mutating func splitOtherForm(_ bytes: RawSpan, _ range: Range<Int>) throws(HeadStop) {
@@ -94,7 +94,7 @@ extension RequestHead {
             guard method == .options else { throw .fault(.target) }
             form = .asterisk
             path = target
-            query = Slice(start: range.upperBound, count: 0)
+            query = Slice(from: range.upperBound, to: range.upperBound)
             return
         }
         form = .absolute
@@ -113,10 +113,10 @@ extension RequestHead {
     private mutating func splitAuthority(_ bytes: RawSpan, _ range: Range<Int>) {
         var end = range.lowerBound
         while end < range.upperBound, bytes[end] != UInt8(ascii: "/"), bytes[end] != UInt8(ascii: "?") { end += 1 }
-        host = Slice(start: range.lowerBound, count: end - range.lowerBound)
+        host = Slice(from: range.lowerBound, to: end)
         splitPath(bytes, end..<range.upperBound)
         // An empty path means `/` (RFC 9110 §4.2.3): the last slash of `://` serves.
-        if path.isEmpty { path = Slice(start: range.lowerBound - 1, count: 1) }
+        if path.isEmpty { path = Slice(from: range.lowerBound - 1, to: range.lowerBound) }
     }
 }
 

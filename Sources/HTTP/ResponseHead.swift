@@ -52,7 +52,7 @@ package struct ResponseHead: ~Copyable {
         guard hasReason || bytes[12] == ByteClass.carriageReturn else { throw .fault(.statusLine) }
         let start = hasReason ? 13 : 12
         let end = bytes.firstControl(from: start)
-        reason = Slice(start: start, count: end &- start)
+        reason = Slice(from: start, to: end)
         return try bytes.endOfValue(at: end)
     }
 
