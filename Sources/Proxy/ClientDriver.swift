@@ -148,7 +148,7 @@ extension Worker {
         clients[client].reading = .nothing
         clients[client].body = BodyDecoder(scratch.request.framing)
         let action = clients[client].messages.headReceived(
-            hasBody: scratch.request.framing != .none, keepAlive: scratch.request.keepAlive,
+            hasBody: scratch.request.framing.hasContent, keepAlive: scratch.request.keepAlive,
             minorVersion: scratch.request.minorVersion, expectsContinue: scratch.request.expectsContinue)
         apply(action, client, &scratch)
         if listeners[clients[client].listener].isAdmin {
