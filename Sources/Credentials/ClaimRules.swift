@@ -4,10 +4,12 @@ extension JSONMembers {
     /// Refuses a token that says it is no bearer: `token_type` (own and many others), `token_use` (Cognito) or `typ`
     /// (Keycloak, whose `Offline` is a refresh token too).
     func refuseOtherUses() throws(TokenFault) {
-        for name in ["token_type", "token_use", "typ"] as [StaticString] {
-            guard case .string(let use)? = self[name] else { continue }
-            guard !isOtherUse(use) else { throw .notAnAccessToken }
-        }
+        guard !isOtherUse("token_type"), !isOtherUse("token_use"), !isOtherUse("typ") else { throw .notAnAccessToken }
+    }
+
+    private func isOtherUse(_ name: StaticString) -> Bool {
+        guard case .string(let use)? = self[name] else { return false }
+        return isOtherUse(use)
     }
 
     private func isOtherUse(_ use: JSONText) -> Bool {

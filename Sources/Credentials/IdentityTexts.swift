@@ -18,10 +18,10 @@ struct IdentityTexts {
     /// left out then.
     init(_ claims: borrowing JSONMembers, _ rules: IssuerRules, into bytes: inout ByteBuffer) throws(TokenFault) {
         bytes.removeAll()
-        userID = claims.copyText(rules.userClaim.rawBytes, to: &bytes)
+        userID = claims.copyText(rules.userClaim, to: &bytes)
         guard !userID.isEmpty, userID.count <= Self.maximumBytes else { throw .noSubject }
-        email = claims.copyText(rules.emailClaim.rawBytes, to: &bytes)
-        tier = claims.copyText(rules.tierClaim.rawBytes, to: &bytes)
+        email = claims.copyText(rules.emailClaim, to: &bytes)
+        tier = claims.copyText(rules.tierClaim, to: &bytes)
         sessionID = claims.copyText("sid", to: &bytes)
         actorType = claims.copyText("actor_type", to: &bytes)
         actorID = claims.copyText("actor_id", to: &bytes)
@@ -65,6 +65,10 @@ extension JSONMembers {
         let start = bytes.count
         append(text, to: &bytes)
         return Slice(start: start, count: bytes.count - start)
+    }
+
+    fileprivate func copyText(_ name: [UInt8], to bytes: inout ByteBuffer) -> Slice {
+        copyText(name.rawBytes, to: &bytes)
     }
 
     fileprivate func copyText(_ name: StaticString, to bytes: inout ByteBuffer) -> Slice {

@@ -38,8 +38,11 @@ struct MemberIndex: ~Copyable {
 
     func value(of name: RawSpan, in json: RawSpan) -> JSONMembers.Value? {
         let fingerprint = Self.fingerprint(name)
-        for member in members where member.fingerprint == fingerprint {
-            if bytes(of: member.name, member.isUnescaped, json).equals(name) { return member.value }
+        // By index: an iterator would hold the array, at the cost of a count up and down for every name looked up.
+        for index in members.indices where members[index].fingerprint == fingerprint {
+            if bytes(of: members[index].name, members[index].isUnescaped, json).equals(name) {
+                return members[index].value
+            }
         }
         return nil
     }

@@ -7,12 +7,22 @@ struct TokenHeader: ~Copyable {
     private(set) var algorithm = SigningAlgorithm.HS256
     private(set) var hasKeyID = false
     private var keyIDBytes = ByteBuffer()
+    /// The letters that this was read from; empty if that failed. All tokens of one key begin alike, and what they spell
+    /// does not depend on anything else.
+    private var letters = ByteBuffer()
 
     /// The header's `kid`, if it has one.
     var keyID: RawSpan { @_lifetime(borrow self) get { keyIDBytes.readable } }
 
     /// Reads the header that `letters` spell; after a fault the rest of this value means nothing.
     mutating func load(_ letters: RawSpan) throws(TokenFault) {
+        if letters.byteCount > 0 && letters.equals(self.letters.readable) { return }
+        self.letters.removeAll()
+        try read(letters)
+        self.letters.append(letters)
+    }
+
+    private mutating func read(_ letters: RawSpan) throws(TokenFault) {
         do throws(JSONMembers.Fault) { try members.load(base64URL: letters) } catch { throw TokenFault(error) }
         algorithm = try Self.algorithm(members)
         try Self.refuseExtensions(members)

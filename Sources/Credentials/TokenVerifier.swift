@@ -63,8 +63,9 @@ package struct TokenVerifier: ~Copyable {
     private mutating func verify(
         _ signed: RawSpan, by index: Int, _ trust: Trust, _ now: WallTime
     ) throws(TokenFault) -> VerifiedToken {
-        guard trust.rules[index].algorithms.contains(header.algorithm) else { throw .algorithmNotAllowed }
-        guard let keys = trust.rules[index].keys else { throw .keysUnavailable(issuer: index) }
+        let rules = trust.rules[index]
+        guard rules.algorithms.contains(header.algorithm) else { throw .algorithmNotAllowed }
+        guard let keys = rules.keys else { throw .keysUnavailable(issuer: index) }
         let proof = try prove(signed, keys, issuer: index)
         return try VerifiedToken(proof, claims, issuer: index, trust, now, scratch: &texts)
     }

@@ -85,8 +85,8 @@ package final class Trust: Sendable {
     }
 }
 
-/// A trusted issuer's rules as bytes.
-struct IssuerRules: Sendable {
+/// A trusted issuer's rules as bytes. A class, so that using them counts one reference and not one for each array.
+final class IssuerRules: Sendable {
     let issuer: [UInt8]?
     let audiences: [[UInt8]]
     let algorithms: AlgorithmSet
@@ -118,7 +118,7 @@ struct IssuerRules: Sendable {
         }
     }
 
-    func areSame(as other: Self) -> Bool {
+    func areSame(as other: IssuerRules) -> Bool {
         issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
             && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
             && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn
