@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -32,6 +33,12 @@ int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_
 }
 
 int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+ptrdiff_t clinux_receive(int fd, void *bytes, size_t count) { return syscall(SYS_recvfrom, fd, bytes, count, 0, NULL, NULL); }
+
+ptrdiff_t clinux_send(int fd, const void *bytes, size_t count) {
+    return syscall(SYS_sendto, fd, bytes, count, MSG_NOSIGNAL, NULL, 0);
+}
 
 int clinux_accept(int fd, void *address, unsigned int *length) {
     return accept4(fd, address, length, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -51,17 +51,16 @@ extension Worker {
         note(exchange, client, bytes, &scratch)
         exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
         exchanges[exchange].requestEnded = clients[client].body.isAtEnd
-        let settings = directory.pools[pool].settings
         exchanges[exchange].record.upstream = directory.label(pool, telemetry.labels)
         exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
-        exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? settings.timeout
-        exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? settings.retries
+        exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? directory.pools[pool].settings.timeout
+        exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? directory.pools[pool].settings.retries
         exchanges[exchange].lines.append(scratch.decision.limitLines)
         var opening = ByteBuffer()
         swap(&opening, &exchanges[exchange].opening)
         ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, marks: exchanges[exchange].marks, from: clients[client].peer,
-            to: settings, into: &opening)
+            to: directory.pools[pool].settings, into: &opening)
         swap(&opening, &exchanges[exchange].opening)
     }
 

@@ -3,17 +3,18 @@ import Glibc
 package import Wire
 
 /// What a descriptor is watched for. Errors and full hang-ups are always reported.
-package struct Interest: OptionSet, Sendable {
-    package let rawValue: UInt8
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+@frozen
+public struct Interest: OptionSet, Sendable {
+    public let rawValue: UInt8
+    @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    package static let read = Interest(rawValue: 1)
-    package static let write = Interest(rawValue: 2)
+    @inlinable public static var read: Interest { Interest(rawValue: 1) }
+    @inlinable public static var write: Interest { Interest(rawValue: 2) }
     /// The peer's end of stream, also while `.read` is off. Level-triggered: it repeats until the descriptor leaves
     /// the loop or the interest is dropped.
-    package static let peerClosed = Interest(rawValue: 4)
+    @inlinable public static var peerClosed: Interest { Interest(rawValue: 4) }
     /// For a listener that several loops share: a connection wakes one of them. Only when adding.
-    package static let exclusive = Interest(rawValue: 8)
+    @inlinable public static var exclusive: Interest { Interest(rawValue: 8) }
 }
 
 /// One readiness report.

@@ -16,7 +16,7 @@ package struct Socket: Sendable, Equatable {
         guard limit > 0 else { return .done(0) }
         var result = 0
         unsafe buffer.withUnsafeRoom(limit) { room in
-            result = unsafe recv(descriptor, room.baseAddress, limit, 0)
+            result = unsafe clinux_receive(descriptor, room.baseAddress, limit)
             return max(0, result)
         }
         if result > 0 { return .done(result) }
@@ -27,7 +27,7 @@ package struct Socket: Sendable, Equatable {
     /// Sends what the system takes, with one system call.
     package func send(_ bytes: RawSpan) -> IOOutcome {
         let count = bytes.byteCount
-        let sent = unsafe bytes.withUnsafeBytes { unsafe Glibc.send(descriptor, $0.baseAddress, count, Int32(MSG_NOSIGNAL)) }
+        let sent = unsafe bytes.withUnsafeBytes { unsafe clinux_send(descriptor, $0.baseAddress, count) }
         return sent >= 0 ? .done(sent) : .failure(errno)
     }
 

@@ -134,12 +134,20 @@ public struct ByteBuffer: ~Copyable {
     /// `value` in lower-case hexadecimal, `digits` digits wide (1 to 16), high digits first.
     public mutating func append(hex value: UInt64, digits: Int) {
         precondition((1...16).contains(digits))
-        reserve(digits)
-        for index in 0..<digits {
-            let nibble = UInt8(truncatingIfNeeded: value >> UInt64(4 * (digits - 1 - index))) & 15
-            unsafe base!.storeBytes(of: nibble < 10 ? 48 + nibble : 87 + nibble, toByteOffset: end + index, as: UInt8.self)
-        }
-        end += digits
+        let aligned = value << UInt64(64 - 4 * digits)
+        append(highBytes: Self.hexDigits(UInt32(truncatingIfNeeded: aligned >> 32)), count: min(digits, 8))
+        if digits > 8 { append(highBytes: Self.hexDigits(UInt32(truncatingIfNeeded: aligned)), count: digits - 8) }
+    }
+
+    /// Eight hexadecimal digits as bytes, the first in the highest: each nibble gets a byte of its own, and those above 9
+    /// move from the digits to the letters.
+    private static func hexDigits(_ value: UInt32) -> UInt64 {
+        var spread = UInt64(value)
+        spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
+        spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
+        spread = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F
+        let isLetter = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+        return spread &+ 0x3030_3030_3030_3030 &+ isLetter &* 39
     }
 
     /// Drops the first `count` readable bytes, which must be there.

@@ -25,6 +25,9 @@ int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t
 // At most 512 reports at a time.
 int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms);
 int clinux_eventfd(void);
+// In a process with threads, the library's recv and send are points of cancellation, which costs on every call.
+ptrdiff_t clinux_receive(int fd, void *bytes, size_t count);
+ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);
 int clinux_socket(int family);
 ptrdiff_t clinux_splice(int from, int to, size_t count, int has_more);
