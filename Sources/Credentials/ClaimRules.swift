@@ -34,8 +34,8 @@ extension JSONMembers {
         throw .wrongAudience
     }
 
-    /// Whether `value` is of this text, or an array with such an element. Numbers count as they are spelled, booleans as
-    /// `true` and `false`, unless only `strings` may match.
+    /// Whether `value` is of this text, or an array with such an element. Numbers count as they are spelled, booleans
+    /// as `true` and `false`, unless only `strings` may match.
     func value(_ value: Value, says expected: RawSpan, strings: Bool) -> Bool {
         switch value {
         case .string(let text): self.text(text, equals: expected)

@@ -22,7 +22,9 @@ extension SigningKeyRing {
             } else if text.hasPrefix("-----BEGIN ") || !block.isEmpty {
                 block += text + "\n"
                 guard text.hasPrefix("-----END ") else { continue }
-                guard let known = heading else { throw KeyFault("line \(index + 1): the key above has no '# key' line") }
+                guard let known = heading else {
+                    throw KeyFault("line \(index + 1): the key above has no '# key' line")
+                }
                 entries.append(try known.entry(block, line: index + 1))
                 heading = nil
                 block = ""
@@ -37,7 +39,7 @@ extension SigningKeyRing {
     /// Secret: for a file of mode 0600.
     package func serialised() throws(KeyFault) -> [UInt8] {
         var out = ByteBuffer(capacity: 1024)
-        out.append("# The gateway's signing keys. Secret: whoever reads this file can sign in as anybody.\n" as StaticString)
+        out.append("# The gateway's signing keys. Secret: whoever reads this file can sign in as anybody.\n")
         for entry in entries {
             out.append("# key alg=\(entry.key.algorithm.name) \(entry.state.text) created=\(entry.createdAt)\n")
             out.append(try entry.key.pem())
@@ -53,7 +55,9 @@ extension SigningKeyRing {
         init(_ text: Substring, line: Int) throws(KeyFault) {
             var fields: [Substring: Substring] = [:]
             for word in text.split(separator: " ") {
-                guard let equals = word.firstIndex(of: "=") else { throw KeyFault("line \(line): '\(word)' has no value") }
+                guard let equals = word.firstIndex(of: "=") else {
+                    throw KeyFault("line \(line): '\(word)' has no value")
+                }
                 fields[word[..<equals]] = word[word.index(after: equals)...]
             }
             guard let algorithm = fields["alg"].flatMap({ SigningAlgorithm(name: String($0)) }) else {

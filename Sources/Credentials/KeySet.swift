@@ -55,7 +55,9 @@ package struct KeySet: Sendable {
             keys.append(try VerificationKey(material, kid: nil, algorithms: usable, named: name))
         }
         guard !keys.isEmpty else { throw KeyFault("there is no PEM block") }
-        guard keys.count <= Self.maximumKeys else { throw KeyFault("there are more than \(Self.maximumKeys) PEM blocks") }
+        guard keys.count <= Self.maximumKeys else {
+            throw KeyFault("there are more than \(Self.maximumKeys) PEM blocks")
+        }
         self.init(keys)
     }
 

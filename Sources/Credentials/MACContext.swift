@@ -1,7 +1,8 @@
 import COpenSSL
 import Wire
 
-/// HMAC (RFC 2104) under one key, with the key's pads hashed once and used again for every message. One thread at a time.
+/// HMAC (RFC 2104) under one key, with the key's pads hashed once and used again for every message. One thread at a
+/// time.
 @safe final class MACContext {
     private let context: OpaquePointer
     let hash: HashFunction

@@ -83,7 +83,7 @@ extension NativeKey {
         unsafe self.init(der: der) { unsafe d2i_PUBKEY(nil, $0, $1) }
     }
 
-    /// The key that `read`, one of OpenSSL's d2i functions, makes of `der`; nil if it makes none or bytes are left over.
+    /// The key that `read`, one of OpenSSL's d2i functions, makes of `der`; nil if it makes none, or bytes are left.
     @unsafe convenience init?(
         der: [UInt8], _ read: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
     ) {

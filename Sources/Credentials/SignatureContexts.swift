@@ -28,7 +28,7 @@ struct SignatureContexts: ~Copyable {
     private var digester = Digester()
     private var der = ByteBuffer(capacity: 256)
 
-    /// The proof that `signature` holds over `input` under `key`; nil if it does not, or if the key is not for `algorithm`.
+    /// The proof that `signature` holds over `input` under `key`; nil if not, or if the key is not for `algorithm`.
     mutating func prove(
         _ signature: borrowing ByteBuffer, over input: RawSpan, _ algorithm: SigningAlgorithm, by key: VerificationKey
     ) -> ProvenSignature? {

@@ -87,7 +87,7 @@ import Wire
         guard signature.byteCount == 64 else { return false }
         let result = unsafe signature.withUnsafeBytes { signature in
             unsafe message.withUnsafeBytes {
-                // It takes the whole message at once, and a context only once; beside the arithmetic that costs nothing.
+                // It takes the whole message at once, and a context only once; that is little beside the arithmetic.
                 guard unsafe EVP_MD_CTX_reset(context) == 1,
                     unsafe EVP_DigestVerifyInit(context, nil, nil, nil, key.pointer) == 1
                 else { return Int32(0) }

@@ -17,8 +17,8 @@ package struct SigningKey: Sendable {
         try Self(KeyMaterial.generate(for: algorithm), algorithm)
     }
 
-    /// A shared secret; see `VerificationKey.init(secret:)` for what is refused. Its tokens carry no `kid`: a thumbprint
-    /// of a secret that people chose would help to guess it (RFC 7638 §7).
+    /// A shared secret; see `VerificationKey.init(secret:)` for what is refused. Its tokens carry no `kid`: the
+    /// thumbprint of a secret that people chose would help to guess it (RFC 7638 §7).
     package init(secret: RawSpan, algorithm: SigningAlgorithm = .HS256) throws(KeyFault) {
         self.algorithm = algorithm
         verificationKey = try VerificationKey(secret: secret, algorithms: AlgorithmSet(algorithm))

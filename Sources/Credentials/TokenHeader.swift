@@ -7,8 +7,8 @@ struct TokenHeader: ~Copyable {
     private(set) var algorithm = SigningAlgorithm.HS256
     private(set) var hasKeyID = false
     private var keyIDBytes = ByteBuffer()
-    /// The letters that this was read from; empty if that failed. All tokens of one key begin alike, and what they spell
-    /// does not depend on anything else.
+    /// The letters that this was read from; empty if that failed. All tokens of one key begin alike, and what they
+    /// spell does not depend on anything else.
     private var letters = ByteBuffer()
 
     /// The header's `kid`, if it has one.

@@ -41,7 +41,11 @@ package struct TokenVerifier: ~Copyable {
         lastAlgorithm = header.algorithm
         signature.removeAll()
         guard Base64URL.decode(token[parts.signature], into: &signature) else { throw .malformed }
-        do throws(JSONMembers.Fault) { try claims.load(base64URL: token[parts.payload]) } catch { throw TokenFault(error) }
+        do throws(JSONMembers.Fault) {
+            try claims.load(base64URL: token[parts.payload])
+        } catch {
+            throw TokenFault(error)
+        }
         return parts
     }
 

@@ -48,7 +48,7 @@ package struct ClaimRequirement: Sendable, Hashable {
     }
 }
 
-/// Everything that verification depends on besides the token and the time: an immutable snapshot, shared by all workers.
+/// Everything that verification depends on besides the token and the time: an immutable snapshot, for all workers.
 package final class Trust: Sendable {
     /// What fits into `VerifiedToken.requirementMask`.
     package static let maximumRequirements = 64
@@ -77,8 +77,8 @@ package final class Trust: Sendable {
         required = requirements.map { (Array($0.name.utf8), Array($0.value.utf8)) }
     }
 
-    /// Whether `other` differs from this in nothing but keys and issuer names: what one verified, the other would too as
-    /// long as the key lives. Otherwise nothing that was verified under one counts under the other.
+    /// Whether `other` differs from this in nothing but keys and issuer names: what one verified, the other would too
+    /// as long as the key lives. Otherwise nothing that was verified under one counts under the other.
     package func hasSameRules(as other: Trust) -> Bool {
         clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements
             && rules.count == other.rules.count && zip(rules, other.rules).allSatisfy { $0.areSame(as: $1) }

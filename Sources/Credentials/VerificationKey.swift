@@ -10,8 +10,8 @@ package final class VerificationKey: Sendable {
     let kidBytes: [UInt8]?
     let material: KeyMaterial
 
-    /// A shared secret for HMAC: at least as long as the hash (RFC 7518 §3.2), and no PEM text. Without `algorithms` it
-    /// serves those it is long enough for; with them it must be long enough for each.
+    /// A shared secret for HMAC: at least as long as the hash (RFC 7518 §3.2), and no PEM text. Without `algorithms`
+    /// it serves those it is long enough for; with them it must be long enough for each.
     package convenience init(
         secret: RawSpan, kid: String? = nil, algorithms: AlgorithmSet? = nil, name: String = "the shared secret"
     ) throws(KeyFault) {

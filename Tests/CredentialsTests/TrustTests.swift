@@ -125,6 +125,18 @@ import Wire
         }
     }
 
+    /// Workers share the snapshot and its keys, and nothing else.
+    @Test func manyWorkersVerifyWithTheSameKeysAtOnce() async {
+        let keys = [first, Keys.rs256, Keys.es256, Keys.eddsa]
+        let trusted = Trust(issuers: [issuer("a", keys)])
+        let tokens = keys.map { Forge.token(payload: payload(#""a""#), key: $0).bytes }
+        let verified = await withTaskGroup(of: Int.self) { group in
+            for _ in 0..<4 { group.addTask { countVerified(tokens, trusted, rounds: 25) } }
+            return await group.reduce(0, +)
+        }
+        #expect(verified == 4 * 25 * tokens.count)
+    }
+
     @Test func theVerifierTellsTheAlgorithmOfTheLastToken() {
         var verifier = TokenVerifier()
         let cases: [(String, SigningAlgorithm?)] = [
@@ -168,4 +180,16 @@ import Wire
             #expect(safe)
         }
     }
+}
+
+private func countVerified(_ tokens: [[UInt8]], _ trust: Trust, rounds: Int) -> Int {
+    var verifier = TokenVerifier()
+    var verified = 0
+    for _ in 0..<rounds {
+        for token in tokens {
+            let result = verifier.verify(token.rawBytes, trust: trust, now: WallTime(seconds: now))
+            if result.fault == nil { verified += 1 }
+        }
+    }
+    return verified
 }
