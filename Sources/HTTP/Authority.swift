@@ -44,7 +44,9 @@ extension RawSpan {
 
     /// `:` and a number up to 65535.
     private func checkPort(_ range: Range<Int>) throws(HeadStop) {
-        guard self[range.lowerBound] == UInt8(ascii: ":"), (2...6).contains(range.count) else { throw .fault(.invalidHost) }
+        guard self[range.lowerBound] == UInt8(ascii: ":"), (2...6).contains(range.count) else {
+            throw .fault(.invalidHost)
+        }
         var port = 0
         for offset in range.dropFirst() {
             guard self[offset].isASCIIDigit else { throw .fault(.invalidHost) }

@@ -15,8 +15,8 @@ package enum BodyEvent: Equatable, Sendable {
 
 /// Finds the content in the bytes of one message. Keeps no bytes: what it has not consumed it wants to see again.
 ///
-/// Chunk extensions are read over. What a chunked message spends on other things than content is bounded: each chunk may cost 16
-/// bytes and twice its content, and beyond that a message has 16 KiB to waste (the account that Go's reader keeps).
+/// Chunk extensions are read over. What a chunked message spends on other things than content is bounded: each chunk may
+/// cost 16 bytes and twice its content, and beyond that a message has 16 KiB to waste (the account that Go's reader keeps).
 package struct BodyDecoder: Sendable {
     private enum Phase: UInt8 {
         case content, untilClose
@@ -67,8 +67,8 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// Says what `bytes`, everything received of the message and not yet consumed, begin with. Call again behind what was
-    /// consumed until the answer is not `data`.
+    /// Says what `bytes`, everything received of the message and not yet consumed, begin with. After `data`, call again
+    /// behind what was consumed.
     package mutating func next(_ bytes: RawSpan) -> BodyEvent {
         switch phase {
         case .ended: .end(consumed: 0)
@@ -127,7 +127,8 @@ package struct BodyDecoder: Sendable {
         case .chunkLineFeed: byte == ByteClass.lineFeed ? beginChunk() : .chunkSize
         case .chunkEnd: take(byte, ByteClass.carriageReturn, .chunkEndLineFeed)
         case .chunkEndLineFeed: take(byte, ByteClass.lineFeed, .chunkStart)
-        case .content, .untilClose, .chunkContent, .trailers, .ended, .broken: preconditionFailure("not between contents")
+        case .content, .untilClose, .chunkContent, .trailers, .ended, .broken:
+            preconditionFailure("not between contents")
         }
     }
 

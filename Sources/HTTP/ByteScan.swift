@@ -100,7 +100,9 @@ extension RawSpan {
             if mask != 0 { return offset &+ ByteScan.lowest(mask) }
             offset &+= 8
         }
-        while holds(1, at: offset), ByteScan.outsideTarget(UInt64(self[offset]) | 0x4141_4141_4141_4100) == 0 { offset &+= 1 }
+        while holds(1, at: offset), ByteScan.outsideTarget(UInt64(self[offset]) | 0x4141_4141_4141_4100) == 0 {
+            offset &+= 1
+        }
         return offset
     }
 
@@ -134,52 +136,5 @@ extension Slice {
         self.init()
         self.start = UInt32(truncatingIfNeeded: start)
         self.count = UInt32(truncatingIfNeeded: end &- start)
-    }
-}
-
-/// Classes of single bytes, as bit sets: no table to load and no lazy global to ask for.
-enum ByteClass {
-    static let tab = UInt8(ascii: "\t")
-    static let space = UInt8(ascii: " ")
-    static let carriageReturn = UInt8(ascii: "\r")
-    static let lineFeed = UInt8(ascii: "\n")
-
-    @inline(__always)
-    static func isControl(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F }
-
-    @inline(__always)
-    static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
-
-    @inline(__always)
-    private static func contains(_ byte: UInt8, low: UInt64, high: UInt64) -> Bool {
-        let half = byte & 0x40 == 0 ? low : high
-        return byte < 0x80 && (half >> UInt64(byte & 0x3F)) & 1 != 0
-    }
-
-    /// Token characters (RFC 9110 §5.6.2): ``!#$%&'*+-.^_`|~``, digits and letters.
-    @inline(__always)
-    static func isToken(_ byte: UInt8) -> Bool {
-        contains(byte, low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE)
-    }
-
-    /// What a host name may hold here: letters, digits, `-`, `.`, `_` and `~`. The sub-delimiters and percent-encodings that
-    /// RFC 3986 would allow are left out: no real name has them, and a comma there means two hosts to some parsers.
-    @inline(__always)
-    static func isHost(_ byte: UInt8) -> Bool {
-        contains(byte, low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
-    }
-
-    /// Whether all bytes in `range` are token characters.
-    @inline(__always)
-    static func areTokens(_ bytes: RawSpan, _ range: Range<Int>) -> Bool {
-        var offset = range.lowerBound
-        while offset < range.upperBound {
-            let count = min(range.upperBound &- offset, 8)
-            if !ByteScan.isPlainName(bytes.loadUpTo8(offset, count) | ByteScan.plainFilling(count)) {
-                for place in offset..<offset &+ count where !isToken(bytes[place]) { return false }
-            }
-            offset &+= count
-        }
-        return true
     }
 }

@@ -31,7 +31,9 @@ extension FieldTable {
     @inline(__always)
     mutating func readConnection(_ bytes: RawSpan) throws(HeadStop) -> ConnectionOptions {
         guard let index = first(.connection) else { return ConnectionOptions() }
-        if !isRepeated(.connection), let options = ConnectionOptions(sole: entries[index].value, bytes) { return options }
+        if !isRepeated(.connection), let options = ConnectionOptions(sole: entries[index].value, bytes) {
+            return options
+        }
         return try readConnectionFields(bytes)
     }
 

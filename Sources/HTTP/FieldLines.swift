@@ -7,7 +7,8 @@ enum HeadStop: Error {
 }
 
 extension FieldTable {
-    /// Reads the field lines from `start` up to and with the empty line that ends them (RFC 9112 §5); answers the offset behind it.
+    /// Reads the field lines from `start` up to and with the empty line that ends them (RFC 9112 §5); answers the offset
+    /// behind it.
     ///
     /// CRLF only, no white space before the colon, no line folding, no controls but HTAB in values.
     mutating func read(_ bytes: RawSpan, from start: Int, limit: Int) throws(HeadStop) -> Int {

@@ -11,8 +11,9 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
     case authorization, cookie, xForwardedFor, xForwardedProto, xForwardedHost, forwarded, via
     case xRequestID, traceparent, tracestate, xInternalKey, xRefreshToken
     // Content and negotiation.
-    case contentType, contentEncoding, contentRange, accept, acceptEncoding, acceptLanguage, acceptRanges, range, ifRange
-    case ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, etag, lastModified, vary, cacheControl, pragma, age, expires
+    case contentType, contentEncoding, contentRange, accept, acceptEncoding, acceptLanguage, acceptRanges
+    case range, ifRange, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince
+    case etag, lastModified, vary, cacheControl, pragma, age, expires
     // Requests.
     case userAgent, referer, origin
     // Responses.

@@ -30,7 +30,8 @@ extension FieldTable {
         throw .fault(isUnknown ? .unknownTransferCoding : .transferEncoding)
     }
 
-    /// The number of a request's `Content-Length`, which must be there once (RFC 9112 §6.3), plain and without leading zeros.
+    /// The number of a request's `Content-Length`, which must be there once (RFC 9112 §6.3), in plain digits without
+    /// leading zeros, which some parsers take for octal.
     func soleContentLength(_ bytes: RawSpan) throws(HeadStop) -> UInt64 {
         guard !isRepeated(.contentLength), let index = first(.contentLength) else {
             throw .fault(.duplicateContentLength)

@@ -26,12 +26,13 @@ package struct HeadScan: Sendable {
         return false
     }
 
-    /// Whether it is worth parsing `bytes` now: the head is complete, or too long, or twice as long as when this was last
-    /// true, so that what can never become a head is found out early and the work stays linear.
+    /// Whether it is worth parsing `bytes` now: there is a blank line that was not there when this was last true, or the
+    /// head is too long, or twice as long as then, so that what can never become a head is found out early.
     package mutating func isDue(_ bytes: RawSpan, limits: HeadLimits) -> Bool {
         let count = bytes.byteCount
         guard count >= 2 * Int(parsed) || count >= limits.headBytes || isComplete(bytes) else { return false }
         parsed = UInt32(clamping: count)
+        searched = parsed
         return count > 0
     }
 }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A request method (RFC 9110 §9). Names are case-sensitive; what is not listed is `other`, and its text is in the head.
+/// A request method (RFC 9110 §9). Names are case-sensitive; what is not listed is `other`, its text in the head.
 @frozen
 public enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, patch, options, trace, connect, other

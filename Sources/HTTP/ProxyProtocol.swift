@@ -17,8 +17,8 @@ package enum ProxyOutcome: Equatable, Sendable {
 
 /// The header that a load balancer puts before the bytes of a client (haproxy's proxy-protocol.txt, versions 1 and 2).
 ///
-/// On a listener that expects it, it is mandatory: guessing would let any client name its own address. Version 1 is bounded by
-/// 107 bytes, version 2 by 4 KiB; its extensions (TLVs) and checksums are skipped.
+/// On a listener that expects it, it is mandatory: guessing would let any client name its own address. Version 1 is
+/// bounded by 107 bytes, version 2 by 4 KiB; its extensions (TLVs) and checksums are skipped.
 package enum ProxyProtocol {
     static let longestText = 107
     static let longestBinary = 4096

@@ -5,7 +5,8 @@ extension HTTPFault {
         case targetTooLong, headTooLarge, tooManyFields
         case fieldName, fieldValue, lineEnd
         case missingHost, duplicateHost, invalidHost, hostMismatch
-        case contentLength, duplicateContentLength, transferEncoding, unknownTransferCoding, lengthAndCoding, contentInTrace
+        case contentLength, duplicateContentLength, transferEncoding, unknownTransferCoding
+        case lengthAndCoding, contentInTrace
         case connection, expectation
         case chunkSize, chunkExtension, chunkEnd, chunkOverhead, trailer, trailerTooLarge
         case truncated, upgraded, late, contentTooLarge
@@ -21,9 +22,9 @@ extension HTTPFault {
             case .method, .unknownTransferCoding: 501
             case .version: 505
             case .requestLine, .target, .statusLine, .fieldName, .fieldValue, .lineEnd, .missingHost, .duplicateHost,
-                .invalidHost, .hostMismatch, .contentLength, .duplicateContentLength, .transferEncoding, .lengthAndCoding, .contentInTrace,
-                .connection, .chunkSize, .chunkExtension, .chunkEnd, .chunkOverhead, .trailer, .trailerTooLarge, .truncated,
-                .upgraded:
+                .invalidHost, .hostMismatch, .contentLength, .duplicateContentLength, .transferEncoding,
+                .lengthAndCoding, .contentInTrace, .connection, .chunkSize, .chunkExtension, .chunkEnd,
+                .chunkOverhead, .trailer, .trailerTooLarge, .truncated, .upgraded:
                 400
             }
         }

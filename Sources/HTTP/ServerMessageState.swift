@@ -11,7 +11,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
     private enum Phase: UInt8 {
         /// Between messages. Leaves with a head, a fault in one, or the end of the connection.
         case idle
-        /// The request body is not complete, and nothing was answered. Leaves with the body's end, a fault, or the answer.
+        /// The request body is not complete, and nothing was answered. Leaves with the body's end, a fault, or an answer.
         case receiving
         /// The request is complete. Leaves with the answer.
         case received
@@ -144,8 +144,9 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         return closes ? .close : flags.contains(.isHTTP10) ? .keepAlive : .implied
     }
 
-    /// An answer before the request is complete ends the connection if the client still waits for `100 Continue` (whether it sends the
-    /// body then is up to it, RFC 9110 §10.1.1), or if nobody wants the body and the rest of it is long or of unknown length.
+    /// An answer before the request is complete ends the connection if the client still waits for `100 Continue` (whether
+    /// it sends the body then is up to it, RFC 9110 §10.1.1), or if nobody wants the body and the rest of it is long or of
+    /// unknown length.
     private func mustCloseEarly(_ unread: UInt64?) -> Bool {
         if flags.contains(.continuePending) { return true }
         guard !flags.contains(.bodyWanted) else { return false }

@@ -28,7 +28,8 @@ import Wire
                 start = end
             }
             guard pieces.described == whole.described else {
-                Issue.record("seed \(seed): \(ByteNotation.text(bytes)): \(whole.described) but in pieces \(pieces.described)")
+                Issue.record(
+                    "seed \(seed): \(ByteNotation.text(bytes)): \(whole.described) but in pieces \(pieces.described)")
                 return
             }
         }
@@ -40,10 +41,13 @@ import Wire
         var bytes: [UInt8] = []
         var content: [UInt8] = []
         for _ in 0..<Int.random(in: 0...4, using: &random) {
-            let chunk = (0..<Int.random(in: 1...20, using: &random)).map { _ in UInt8.random(in: 32...126, using: &random) }
+            let chunk = (0..<Int.random(in: 1...20, using: &random)).map { _ in
+                UInt8.random(in: 32...126, using: &random)
+            }
             let padding = String(repeating: "0", count: Int.random(in: 0...3, using: &random))
             let ending = ["", ";a", ";a=b;c=\"d e\""].randomElement(using: &random)!
-            bytes += Array("\(padding)\(String(chunk.count, radix: 16, uppercase: Bool.random(using: &random)))\(ending)\r\n".utf8)
+            bytes += Array(
+                "\(padding)\(String(chunk.count, radix: 16, uppercase: Bool.random(using: &random)))\(ending)\r\n".utf8)
             bytes += chunk + [13, 10]
             content += chunk
         }
@@ -51,7 +55,9 @@ import Wire
         return (bytes + Array("0\r\n\(trailers)\r\n".utf8), content)
     }
 
-    @Test("Whoever sends overhead without end is cut off within a bound", arguments: ["1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\na\r\n", "0000000000000001;x=y;z=0123456789\r\na\r\n"])
+    @Test(
+        "Whoever sends overhead without end is cut off within a bound",
+        arguments: ["1;xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\na\r\n", "0000000000000001;x=y;z=0123456789\r\na\r\n"])
     func endlessOverhead(chunk: String) {
         var run = BodyRun(.chunked)
         let piece = Array(chunk.utf8)

@@ -17,9 +17,9 @@ struct ProtocolCase {
 
 /// A Markdown document of protocol cases.
 ///
-/// A case is a fenced block whose info string is its kind, under a heading that names it, followed by a block `outcome`. Or a
-/// block with `@@` in it is followed by a table: each row's first cell stands for `@@`, its second holds words of the
-/// outcome's first line.
+/// A case is a fenced block whose info string is its kind, under a heading that names it, followed by a block `outcome`.
+/// Or a block with `@@` in it is followed by a table: each row's first cell stands for `@@`, its second holds words of
+/// the outcome's first line.
 struct CaseDocument {
     var name: String
     var cases: [ProtocolCase]
@@ -27,7 +27,8 @@ struct CaseDocument {
     static func all() throws -> [CaseDocument] {
         let folder = Bundle.module.resourceURL!.appendingPathComponent("Cases")
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
-        return try files.filter { $0.pathExtension == "md" && $0.lastPathComponent != "README.md" }.sorted { $0.path < $1.path }.map { file in
+        let documents = files.filter { $0.pathExtension == "md" && $0.lastPathComponent != "README.md" }
+        return try documents.sorted { $0.path < $1.path }.map { file in
             let text = try String(contentsOf: file, encoding: .utf8)
             return CaseDocument(name: file.lastPathComponent, cases: Reader(text).cases())
         }

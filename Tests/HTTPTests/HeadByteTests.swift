@@ -2,7 +2,7 @@ import HTTP
 import Testing
 import Wire
 
-/// Heads are scanned eight bytes at a time; here every byte value stands in every place of a word, against the plain rule.
+/// Heads are scanned words at a time; here every byte value stands in every place of a word, against the plain rule.
 @Suite struct HeadByteTests {
     /// Parses `before + filler with one byte replaced + after` for every byte and place.
     private func everywhere(

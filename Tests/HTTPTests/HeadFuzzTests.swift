@@ -20,9 +20,10 @@ struct MessageMaker {
 
     private static let lines = [
         "Host: a", "Host: example.test:80", "host:b", "Content-Length: 5", "Content-Length: 05", "Content-Length: 5, 5",
-        "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked", "transfer-encoding:CHUNKED", "Connection: close",
-        "Connection: keep-alive, X-A", "Connection: content-length", "X-A: 1", "x-a:", "Expect: 100-continue", "TE: trailers",
-        "Authorization: Bearer abc", "Cookie: a=b; c=d", "Content_Length: 1", "X-Long: \(String(repeating: "y", count: 90))",
+        "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked", "transfer-encoding:CHUNKED",
+        "Connection: close", "Connection: keep-alive, X-A", "Connection: content-length", "X-A: 1", "x-a:",
+        "Expect: 100-continue", "TE: trailers", "Authorization: Bearer abc", "Cookie: a=b; c=d", "Content_Length: 1",
+        "X-Long: \(String(repeating: "y", count: 90))",
         "Accept-Encoding: gzip, deflate, br", "Upgrade: h2c", ": x", "X : y", " folded",
     ]
     private static let starts = [
@@ -30,7 +31,8 @@ struct MessageMaker {
         "PUT /\(String(repeating: "z", count: 70)) HTTP/1.1", "BREW /pot HTTP/1.1", "GET / HTTP/2.0", "GET  / HTTP/1.1",
     ]
     private static let statusLines = [
-        "HTTP/1.1 200 OK", "HTTP/1.0 404 Not Found", "HTTP/1.1 204 No Content", "HTTP/1.1 100 Continue", "HTTP/1.1 304 ",
+        "HTTP/1.1 200 OK", "HTTP/1.0 404 Not Found", "HTTP/1.1 204 No Content", "HTTP/1.1 100 Continue",
+        "HTTP/1.1 304 ",
         "HTTP/1.1 500", "HTTP/1.1 101 Switching Protocols", "HTTP/1.1 2xx OK",
     ]
 
@@ -66,7 +68,9 @@ struct MessageMaker {
 }
 
 @Suite struct HeadFuzzTests {
-    @Test("Whatever comes as a request is read the same in any split, and what is accepted survives being written again", arguments: 1...3)
+    @Test(
+        "Whatever comes as a request is read the same in any split, and what is accepted survives being written again",
+        arguments: 1...3)
     func requests(seed: UInt64) {
         var maker = MessageMaker(random: SplitMix64(seed: seed))
         var budget = FuzzBudget()
@@ -84,7 +88,8 @@ struct MessageMaker {
             accepted += 1
             let again = rewritten(bytes)
             guard Described.request(again.rawBytes) == firstLines(whole) else {
-                Issue.record("seed \(seed): \(ByteNotation.text(bytes)) and \(ByteNotation.text(again)) are read differently")
+                Issue.record(
+                    "seed \(seed): \(ByteNotation.text(bytes)) and \(ByteNotation.text(again)) are read differently")
                 return
             }
         }
@@ -116,7 +121,9 @@ struct MessageMaker {
         var random = SplitMix64(seed: seed)
         var budget = FuzzBudget()
         while budget.next() {
-            let bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            let bytes = (0..<Int.random(in: 0...200, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
             _ = Described.request(bytes.rawBytes)
             _ = Described.request((Array("GET / HTTP/1.1\r\n".utf8) + bytes).rawBytes)
             _ = Described.response((Array("HTTP/1.1 200 OK\r\n".utf8) + bytes).rawBytes, method: .get)

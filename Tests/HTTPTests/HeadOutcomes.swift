@@ -23,7 +23,9 @@ enum Described {
         if head.expectsContinue { words.append("continue") }
         if head.wantsTrailers { words.append("trailers") }
         if head.authorizationCount > 0 { words.append("authorizations=\(head.authorizationCount)") }
-        if !head.authorization.isEmpty { words.append("authorization=\(ByteNotation.text(bytes[head.authorization].array))") }
+        if !head.authorization.isEmpty {
+            words.append("authorization=\(ByteNotation.text(bytes[head.authorization].array))")
+        }
         return ([words.joined(separator: " ")] + lines(head.fields, bytes) + rest(bytes, head.length))
             .joined(separator: "\n")
     }
@@ -63,7 +65,8 @@ enum Described {
         }
     }
 
-    /// One line per field; `-` before those that end at this hop, `!` before those that `Connection` names or a trailer may not hold.
+    /// One line per field; `-` before those that end at this hop, `!` before those that `Connection` names or a trailer
+    /// section may not hold.
     static func lines(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> [String] {
         var lines: [String] = []
         for index in 0..<fields.count {

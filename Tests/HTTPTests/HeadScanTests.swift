@@ -44,6 +44,14 @@ import Wire
         #expect((2...20).contains(parses))
     }
 
+    @Test("Empty lines before a request do not make every byte of it worth a parse")
+    func leadingEmptyLines() {
+        let head = Array("\r\n\r\nGET / HTTP/1.1\r\nHost: \(String(repeating: "a", count: 2000))\r\n\r\n".utf8)
+        var scan = HeadScan()
+        let due = (1...head.count).filter { scan.isDue(head.rawBytes.extracting(0..<$0), limits: HeadLimits()) }
+        #expect(due.count < 20 && due.last == head.count)
+    }
+
     @Test("A head that grows too long is due at its bound")
     func tooLong() {
         let limits = HeadLimits(headBytes: 1000)

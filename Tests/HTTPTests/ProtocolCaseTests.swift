@@ -55,7 +55,8 @@ import Wire
         }
     }
 
-    /// Parses longer and longer prefixes, as a driver does; the first answer that is not `incomplete` must be that of the whole.
+    /// Parses longer and longer prefixes, as a driver does; the first answer that is not `incomplete` must be that of the
+    /// whole.
     private func prefixes(_ bytes: [UInt8], _ pieces: [Int], _ parse: (RawSpan) -> String) -> String {
         let whole = parse(bytes.rawBytes)
         for end in pieces {

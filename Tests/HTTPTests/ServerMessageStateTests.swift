@@ -82,7 +82,9 @@ import Testing
         #expect(state.bodyReceived() == .readHead)
     }
 
-    @Test("A refusal with a long or unknown rest of the body closes", arguments: [ServerMessageState.discardLimit + 1, nil])
+    @Test(
+        "A refusal with a long or unknown rest of the body closes",
+        arguments: [ServerMessageState.discardLimit + 1, nil])
     mutating func longRest(unread: UInt64?) {
         #expect(post() == .readBody)
         #expect(state.answerStarted(untilClose: false, unread: unread) == .close)

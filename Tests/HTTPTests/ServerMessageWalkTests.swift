@@ -6,23 +6,31 @@ import Testing
 @Suite struct ServerMessageWalkTests {
     enum Event: Hashable {
         case head(hasBody: Bool, keepAlive: Bool, minorVersion: UInt8, expects: Bool)
-        case bodyWanted(hasArrived: Bool), bodyAbandoned, bodyReceived, faulted
-        case answerStarted(untilClose: Bool, unread: UInt64?), answerFinished, answerBroken
+        case bodyWanted(hasArrived: Bool)
+        case bodyAbandoned, bodyReceived, faulted
+        case answerStarted(untilClose: Bool, unread: UInt64?)
+        case answerFinished, answerBroken
         case discarded(Int)
-        case inputClosed, drain(headBegun: Bool), idledOut
+        case drain(headBegun: Bool)
+        case inputClosed, idledOut
 
         static let all: [Event] = {
             var events: [Event] = [
                 .bodyWanted(hasArrived: false), .bodyWanted(hasArrived: true), .bodyAbandoned, .bodyReceived, .faulted,
-                .answerFinished, .answerBroken, .discarded(20000), .discarded(65537), .inputClosed, .drain(headBegun: false),
+                .answerFinished, .answerBroken, .discarded(20000), .discarded(65537), .inputClosed,
+                .drain(headBegun: false),
                 .drain(headBegun: true), .idledOut,
             ]
             for bits in 0..<16 {
                 events.append(
-                    .head(hasBody: bits & 1 > 0, keepAlive: bits & 2 > 0, minorVersion: bits & 4 > 0 ? 0 : 1, expects: bits & 8 > 0))
+                    .head(
+                        hasBody: bits & 1 > 0, keepAlive: bits & 2 > 0, minorVersion: bits & 4 > 0 ? 0 : 1,
+                        expects: bits & 8 > 0))
             }
             for unread: UInt64? in [nil, 100, 1_000_000] {
-                events += [.answerStarted(untilClose: false, unread: unread), .answerStarted(untilClose: true, unread: unread)]
+                events += [
+                    .answerStarted(untilClose: false, unread: unread), .answerStarted(untilClose: true, unread: unread),
+                ]
             }
             return events
         }()
@@ -60,6 +68,30 @@ import Testing
             case .drain, .idledOut: true
             }
         }
+
+        /// What the event itself says, whatever is done about it.
+        mutating func note(_ event: Event) {
+            switch event {
+            case .head(let hasBody, let keepAlive, let minorVersion, let expects):
+                request = hasBody ? .arriving : .complete
+                self.keepAlive = keepAlive
+                isHTTP10 = minorVersion == 0
+                self.expects = expects && hasBody
+            case .bodyWanted(let hasArrived):
+                bodyWanted = true
+                if hasArrived { expects = false }
+            case .bodyAbandoned: bodyWanted = false
+            case .bodyReceived: (request, discarding) = (.complete, false)
+            case .faulted: (request, discarding) = (.broken, false)
+            case .answerStarted(let untilClose, _):
+                answer = .started
+                self.untilClose = untilClose
+            case .answerFinished: answer = .finished
+            case .drain: draining = true
+            case .inputClosed: inputClosed = true
+            case .answerBroken, .discarded, .idledOut: break
+            }
+        }
     }
 
     struct Node: Hashable {
@@ -85,53 +117,11 @@ import Testing
     /// Takes one step; nil if a promise was broken.
     private func step(_ node: Node, _ event: Event) -> Node? {
         var next = node
-        let action: ServerAction
-        switch event {
-        case .head(let hasBody, let keepAlive, let minorVersion, let expects):
-            action = next.state.headReceived(
-                hasBody: hasBody, keepAlive: keepAlive, minorVersion: minorVersion, expectsContinue: expects)
-            next.account.request = hasBody ? .arriving : .complete
-            next.account.keepAlive = keepAlive
-            next.account.isHTTP10 = minorVersion == 0
-            next.account.expects = expects && hasBody
-        case .bodyWanted(let hasArrived):
-            action = next.state.bodyWanted(hasArrived: hasArrived)
-            next.account.bodyWanted = true
-            if hasArrived { next.account.expects = false }
-        case .bodyAbandoned:
-            next.state.bodyAbandoned()
-            action = .carryOn
-            next.account.bodyWanted = false
-        case .bodyReceived:
-            action = next.state.bodyReceived()
-            next.account.request = .complete
-            next.account.discarding = false
-        case .faulted:
-            action = next.state.requestFaulted()
-            next.account.request = .broken
-            next.account.discarding = false
-        case .answerStarted(let untilClose, let unread):
-            let told = next.state.answerStarted(untilClose: untilClose, unread: unread)
-            next.account.answer = .started
+        let (action, told) = perform(event, on: &next.state)
+        next.account.note(event)
+        if let told, case .answerStarted(_, let unread) = event {
             next.account.told = told
-            next.account.untilClose = untilClose
-            action = .carryOn
-            if let broken = brokenPromise(of: told, node.account, untilClose, unread) { return fail(broken, node, event) }
-        case .answerFinished:
-            action = next.state.answerFinished()
-            next.account.answer = .finished
-        case .answerBroken:
-            action = next.state.answerBroken()
-        case .discarded(let count):
-            action = next.state.discarded(count)
-        case .inputClosed:
-            action = next.state.inputClosed()
-            next.account.inputClosed = true
-        case .drain(let headBegun):
-            action = next.state.drainRequested(headBegun: headBegun)
-            next.account.draining = true
-        case .idledOut:
-            action = next.state.idledOut()
+            if let broken = brokenPromise(of: told, next.account, unread) { return fail(broken, node, event) }
         }
         if let broken = brokenPromise(of: action, to: event, before: node.account, after: next.account) {
             return fail("\(broken): \(action)", node, event)
@@ -142,6 +132,29 @@ import Testing
             return fail("idle out of turn", node, event)
         }
         return next
+    }
+
+    private func perform(_ event: Event, on state: inout ServerMessageState) -> (ServerAction, Persistence?) {
+        switch event {
+        case .head(let hasBody, let keepAlive, let minorVersion, let expects):
+            let action = state.headReceived(
+                hasBody: hasBody, keepAlive: keepAlive, minorVersion: minorVersion, expectsContinue: expects)
+            return (action, nil)
+        case .answerStarted(let untilClose, let unread):
+            return (.carryOn, state.answerStarted(untilClose: untilClose, unread: unread))
+        case .bodyAbandoned:
+            state.bodyAbandoned()
+            return (.carryOn, nil)
+        case .bodyWanted(let hasArrived): return (state.bodyWanted(hasArrived: hasArrived), nil)
+        case .bodyReceived: return (state.bodyReceived(), nil)
+        case .faulted: return (state.requestFaulted(), nil)
+        case .answerFinished: return (state.answerFinished(), nil)
+        case .answerBroken: return (state.answerBroken(), nil)
+        case .discarded(let count): return (state.discarded(count), nil)
+        case .drain(let headBegun): return (state.drainRequested(headBegun: headBegun), nil)
+        case .inputClosed: return (state.inputClosed(), nil)
+        case .idledOut: return (state.idledOut(), nil)
+        }
     }
 
     private func settle(_ account: inout Account, _ action: ServerAction) {
@@ -162,11 +175,9 @@ import Testing
     }
 
     /// What the answer's `Connection` field may say.
-    private func brokenPromise(
-        of told: Persistence, _ account: Account, _ untilClose: Bool, _ unread: UInt64?
-    ) -> String? {
+    private func brokenPromise(of told: Persistence, _ account: Account, _ unread: UInt64?) -> String? {
         if told == .close { return nil }
-        if untilClose { return "content until the close, and no close announced" }
+        if account.untilClose { return "content until the close, and no close announced" }
         if !account.keepAlive || account.request == .broken { return "a client's wish or a fault overridden" }
         if account.draining || account.inputClosed { return "another message promised at the end" }
         if (told == .keepAlive) != account.isHTTP10 { return "a field that this version does not need" }
@@ -184,23 +195,30 @@ import Testing
         switch action {
         case .readHead:
             if after.request != .complete || after.answer != .finished { return "a next message before this one ended" }
-            if after.told == .close || after.untilClose || after.inputClosed || after.draining { return "life after the end" }
+            if after.told == .close || after.untilClose || after.inputClosed || after.draining {
+                return "life after the end"
+            }
         case .sendContinue:
             if !before.expects || before.continued || before.answer != .none { return "a 100 that nobody waits for" }
         case .readBody:
             if after.request != .arriving || after.answer == .finished { return "no body to read" }
         case .discardBody:
-            if after.request != .arriving || after.answer != .finished || after.told == .close { return "nothing to drop" }
+            if after.request != .arriving || after.answer != .finished || after.told == .close {
+                return "nothing to drop"
+            }
         case .waitForAnswer:
             if after.request != .complete || after.answer != .none { return "no answer to wait for" }
         case .refuse:
             if after.answer != .none || after.request != .broken { return "a second answer" }
         case .abort:
             if after.answer == .finished { return "a whole answer cut" }
-            if before.answer == .started, event != .answerBroken, !after.bodyWanted { return "an answer cut for a body it does not need" }
+            if before.answer == .started, event != .answerBroken, !after.bodyWanted {
+                return "an answer cut for a body it does not need"
+            }
         case .closeAfterFlush(let lingering):
             if after.request != .none && after.answer != .finished { return "an answer owed" }
-            let clientEnds = after.inputClosed || after.request == .none || !after.keepAlive && after.request == .complete
+            let clientEnds =
+                after.inputClosed || after.request == .none || !after.keepAlive && after.request == .complete
             if !lingering && !clientEnds { return "unread bytes may destroy the answer" }
         case .carryOn:
             break

@@ -3,10 +3,12 @@ import Testing
 import Wire
 
 @Suite struct WritingTests {
-    @Test("A chunk size is written in hexadecimal without padding", arguments: [
-        (1, "1\r\n"), (9, "9\r\n"), (15, "f\r\n"), (16, "10\r\n"), (255, "ff\r\n"), (256, "100\r\n"), (65536, "10000\r\n"),
-        (Int.max, "7fffffffffffffff\r\n"),
-    ])
+    @Test(
+        "A chunk size is written in hexadecimal without padding",
+        arguments: [
+            (1, "1\r\n"), (9, "9\r\n"), (15, "f\r\n"), (16, "10\r\n"), (255, "ff\r\n"), (256, "100\r\n"),
+            (65536, "10000\r\n"), (Int.max, "7fffffffffffffff\r\n"),
+        ])
     func chunkSize(size: Int, text: String) {
         var out = ByteBuffer()
         ChunkWriter.appendSize(size, to: &out)
@@ -19,7 +21,9 @@ import Wire
         var out = ByteBuffer()
         var content: [UInt8] = []
         for _ in 0..<20 {
-            let chunk = (0..<Int.random(in: 1...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            let chunk = (0..<Int.random(in: 1...300, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
             content += chunk
             ChunkWriter.appendSize(chunk.count, to: &out)
             out.append(chunk)
