@@ -6,8 +6,8 @@ package import Wire
 /// allocated for a request whose token was seen before.
 ///
 /// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
-/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is refused
-/// for anything else costs its caller nothing.
+/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is
+/// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
     package private(set) var policy: Policy
     private var limits: LimitSheet
@@ -26,8 +26,8 @@ package struct Admission: ~Copyable {
         cache = TokenCache(capacity: cacheCapacity, hash: limiter.hash)
     }
 
-    /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that they were
-    /// judged by has changed.
+    /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that
+    /// they were judged by has changed.
     package mutating func adopt(_ policy: Policy) {
         if policy.readsTokens(like: self.policy) { cache.retain(policy.liveKeys) } else { cache.removeAll() }
         limits = LimitSheet(policy, limiter.hash)
@@ -47,8 +47,8 @@ package struct Admission: ~Copyable {
         }
     }
 
-    /// Decides all but the limit. If a charge is answered, the request passes unless the store of counts, whose answer goes
-    /// to `Decision.charged`, has another word.
+    /// Decides all but the limit. If a charge is answered, the request passes unless the store of counts, whose
+    /// answer goes to `Decision.charged`, has another word.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
     ) -> LimitCharge? {
@@ -69,70 +69,6 @@ package struct Admission: ~Copyable {
         case .local(let number): decision.verdict = .local(number)
         }
         return gate.hasLimit ? charge(route, gate, head, bytes, &decision) : nil
-    }
-
-    // MARK: Route
-
-    /// Finds the route of the canonical path, and leaves in the decision what the upstream gets as path.
-    private func findRoute(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Int? {
-        let path = bytes[head.path]
-        let match: RouteMatch
-        var hasEncodedSlash = false
-        switch head.form == .asterisk
-            ? .same : CanonicalPath.canonicalise(path, into: &decision.pathBytes, encodedSlash: .pass)
-        {
-        case .same:
-            match = policy.table.match(
-                host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText])
-        case .rewritten(let encodedSlash):
-            hasEncodedSlash = encodedSlash
-            decision.pathIsVerbatim = false
-            match = policy.table.match(
-                host: bytes[head.host], path: decision.path, method: head.method, methodText: bytes[head.methodText])
-        case .refused(let fault):
-            decision.refuse(.badRequest(.path(fault)))
-            return nil
-        }
-        guard case .route(let route) = match, !hasEncodedSlash || policy.gates[route].encodedSlashPasses else {
-            refuseUnrouted(match, hasEncodedSlash, &decision)
-            return nil
-        }
-        let strip = policy.gates[route].strip
-        if !strip.isEmpty {
-            let texts = policy.texts
-            removePrefix(texts.rawBytes[strip], path, &decision)
-        }
-        return route
-    }
-
-    private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {
-        if hasEncodedSlash {
-            if case .route(let route) = match { decision.dialect = policy.gates[route].dialect }
-            return decision.refuse(.badRequest(.path(.encodedSlash)))
-        }
-        switch match {
-        case .methodNotAllowed(let allowed): decision.refuse(.methodNotAllowed(allowed))
-        case .none, .route: decision.refuse(.notFound)
-        }
-    }
-
-    /// Takes `prefix` off the path, if it ends there or a slash follows.
-    private func removePrefix(_ prefix: RawSpan, _ verbatim: RawSpan, _ decision: inout Decision) {
-        let count = prefix.byteCount
-        if decision.pathIsVerbatim {
-            guard Self.begins(verbatim, prefix) else { return }
-            decision.pathIsVerbatim = false
-            decision.pathBytes.removeAll()
-            decision.pathBytes.append(verbatim.dropping(count))
-        } else {
-            guard Self.begins(decision.path, prefix) else { return }
-            decision.pathBytes.discard(count)
-        }
-        if decision.pathBytes.isEmpty { decision.pathBytes.append(UInt8(ascii: "/")) }
-    }
-
-    private static func begins(_ path: RawSpan, _ prefix: RawSpan) -> Bool {
-        path.hasPrefix(prefix) && (path.byteCount == prefix.byteCount || path[prefix.byteCount] == UInt8(ascii: "/"))
     }
 
     // MARK: Identity

@@ -34,8 +34,8 @@ package struct ClientAddress: Equatable, Sendable {
 
     /// The first address, from the peer backwards, that is no trusted proxy; the furthest one if all are.
     ///
-    /// `X-Forwarded-For` counts where it is sent, otherwise `Forwarded` (RFC 7239); both are walked from right to left, for
-    /// everything left of an untrusted address is that sender's own word.
+    /// `X-Forwarded-For` counts where it is sent, otherwise `Forwarded` (RFC 7239); both are walked from right to
+    /// left, for everything left of an untrusted address is that sender's own word.
     static func resolve(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, trusted: [CIDR]
     ) -> ClientAddress {
@@ -93,8 +93,8 @@ private struct ForwardedWalk {
         }
     }
 
-    /// A value of `Forwarded`: elements are split from the left, for only so can quotes be told, and then taken from the
-    /// right. More elements than there is room for are nobody's honest chain.
+    /// A value of `Forwarded`: elements are split from the left, for only so can quotes be told, and then taken from
+    /// the right. More elements than there is room for are nobody's honest chain.
     mutating func walkForwarded(_ value: RawSpan, _ trusted: [CIDR]) {
         wasFed = true
         guard !isOver else { return }

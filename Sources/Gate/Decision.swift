@@ -20,8 +20,8 @@ package enum TokenSource: UInt8, CaseIterable, Sendable {
     case miss
 }
 
-/// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One value is
-/// reused for every request of a worker: `decide` overwrites it, and its memory stays.
+/// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One
+/// value is reused for every request of a worker: `decide` overwrites it, and its memory stays.
 package struct Decision: ~Copyable {
     package internal(set) var verdict = Verdict.refuse(.notFound)
     /// Index of the rule; -1 if none took the request.

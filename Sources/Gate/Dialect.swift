@@ -2,8 +2,8 @@ import Credentials
 import HTTP
 package import Wire
 
-/// How a refusal looks: the error envelope of one client contract, or `application/problem+json` (RFC 9457). The one place
-/// of each envelope, for both planes.
+/// How a refusal looks: the error envelope of one client contract, or `application/problem+json` (RFC 9457). The one
+/// place of each envelope, for both planes.
 package enum Dialect: UInt8, CaseIterable, Sendable {
     case password, provider, dlauth, apple, anonymous, problem
 
@@ -36,7 +36,15 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     package func writeBody(
         status: UInt16, code: RawSpan, message: RawSpan, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer
     ) {
-        var json = JSONWriter()
+        JSONWriter.append(to: &out) { json in
+            write(&json, status, code, message, requestID, upgradeURL)
+        }
+    }
+
+    private func write(
+        _ json: inout JSONWriter, _ status: UInt16, _ code: RawSpan, _ message: RawSpan, _ requestID: RawSpan,
+        _ upgradeURL: String?
+    ) {
         json.beginObject()
         switch self {
         case .password, .apple, .anonymous:
@@ -64,7 +72,6 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
             if let upgradeURL { json.field("upgrade_url", upgradeURL) }
         }
         json.endObject()
-        out.append(json.finish().readable)
     }
 
     /// Appends the body of a refusal of the gate. `upgradeURL` is used only where upgrading would help.

@@ -2,8 +2,8 @@ import Credentials
 package import HTTP
 import Wire
 
-/// One request's way through the policy, for people: each step and the verdict. Told from the decision that was made, so it
-/// cannot say anything else than what happened.
+/// One request's way through the policy, for people: each step and the verdict. Told from the decision that was made,
+/// so it cannot say anything else than what happened.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
         /// `client`, `path`, `route`, `caller`, `identity`, `tier`, `size`, `limit` or `verdict`.

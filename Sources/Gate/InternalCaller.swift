@@ -2,8 +2,8 @@ import Credentials
 import HTTP
 package import Wire
 
-/// A trusted service (`TOLLGATE_INTERNAL_<NAME>`). Everything that is given must hold; one for which nothing is given never
-/// matches.
+/// A trusted service (`TOLLGATE_INTERNAL_<NAME>`). Everything that is given must hold; one for which nothing is given
+/// never matches.
 package struct InternalCaller: Sendable {
     package var name: String
     /// SHA-256 of what it sends as `X-Internal-Key`: 32 bytes.

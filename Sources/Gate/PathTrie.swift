@@ -17,6 +17,8 @@ struct PathTrie {
     /// Nodes refer to each other by index, -1 for none.
     struct Node: Sendable {
         var label: Slice
+        /// The first byte of the label, by which siblings differ; 0 for a root.
+        var first: UInt8
         var firstChild: Int32
         var nextSibling: Int32
         /// The nearest node above whose prefix rules take whatever reaches this one.
@@ -102,7 +104,7 @@ struct PathTrie {
             labels += draft.label
             nodes.append(
                 Node(
-                    label: label, firstChild: -1, nextSibling: -1, outerPrefix: -1,
+                    label: label, first: draft.label.first ?? 0, firstChild: -1, nextSibling: -1, outerPrefix: -1,
                     exact: range(draft.exact), bare: range(draft.bare), prefix: range(draft.prefix)))
         }
 

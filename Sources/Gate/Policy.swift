@@ -1,8 +1,8 @@
 package import Credentials
 package import Wire
 
-/// Everything that decisions depend on besides the request, the time and the counts: an immutable snapshot. A reload makes a
-/// new one; a request sees one from start to end.
+/// Everything that decisions depend on besides the request, the time and the counts: an immutable snapshot. A reload
+/// makes a new one; a request sees one from start to end.
 package final class Policy: Sendable {
     /// Grows with every reload; for logs.
     package let version: Int

@@ -2,8 +2,8 @@ import Credentials
 package import Wire
 
 extension Refusal {
-    /// Appends the header lines that belong to the refusal: `WWW-Authenticate` on 401 and 403 (RFC 6750 §3), `Retry-After`
-    /// on 429 and 503, `Allow` on 405. The lines of the limit are in the decision.
+    /// Appends the header lines that belong to the refusal: `WWW-Authenticate` on 401 and 403 (RFC 6750 §3),
+    /// `Retry-After` on 429 and 503, `Allow` on 405. The lines of the limit are in the decision.
     package func writeHeaderLines(_ policy: Policy, into out: inout ByteBuffer) {
         switch self {
         case .unauthorized(let why):

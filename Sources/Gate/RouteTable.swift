@@ -140,10 +140,8 @@ package struct RouteTable: Sendable {
         let first = path[offset]
         var next = Int(nodes[node].firstChild)
         while next >= 0 {
-            let label = nodes[next].label
-            if labels[Int(label.start)] == first {
-                return labels[label].byteCount <= path.byteCount - offset
-                    && path.extracting(offset..<offset + Int(label.count)).equals(labels[label]) ? next : -1
+            if nodes[next].first == first {
+                return path.dropping(offset).hasPrefix(labels[nodes[next].label]) ? next : -1
             }
             next = Int(nodes[next].nextSibling)
         }

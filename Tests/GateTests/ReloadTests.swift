@@ -74,6 +74,20 @@ import Wire
         #expect(try after(tiers: TierList(["free", "plus", "premium"])) == "miss")
     }
 
+    /// The mask of a remembered token answers for the old requirements, in their old order.
+    @Test func otherRequirementsMeanThatEveryTokenIsJudgedAnew() throws {
+        var claiming = rule("api", "/api/*")
+        claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
+        var other = claiming
+        other.claims = [ClaimRequirement(name: "role", value: "owner")]
+        let house = try Gatehouse([claiming])
+        let token = Gatehouse.token { _ = $0.add("role", .string("admin")) }
+        #expect([source(house, token), source(house, token)] == ["miss", "hit"])
+        let trust = Gatehouse.trust(requirements: RouteRule.requirements(of: [other]))
+        house.admission.adopt(try Policy(rules: [other], trust: trust))
+        #expect(source(house, token) == "FORBIDDEN")
+    }
+
     @Test func theCacheNeverAnswersPastExpiry() throws {
         let house = try Gatehouse(rules)
         let token = Gatehouse.token(lifetime: 10)

@@ -14,19 +14,43 @@ enum LimitHeaders {
 
     /// The rest, behind a prefix.
     static func finish(_ limit: LimitOutcome, _ out: inout ByteBuffer) {
-        out.append(decimal: UInt64(limit.remaining))
+        let remaining = Digits(limit.remaining)
+        let reset = Digits(limit.resetSeconds)
+        remaining.write(into: &out)
         out.append(";t=" as StaticString)
-        out.append(decimal: UInt64(limit.resetSeconds))
+        reset.write(into: &out)
         out.append("\r\nX-RateLimit-Remaining: " as StaticString)
-        out.append(decimal: UInt64(limit.remaining))
+        remaining.write(into: &out)
         out.append("\r\nX-RateLimit-Reset: " as StaticString)
-        out.append(decimal: UInt64(limit.resetSeconds))
+        reset.write(into: &out)
         out.append("\r\n" as StaticString)
+    }
+
+    /// A number in decimal, worked out once for the two places where each stands. Up to eight digits fit a word.
+    private struct Digits {
+        private let value: UInt32
+        private var word: UInt64 = 0
+        private var count = 0
+
+        init(_ value: UInt32) {
+            self.value = value
+            guard value < 100_000_000 else { return }
+            var rest = value
+            repeat {
+                word = word << 8 | UInt64(48 + rest % 10)
+                rest /= 10
+                count += 1
+            } while rest > 0
+        }
+
+        func write(into out: inout ByteBuffer) {
+            if count > 0 { out.append(lowBytes: word, count: count) } else { out.append(decimal: UInt64(value)) }
+        }
     }
 }
 
-/// The rates of a policy, ready to be charged: for each route with a limit one for callers without identity, then one for
-/// each tier.
+/// The rates of a policy, ready to be charged: for each route with a limit one for callers without identity, then one
+/// for each tier.
 struct LimitSheet: Sendable {
     struct Line: Sendable {
         let rate: LimitRate

@@ -9,10 +9,11 @@ package import Wire
 /// passed may be claimed for another key.
 ///
 /// Two workers that see a key for the first time at once must not claim two slots for it. They would if each judged
-/// by its own clock which slots are free. So they judge by the bucket's horizon, which they share: a slot is free if its
-/// TAT lies at or before the horizon. At a given horizon slots only stop being free, and the horizon moves on only when
-/// somebody found none free. Hence whoever chose a slot that a later horizon, or another worker, overtook finds that
-/// slot changed, fails its exchange, and looks again; and whoever did not chose the same slot as its rival.
+/// by its own clock which slots are free. So they judge by the bucket's horizon, which they share: a slot is free if
+/// its TAT lies at or before the horizon. At a given horizon slots only stop being free, and the horizon moves on
+/// only when somebody found none free. Hence whoever chose a slot that a later horizon, or another worker, overtook
+/// finds that slot changed, fails its exchange, and looks again; and whoever did not chose the same slot as its
+/// rival.
 ///
 /// The horizon stays `slack` behind the clock, for the clocks of workers, read once per turn of their loops, differ.
 ///

@@ -1,0 +1,44 @@
+/// Why a path is refused. Each is something that two parsers may read differently.
+package enum PathFault: UInt8, Error, CaseIterable, Sendable {
+    case notAbsolute
+    case badCharacter
+    case badEncoding
+    case aboveRoot
+    case backslash
+    case encodedSlash
+    case encodedBackslash
+    case encodedNul
+    case doubledEncoding
+    case parameterisedDots
+
+    /// A stable word for logs and metrics.
+    package var reason: StaticString {
+        switch self {
+        case .notAbsolute: "path_not_absolute"
+        case .badCharacter: "path_bad_character"
+        case .badEncoding: "path_bad_encoding"
+        case .aboveRoot: "path_above_root"
+        case .backslash: "path_backslash"
+        case .encodedSlash: "path_encoded_slash"
+        case .encodedBackslash: "path_encoded_backslash"
+        case .encodedNul: "path_encoded_nul"
+        case .doubledEncoding: "path_doubled_encoding"
+        case .parameterisedDots: "path_parameterised_dots"
+        }
+    }
+
+    package var message: StaticString {
+        switch self {
+        case .notAbsolute: "The path does not begin with a slash."
+        case .badCharacter: "The path holds a character that must be percent-encoded."
+        case .badEncoding: "The path holds a broken percent-encoding."
+        case .aboveRoot: "The path leads above the root."
+        case .backslash: "The path holds a backslash."
+        case .encodedSlash: "The path holds an encoded slash."
+        case .encodedBackslash: "The path holds an encoded backslash."
+        case .encodedNul: "The path holds an encoded NUL."
+        case .doubledEncoding: "The path holds a doubled percent-encoding."
+        case .parameterisedDots: "The path holds a dot segment with parameters."
+        }
+    }
+}

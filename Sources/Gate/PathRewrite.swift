@@ -1,0 +1,193 @@
+import Wire
+
+/// The slow path of `CanonicalPath`: one pass that copies, decodes and drops segments.
+struct PathRewrite {
+    let encodedSlash: CanonicalPath.EncodedSlash
+    var sawEncodedSlash = false
+    /// Where the current segment begins in the output, behind its slash.
+    private var segment = 0
+    private var utf8 = UTF8Check()
+
+    init(encodedSlash: CanonicalPath.EncodedSlash) { self.encodedSlash = encodedSlash }
+
+    mutating func run(_ path: RawSpan, _ out: inout ByteBuffer) -> PathFault? {
+        let count = path.byteCount
+        var offset = 0
+        while offset < count {
+            let byte = path[offset]
+            let fault: PathFault?
+            switch byte {
+            case UInt8(ascii: "/"):
+                fault = endSegment(&out, isLast: false)
+                offset += 1
+            case UInt8(ascii: "%"):
+                fault = encoding(path, offset, &out)
+                offset += 3
+            default:
+                fault = plain(byte, &out)
+                offset += 1
+            }
+            if let fault { return fault }
+        }
+        return endSegment(&out, isLast: true)
+    }
+
+    private mutating func plain(_ byte: UInt8, _ out: inout ByteBuffer) -> PathFault? {
+        if byte == UInt8(ascii: "\\") { return .backslash }
+        if byte <= 0x20 || byte >= 0x7F { return .badCharacter }
+        if !utf8.isBetweenCharacters { return .badEncoding }
+        out.append(byte)
+        return nil
+    }
+
+    /// The encoding at `offset`, which is the percent sign.
+    private mutating func encoding(_ path: RawSpan, _ offset: Int, _ out: inout ByteBuffer) -> PathFault? {
+        guard let byte = Self.pair(path, offset + 1) else { return .badEncoding }
+        guard utf8.accept(byte) else { return .badEncoding }
+        switch byte {
+        case 0: return .encodedNul
+        case UInt8(ascii: "\\"): return .encodedBackslash
+        case UInt8(ascii: "/"):
+            if encodedSlash == .refuse { return .encodedSlash }
+            sawEncodedSlash = true
+        case UInt8(ascii: "%"):
+            if Self.hidesAnother(path, offset + 3) { return .doubledEncoding }
+        default:
+            if Self.isUnreserved(byte) {
+                out.append(byte)
+                return nil
+            }
+        }
+        out.append(UInt8(ascii: "%"))
+        out.append(Self.hex(byte >> 4))
+        out.append(Self.hex(byte & 15))
+        return nil
+    }
+
+    /// Ends the segment that began at `segment`: drops it, drops one more, or keeps it; then opens the next one.
+    private mutating func endSegment(_ out: inout ByteBuffer, isLast: Bool) -> PathFault? {
+        guard utf8.isBetweenCharacters else { return .badEncoding }
+        switch Self.kind(out.readable.dropping(segment)) {
+        case .empty: break
+        case .current: out.truncate(to: segment)
+        case .parent:
+            // `segment` is behind the slash of this segment; the one before it begins behind the slash before that.
+            guard segment > 1 else { return .aboveRoot }
+            out.truncate(to: Self.segmentStart(out.readable, before: segment - 1))
+        case .ambiguous: return .parameterisedDots
+        case .name: if !isLast { out.append(UInt8(ascii: "/")) }
+        }
+        if out.isEmpty { out.append(UInt8(ascii: "/")) }
+        segment = out.count
+        return nil
+    }
+
+    private enum Kind { case empty, current, parent, name, ambiguous }
+
+    /// What a segment means. One that is dots up to a `;`, `%3B` or `%2F` is ambiguous: servers that cut parameters
+    /// off or decode the slash would resolve it.
+    private static func kind(_ segment: RawSpan) -> Kind {
+        let count = segment.byteCount
+        if count == 0 { return .empty }
+        if segment[0] == UInt8(ascii: ".") {
+            if count == 1 { return .current }
+            if count == 2 && segment[1] == UInt8(ascii: ".") { return .parent }
+        }
+        var start = 0
+        var offset = 0
+        while offset < count {
+            let width = separatorWidth(segment, offset)
+            if width > 0 {
+                if isDots(segment, start, offset) { return .ambiguous }
+                offset += width
+                start = width == 3 && segment[offset - 1] == UInt8(ascii: "F") ? offset : count
+            } else {
+                offset += 1
+            }
+        }
+        return start > 0 && isDots(segment, start, count) ? .ambiguous : .name
+    }
+
+    /// 1 at a `;`, 3 at a `%3B` or `%2F`, else 0.
+    private static func separatorWidth(_ segment: RawSpan, _ offset: Int) -> Int {
+        let byte = segment[offset]
+        if byte == UInt8(ascii: ";") { return 1 }
+        guard byte == UInt8(ascii: "%"), offset + 2 < segment.byteCount else { return 0 }
+        let isSemicolon = segment[offset + 1] == UInt8(ascii: "3") && segment[offset + 2] == UInt8(ascii: "B")
+        let isSlash = segment[offset + 1] == UInt8(ascii: "2") && segment[offset + 2] == UInt8(ascii: "F")
+        return isSemicolon || isSlash ? 3 : 0
+    }
+
+    private static func isDots(_ segment: RawSpan, _ start: Int, _ end: Int) -> Bool {
+        guard end > start, end - start <= 2 else { return false }
+        return segment[start] == UInt8(ascii: ".") && segment[end - 1] == UInt8(ascii: ".")
+    }
+
+    /// Where the segment that ends before the slash at `slash` begins.
+    private static func segmentStart(_ path: RawSpan, before slash: Int) -> Int {
+        var offset = slash
+        while offset > 0 && path[offset - 1] != UInt8(ascii: "/") { offset -= 1 }
+        return offset
+    }
+
+    /// Whether what follows an encoded percent sign would be a dangerous encoding to a second decoder: any number of
+    /// `25`, then `2F`, `5C`, `00` or `2E`.
+    private static func hidesAnother(_ path: RawSpan, _ start: Int) -> Bool {
+        var offset = start
+        while let byte = pair(path, offset) {
+            switch byte {
+            case UInt8(ascii: "%"): offset += 2
+            case UInt8(ascii: "/"), UInt8(ascii: "\\"), UInt8(ascii: "."), 0: return true
+            default: return false
+            }
+        }
+        return false
+    }
+
+    /// The octet that the two digits at `offset` spell.
+    private static func pair(_ path: RawSpan, _ offset: Int) -> UInt8? {
+        guard offset + 1 < path.byteCount else { return nil }
+        guard let high = path[offset].hexValue, let low = path[offset + 1].hexValue else { return nil }
+        return high << 4 | low
+    }
+
+    private static func hex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 55 + nibble }
+
+    /// RFC 3986 §2.3.
+    private static func isUnreserved(_ byte: UInt8) -> Bool {
+        byte.isASCIILetter || byte.isASCIIDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
+            || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "~")
+    }
+}
+
+/// Follows encoded octets and says whether they are UTF-8 so far (The Unicode Standard, table 3-7).
+private struct UTF8Check {
+    private var left = 0
+    private var lowest: UInt8 = 0x80
+    private var highest: UInt8 = 0xBF
+
+    var isBetweenCharacters: Bool { left == 0 }
+
+    /// Takes the next octet; false if it cannot stand here.
+    mutating func accept(_ byte: UInt8) -> Bool {
+        if left > 0 {
+            guard byte >= lowest, byte <= highest else { return false }
+            (left, lowest, highest) = (left - 1, 0x80, 0xBF)
+            return true
+        }
+        switch byte {
+        case 0x00...0x7F: left = 0
+        case 0xC2...0xDF: left = 1
+        case 0xE0...0xEF:
+            left = 2
+            if byte == 0xE0 { lowest = 0xA0 }
+            if byte == 0xED { highest = 0x9F }
+        case 0xF0...0xF4:
+            left = 3
+            if byte == 0xF0 { lowest = 0x90 }
+            if byte == 0xF4 { highest = 0x8F }
+        default: return false
+        }
+        return true
+    }
+}
