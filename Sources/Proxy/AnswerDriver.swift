@@ -17,11 +17,14 @@ extension Worker {
                 input.append(upstreams[upstream].input.readable)
                 upstreams[upstream].input = ByteBuffer()
             }
-            let outcome = upstreams[upstream].channel.receive(into: &input, upTo: Scratch.receiveRoom, &workspace)
+            let exchange = upstreams[upstream].exchange
+            let room = exchanges[Int(exchange.index)].answerRoom.bytes
+            let outcome = upstreams[upstream].channel.receive(into: &input, upTo: room, &workspace)
             if case .done = outcome { answerReceived(upstream, &input, &scratch) }
             if !input.isEmpty, upstreams.isCurrent(handle) { upstreams[upstream].input.append(input.readable) }
             scratch.putBack(input)
             guard upstreams.isCurrent(handle), upstreams[upstream].phase == .busy else { return }
+            if case .done(let count) = outcome { noteReceived(count, Int(exchange.index)) }
             switch outcome {
             case .done: break
             case .wouldBlock: return
@@ -29,6 +32,11 @@ extension Worker {
             case .failed: return lostWhileReading(upstream, &scratch)
             }
         } while upstreams[upstream].interest.contains(.read) && upstreams[upstream].channel.hasPending
+    }
+
+    private mutating func noteReceived(_ count: Int, _ exchange: Int) {
+        let isKept = !clients[Int(exchanges[exchange].client.index)].output.isEmpty
+        exchanges[exchange].answerRoom.received(count, wasKept: isKept)
     }
 
     private mutating func lostWhileReading(_ upstream: Int, _ scratch: inout Scratch) {

@@ -41,6 +41,7 @@ struct ClientConnection: ~Copyable {
     var input = ByteBuffer()
     /// To be sent as soon as the socket takes it.
     var output = ByteBuffer()
+    var room = ReceiveRoom()
     /// Since when a body is waited for, and its bytes so far; while lingering, the bytes dropped.
     var receivingSince = MonotonicTime(nanoseconds: 0)
     var received: UInt64 = 0

@@ -28,9 +28,11 @@ extension Worker {
                 input.append(clients[client].input.readable)
                 clients[client].input = ByteBuffer()
             }
-            let outcome = clients[client].channel.receive(into: &input, upTo: Scratch.receiveRoom, &workspace)
+            let outcome = clients[client].channel.receive(into: &input, upTo: clients[client].room.bytes, &workspace)
             switch outcome {
-            case .done: received(client, &input, &scratch)
+            case .done(let count):
+                received(client, &input, &scratch)
+                if clients.isCurrent(handle) { noteReceived(count, client, isKept: !input.isEmpty) }
             case .wouldBlock, .closed: break
             case .failed: abandon(client, &scratch)
             }
@@ -39,6 +41,12 @@ extension Worker {
             guard clients.isCurrent(handle), outcome != .wouldBlock else { return }
             if outcome == .closed { return inputClosed(client, &scratch) }
         } while wantsRead(client) && clients[client].channel.hasPending
+    }
+
+    private mutating func noteReceived(_ count: Int, _ client: Int, isKept: Bool) {
+        let exchange = clients[client].exchange
+        let waits = !exchange.isNone && !exchanges[Int(exchange.index)].pending.isEmpty
+        clients[client].room.received(count, wasKept: isKept || waits)
     }
 
     private mutating func received(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
@@ -146,6 +154,7 @@ extension Worker {
     /// Decides about the request whose head is in `scratch.request`, and starts what was decided.
     private mutating func begin(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         clients[client].reading = .nothing
+        clients[client].room = ReceiveRoom()
         clients[client].body = BodyDecoder(scratch.request.framing)
         let action = clients[client].messages.headReceived(
             hasBody: scratch.request.framing.hasContent, keepAlive: scratch.request.keepAlive,

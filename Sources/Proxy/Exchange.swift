@@ -40,6 +40,7 @@ struct Exchange: ~Copyable {
 
     var answerBody = BodyDecoder(.none)
     var delimiting = BodyFraming.none
+    var answerRoom = ReceiveRoom()
     var answerStarted = false
     var upstreamKeepsAlive = false
 
@@ -62,6 +63,7 @@ struct Exchange: ~Copyable {
         isReplayable = true
         isConnected = false
         bodyCount = 0
+        answerRoom = ReceiveRoom()
         answerStarted = false
         upstreamKeepsAlive = false
         lines.reuse()

@@ -6,7 +6,7 @@ import Wire
 /// Carries a request to its upstream: the head, then the body as it comes, held back by the slower side.
 extension Worker {
     /// Of head and early body, what is kept for sending again.
-    private static var mostKept: Int { 64 * 1_024 }
+    private static var mostKept: Int { 16 * 1_024 }
 
     // MARK: starting
 

@@ -62,10 +62,8 @@ package struct Worker: ~Copyable {
 
 /// What one turn of the loop works in: buffers and parsed heads that belong to no connection.
 struct Scratch: ~Copyable {
-    static let receiveRoom = 128 * 1_024
-
     /// Where bytes are received; moved out while a connection works on them.
-    var input = ByteBuffer(capacity: receiveRoom + 64 * 1_024)
+    var input = ByteBuffer(capacity: ReceiveRoom.most + 64 * 1_024)
     var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
     var response = ResponseHead()
