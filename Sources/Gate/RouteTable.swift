@@ -11,7 +11,7 @@ package enum RouteMatch: Equatable, Sendable {
 }
 
 /// Rules that cannot stand side by side, or not at all. `message` is for people.
-package enum RouteFault: Error, Equatable, Sendable {
+package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// Two rules of the same host, path and number of methods would both take a request.
     case equal(String, String)
     case badPath(String, PathFault)
@@ -22,6 +22,8 @@ package enum RouteFault: Error, Equatable, Sendable {
     case unknownRequirement(String, claim: String)
     /// `tier` or `claims` on a route that never looks at identity.
     case identityNeeded(String)
+
+    package var description: String { message }
 
     package var message: String {
         switch self {
