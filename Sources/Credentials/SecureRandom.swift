@@ -18,7 +18,4 @@ package enum SecureRandom {
             return count
         }
     }
-
-    /// A seed for generators whose output need not be secret.
-    package static func seed() -> UInt64 { bytes(8).rawBytes.load64(0) }
 }

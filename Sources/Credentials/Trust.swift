@@ -35,6 +35,12 @@ package struct TrustedIssuer: Sendable {
         self.maxLifetimeSeconds = maxLifetimeSeconds
         self.isOwn = isOwn
     }
+
+    fileprivate func hasSameRules(as other: Self) -> Bool {
+        name == other.name && issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
+            && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
+            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn
+    }
 }
 
 /// A top-level claim that a route asks for: a string, number or boolean of this text, or an array that contains it.
@@ -77,11 +83,11 @@ package final class Trust: Sendable {
         required = requirements.map { (Array($0.name.utf8), Array($0.value.utf8)) }
     }
 
-    /// Whether `other` differs from this in nothing but keys and issuer names: what one verified, the other would too
-    /// as long as the key lives. Otherwise nothing that was verified under one counts under the other.
+    /// Whether `other` differs from this in nothing but keys: what one verified, the other would too, and alike, as long
+    /// as the key lives. Otherwise nothing that was verified under one counts under the other.
     package func hasSameRules(as other: Trust) -> Bool {
         clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements
-            && rules.count == other.rules.count && zip(rules, other.rules).allSatisfy { $0.areSame(as: $1) }
+            && issuers.elementsEqual(other.issuers) { $0.hasSameRules(as: $1) }
     }
 }
 
@@ -116,11 +122,5 @@ final class IssuerRules: Sendable {
         case .string(let text)?: issuer.map { claims.text(text, equals: $0.rawBytes) } ?? false
         case .number?, .bool?, .null?, .array?, .object?: false
         }
-    }
-
-    func areSame(as other: IssuerRules) -> Bool {
-        issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
-            && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
-            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn
     }
 }

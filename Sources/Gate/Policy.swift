@@ -76,16 +76,7 @@ package final class Policy: Sendable {
 
     /// Whether a token that `other` accepted means the same here, given that its key still counts.
     func readsTokens(like other: Policy) -> Bool {
-        tiers == other.tiers && trust.clockSkewSeconds == other.trust.clockSkewSeconds
-            && trust.requirements == other.trust.requirements
-            && trust.issuers.elementsEqual(other.trust.issuers) { Self.sameRules($0, $1) }
-    }
-
-    private static func sameRules(_ left: TrustedIssuer, _ right: TrustedIssuer) -> Bool {
-        left.name == right.name && left.issuer == right.issuer && left.audiences == right.audiences
-            && left.algorithms == right.algorithms && left.userClaim == right.userClaim
-            && left.tierClaim == right.tierClaim && left.emailClaim == right.emailClaim
-            && left.maxLifetimeSeconds == right.maxLifetimeSeconds && left.isOwn == right.isOwn
+        tiers == other.tiers && trust.hasSameRules(as: other.trust)
     }
 }
 

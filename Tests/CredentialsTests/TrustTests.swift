@@ -163,6 +163,9 @@ import Wire
         #expect(!base.hasSameRules(as: make([issuer("a", [first])], skew: 31)))
         #expect(!base.hasSameRules(as: make([issuer("a", [first]), issuer("c", [first])])))
         #expect(!base.hasSameRules(as: Trust(issuers: [issuer("a", [first])])))
+        var renamed = issuer("a", [first])
+        renamed.name = "other"
+        #expect(!base.hasSameRules(as: make([renamed])))
         #expect(base.liveKeySerials == [first.verificationKey.serial])
     }
 
