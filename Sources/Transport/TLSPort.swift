@@ -11,9 +11,6 @@ struct TLSPort: ~Copyable {
     var input = ByteBuffer()
     /// Encrypted and not yet taken by the system.
     var output = ByteBuffer()
-    /// The secrets of the application data of TLS 1.3, where they are asked for.
-    var clientSecret = TLSSecret()
-    var serverSecret = TLSSecret()
     /// Whether received bytes pass through `input`, so that OpenSSL never holds more than the record it works on.
     var stagesInput = true
     /// Whether encrypted bytes gather in `output` until `flush`.
@@ -113,18 +110,6 @@ extension TLSPort {
         unsafe BIO_meth_set_ctrl(method) { bio, command, _, _ in unsafe TLSPort.control(bio, command) }
         return unsafe method
     }()
-
-    /// Keeps the traffic secrets that OpenSSL tells, in the form of its key log.
-    static func hear(_ session: OpaquePointer?, _ line: UnsafePointer<CChar>?) {
-        guard let session = unsafe session, let line = unsafe line, let port = unsafe port(SSL_get_rbio(session)) else { return }
-        let text = unsafe RawSpan(_unsafeStart: line, byteCount: strlen(line))
-        // The label, the client's random, the secret.
-        guard let space = text.firstIndex(of: 32), let next = text.firstIndex(of: 32, from: space + 1),
-            let secret = TLSSecret(hexadecimal: text.dropping(next + 1))
-        else { return }
-        if text.hasPrefix("CLIENT_TRAFFIC_SECRET_0 ") { unsafe port.pointee.clientSecret = secret }
-        if text.hasPrefix("SERVER_TRAFFIC_SECRET_0 ") { unsafe port.pointee.serverSecret = secret }
-    }
 
     private static func port(_ bio: OpaquePointer?) -> UnsafeMutablePointer<TLSPort>? {
         unsafe BIO_get_data(bio)?.assumingMemoryBound(to: TLSPort.self)

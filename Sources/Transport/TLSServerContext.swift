@@ -14,11 +14,10 @@ package final class TLSServerContext: Sendable {
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
 
     /// The first pair answers where no pair's names fit. `protocols` are offered by ALPN, best first. With `previous`,
-    /// sessions that began under it can be resumed. With `ownRecords`, TLS 1.3 goes on without OpenSSL's session once
-    /// the handshake is over, which saves 13 KiB a connection.
+    /// sessions that began under it can be resumed.
     package init(
         pairs: [TLSCertificatePair], protocols: [String] = ["http/1.1"], now: WallTime,
-        resuming previous: TLSServerContext? = nil, ownRecords: Bool = true
+        resuming previous: TLSServerContext? = nil
     ) throws(TLSFault) {
         guard !pairs.isEmpty else { throw TLSFault("TLS needs a certificate and its key") }
         var contexts: [OpaquePointer] = unsafe []
@@ -43,7 +42,6 @@ package final class TLSServerContext: Sendable {
         if let fault { throw fault }
         if let previous { unsafe Self.copyTicketKeys(from: previous.first, to: contexts[0]) }
         listen()
-        if ownRecords { for unsafe context in unsafe contexts { unsafe SSL_CTX_set_keylog_callback(context) { unsafe TLSPort.hear($0, $1) } } }
     }
 
     deinit {

@@ -1,16 +1,11 @@
 import COpenSSL
+import Glibc
 package import Wire
 
-/// What the TLS sessions of one thread share: buffers that bytes pass through and ciphers, so that an idle session
-/// holds none.
+/// What the TLS sessions of one thread share: buffers that bytes pass through, so that an idle session holds none.
 package struct TLSWorkspace: ~Copyable {
     /// Plain bytes brought together for one record.
     var plain = ByteBuffer()
-    /// Records as they were received.
-    var incoming = ByteBuffer()
-    /// Records to be sent.
-    var outgoing = ByteBuffer()
-    var ciphers = TLSCiphers()
 
     package init() {}
 }
@@ -21,118 +16,271 @@ package struct TLSWorkspace: ~Copyable {
 /// writing too: protocol bytes wait to be sent, and the next call of any kind sends them). One thread at a time.
 @safe
 package struct TLSSession: ~Copyable {
-    // One of the two is there: OpenSSL's session until the handshake is over, and then records alone where they do.
-    private var library: UnsafeMutablePointer<TLSLibrarySession>?
-    private var records: UnsafeMutablePointer<TLSRecordSession>?
+    private let session: OpaquePointer
+    private let port: UnsafeMutablePointer<TLSPort>
+    /// Kept until the handshake is over, for the callbacks.
+    private var server: TLSServerContext?
+    /// OpenSSL's handshake is over; the last of it may wait in the port.
+    private var isEstablished = false
+    /// Bytes of the caller's that are encrypted and wait in the port: the caller still offers them.
+    private var owed = 0
+    /// An end that came behind bytes, for the next `receive`.
+    private var end: IOOutcome?
+    private var hasMore = false
+    /// OpenSSL's code of the error that ended the session.
+    private var fault: UInt = 0
 
     /// The server's side of a connection that was accepted.
     package init(_ context: TLSServerContext, _ socket: Socket) throws(TLSFault) {
-        unsafe library = unsafe Self.place(try TLSLibrarySession(context, socket))
+        unsafe (session, port) = try unsafe Self.open(context.first, socket)
+        server = context
+        unsafe SSL_set_accept_state(session)
     }
 
     /// The client's side of a connection that is made. `serverName` is the host that the certificate must be for, a
     /// name or an address.
     package init(_ context: TLSClientContext, _ socket: Socket, serverName: String) throws(TLSFault) {
-        unsafe library = unsafe Self.place(try TLSLibrarySession(context, socket, serverName: serverName))
+        let (session, port) = try unsafe Self.open(context.context, socket)
+        guard unsafe context.expect(serverName, session) else {
+            unsafe Self.close(session, port)
+            throw TLSFault("\(serverName) cannot be a server's name")
+        }
+        unsafe self.session = unsafe session
+        unsafe self.port = unsafe port
+        unsafe SSL_set_connect_state(session)
     }
 
-    deinit {
-        unsafe Self.remove(library)
-        unsafe Self.remove(records)
+    deinit { unsafe Self.close(session, port) }
+
+    private static func open(
+        _ context: OpaquePointer, _ socket: Socket
+    ) throws(TLSFault) -> (OpaquePointer, UnsafeMutablePointer<TLSPort>) {
+        guard let session = unsafe SSL_new(context) else { throw TLSFault(TLSErrors.takeText()) }
+        let port = UnsafeMutablePointer<TLSPort>.allocate(capacity: 1)
+        unsafe port.initialize(to: TLSPort(socket: socket))
+        guard let bio = unsafe TLSPort.bio(port) else {
+            unsafe close(session, port)
+            throw TLSFault(TLSErrors.takeText())
+        }
+        unsafe SSL_set_bio(session, bio, bio)
+        return unsafe (session, port)
     }
 
-    private static func place<Part: ~Copyable>(_ part: consuming Part) -> UnsafeMutablePointer<Part> {
-        let place = UnsafeMutablePointer<Part>.allocate(capacity: 1)
-        unsafe place.initialize(to: part)
-        return unsafe place
+    private static func close(_ session: OpaquePointer, _ port: UnsafeMutablePointer<TLSPort>) {
+        unsafe SSL_free(session)
+        unsafe port.deinitialize(count: 1)
+        unsafe port.deallocate()
     }
 
-    /// Keys are among what is removed, and do not stay in memory.
-    private static func remove<Part: ~Copyable>(_ place: UnsafeMutablePointer<Part>?) {
-        guard let place = unsafe place else { return }
-        unsafe place.deinitialize(count: 1)
-        unsafe OPENSSL_cleanse(place, MemoryLayout<Part>.size)
-        unsafe place.deallocate()
-    }
+    /// Received bytes, or an end, that epoll will not announce: call `receive` before waiting.
+    package var hasPending: Bool { hasMore || end != nil }
+    /// Bytes wait for the socket to become writable.
+    package var wantsWrite: Bool { unsafe !port.pointee.output.isEmpty }
+}
 
+extension TLSSession {
     /// Goes on with the handshake as far as it gets. Call it again when the socket is ready, until `.done`; after
     /// that look at `hasPending`.
     package mutating func handshake(using workspace: inout TLSWorkspace) -> TLSOutcome {
-        guard let library = unsafe library else { return finishHandshake() }
-        let outcome = unsafe library.pointee.handshake()
-        if let records = unsafe library.pointee.takeOver() {
-            unsafe self.records = unsafe Self.place(records)
-            unsafe Self.remove(library)
-            unsafe self.library = nil
-        }
-        return outcome
+        guard unsafe port.pointee.flush() else { return waitToWrite() }
+        if isEstablished { return .done }
+        unsafe port.pointee.isDrained = false
+        ERR_clear_error()
+        let result = unsafe SSL_do_handshake(session)
+        // An alert goes out as well.
+        let isFlushed = unsafe port.pointee.flush()
+        guard result == 1 else { return isFlushed || !wantsRead(result) ? unfinished(result) : waitToWrite() }
+        establish()
+        return isFlushed ? .done : waitToWrite()
     }
 
-    private func finishHandshake() -> TLSOutcome {
-        switch unsafe records?.pointee.flush() {
-        case nil, .done: .done
-        case .wouldBlock: .wantWrite
-        case .closed, .failed: .closed
+    private mutating func establish() {
+        isEstablished = true
+        server = nil
+        unsafe port.pointee.stagesInput = false
+        unsafe port.pointee.collectsOutput = false
+        if unsafe port.pointee.input.isEmpty { unsafe port.pointee.input = ByteBuffer() }
+        hasMore = unsafe !port.pointee.input.isEmpty
+        // From here on one call receives a whole record.
+        unsafe tls_set_read_ahead(session, 1)
+    }
+
+    private func waitToWrite() -> TLSOutcome {
+        unsafe port.pointee.failure == 0 ? .wantWrite : .closed
+    }
+
+    private func wantsRead(_ result: Int32) -> Bool {
+        unsafe SSL_get_error(session, result) == SSL_ERROR_WANT_READ
+    }
+
+    private mutating func unfinished(_ result: Int32) -> TLSOutcome {
+        switch outcome(of: result) {
+        case .wouldBlock: return .wantRead
+        case .done, .closed: return .closed
+        case .failed(let number):
+            if number != EPROTO { return .closed }
+            return .failed(faultText ?? "")
         }
+    }
+
+    /// What a result of OpenSSL's that is no success means.
+    private mutating func outcome(of result: Int32) -> IOOutcome {
+        switch unsafe SSL_get_error(session, result) {
+        case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wouldBlock
+        case SSL_ERROR_ZERO_RETURN: return .closed
+        default: break
+        }
+        let code = TLSErrors.take()
+        if unsafe port.pointee.failure != 0 { return unsafe .failed(port.pointee.failure) }
+        // The end of the stream without a close-notify: it may have been cut.
+        if unsafe port.pointee.hasEnded { return .failed(ECONNRESET) }
+        fault = code
+        return .failed(EPROTO)
     }
 }
 
 extension TLSSession {
-    /// Reads what is there, up to `limit` bytes, behind the readable bytes of `buffer`, with one system call at most
-    /// unless OpenSSL carries the session and more than a record is waiting.
+    /// Reads what is there, up to `limit` bytes, behind the readable bytes of `buffer`: with one system call, unless
+    /// more than a record is waiting.
     ///
     /// `.closed` is the peer's close-notify. An end of stream without it is `.failed(ECONNRESET)`, bytes that are not
-    /// TLS are `.failed(EPROTO)`. The end repeats.
+    /// TLS are `.failed(EPROTO)`.
     package mutating func receive(
         into buffer: inout ByteBuffer, upTo limit: Int, using workspace: inout TLSWorkspace
     ) -> IOOutcome {
-        if let records = unsafe records {
-            return unsafe records.pointee.receive(into: &buffer, upTo: limit, using: &workspace)
+        _ = unsafe port.pointee.flush()
+        if let end { return end }
+        unsafe port.pointee.isDrained = false
+        var count = 0
+        while count < limit {
+            let result = read(into: &buffer, upTo: limit - count)
+            guard result > 0 else { return stop(result, after: count) }
+            count += Int(result)
+            hasMore = unsafe SSL_has_pending(session) == 1 || !port.pointee.input.isEmpty
+            if !hasMore { break }
         }
-        return unsafe library?.pointee.receive(into: &buffer, upTo: limit) ?? .closed
+        return .done(count)
     }
 
-    /// Sends `bytes`, up to 64 KiB of them, with one system call. `.done(n)`: the system has taken all ciphertext of
-    /// the first n bytes. After `.wouldBlock` offer the same bytes again; they may have moved, and more may follow them.
+    private func read(into buffer: inout ByteBuffer, upTo limit: Int) -> Int32 {
+        ERR_clear_error()
+        var result: Int32 = 0
+        unsafe buffer.withUnsafeRoom(limit) { room in
+            result = unsafe SSL_read(session, room.baseAddress, Int32(clamping: limit))
+            return Int(max(0, result))
+        }
+        return result
+    }
+
+    private mutating func stop(_ result: Int32, after count: Int) -> IOOutcome {
+        hasMore = false
+        let outcome = outcome(of: result)
+        // Key updates and alerts are answered.
+        _ = unsafe port.pointee.flush()
+        guard count > 0 else { return outcome }
+        if outcome != .wouldBlock { end = outcome }
+        return .done(count)
+    }
+
+    /// Sends `bytes`, up to 64 KiB of them. `.done(n)`: the system has taken all ciphertext of the first n bytes. After
+    /// `.wouldBlock` offer the same bytes again; they may have moved, and more may follow them.
     package mutating func send(_ bytes: RawSpan, using workspace: inout TLSWorkspace) -> IOOutcome {
         send(bytes, RawSpan(), using: &workspace)
     }
 
-    /// Sends the first span and then the second, as if they were one.
+    /// Sends the first span and then the second with one system call, in one record if they fit.
     package mutating func send(
         _ first: RawSpan, _ second: RawSpan, using workspace: inout TLSWorkspace
     ) -> IOOutcome {
-        if let records = unsafe records { return unsafe records.pointee.send(first, second, using: &workspace) }
-        return unsafe library?.pointee.send(first, second, using: &workspace) ?? .closed
+        let total = first.byteCount + second.byteCount
+        guard unsafe port.pointee.flush() else { return unsent() }
+        if owed > 0 || total == 0 { return settle(total) }
+        let wrote: Bool
+        if total <= Self.recordLimit {
+            wrote = writeRecord(first, second, &workspace)
+        } else {
+            unsafe port.pointee.collectsOutput = true
+            let head = first.extracting(first: Self.sendLimit)
+            wrote = write(head) && write(second.extracting(first: Self.sendLimit - head.byteCount))
+            unsafe port.pointee.collectsOutput = false
+        }
+        guard wrote else { return .failed(unsafe port.pointee.failure == 0 ? EPROTO : port.pointee.failure) }
+        owed = min(total, Self.sendLimit)
+        return unsafe port.pointee.flush() ? settle(total) : unsent()
+    }
+
+    private static var recordLimit: Int { 16384 }
+    private static var sendLimit: Int { 4 * recordLimit }
+
+    /// All ciphertext is gone: the bytes it stood for are the caller's no more.
+    private mutating func settle(_ total: Int) -> IOOutcome {
+        defer { owed = 0 }
+        return .done(min(owed, total))
+    }
+
+    private func unsent() -> IOOutcome {
+        unsafe port.pointee.failure == 0 ? .wouldBlock : .failed(port.pointee.failure)
+    }
+
+    private mutating func writeRecord(_ first: RawSpan, _ second: RawSpan, _ workspace: inout TLSWorkspace) -> Bool {
+        if second.isEmpty { return write(first) }
+        workspace.plain.removeAll()
+        workspace.plain.append(first)
+        workspace.plain.append(second)
+        return write(workspace.plain.readable)
+    }
+
+    /// Encrypts all of it into the port, which always takes it.
+    private mutating func write(_ bytes: RawSpan) -> Bool {
+        var done = 0
+        while done < bytes.byteCount {
+            ERR_clear_error()
+            let result = unsafe bytes.dropping(done).withUnsafeBytes {
+                unsafe SSL_write(session, $0.baseAddress, Int32(clamping: $0.count))
+            }
+            guard result > 0 else {
+                _ = outcome(of: result)
+                return false
+            }
+            done += Int(result)
+        }
+        return true
     }
 
     /// Tells the peer that nothing more will be sent. What cannot go at once waits, as `wantsWrite` says.
     package mutating func closeNotify(using workspace: inout TLSWorkspace) {
-        unsafe library?.pointee.closeNotify()
-        unsafe records?.pointee.closeNotify(using: &workspace)
-    }
-
-    /// Received bytes, or an end, that epoll will not announce: call `receive` before waiting.
-    package var hasPending: Bool {
-        unsafe records?.pointee.hasPending ?? library?.pointee.hasPending ?? false
-    }
-
-    /// Bytes wait for the socket to become writable.
-    package var wantsWrite: Bool {
-        unsafe records?.pointee.wantsWrite ?? library?.pointee.wantsWrite ?? false
+        guard isEstablished, fault == 0 else { return }
+        ERR_clear_error()
+        _ = unsafe SSL_shutdown(session)
+        ERR_clear_error()
+        _ = unsafe port.pointee.flush()
     }
 }
 
 extension TLSSession {
     /// `TLSv1.3` or `TLSv1.2`; during the handshake the highest that is offered.
-    package var version: StaticString { unsafe library?.pointee.version ?? "TLSv1.3" }
+    package var version: StaticString {
+        unsafe SSL_version(session) == TLS1_2_VERSION ? "TLSv1.2" : "TLSv1.3"
+    }
 
     /// The application protocol that both sides agreed on, if any.
-    package var alpn: String? { unsafe records?.pointee.alpn ?? library?.pointee.alpn }
+    package var alpn: String? {
+        var name: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        unsafe SSL_get0_alpn_selected(session, &name, &count)
+        guard let name = unsafe name, count > 0 else { return nil }
+        return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
+    }
 
-    /// Whether the handshake was a short one, with a session of before.
-    package var wasResumed: Bool { unsafe records?.pointee.wasResumed ?? library?.pointee.wasResumed ?? false }
+    package var wasResumed: Bool { unsafe SSL_session_reused(session) == 1 }
 
     /// Why the session failed, for the log.
-    package var faultText: String? { unsafe records?.pointee.faultText ?? library?.pointee.faultText }
+    package var faultText: String? {
+        guard fault != 0 else { return nil }
+        let verified = unsafe SSL_get_verify_result(session)
+        guard verified != X509_V_OK, let reason = unsafe X509_verify_cert_error_string(verified) else {
+            return TLSErrors.text(fault)
+        }
+        return unsafe "the certificate is refused: \(String(cString: reason))"
+    }
 }
