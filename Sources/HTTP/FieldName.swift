@@ -23,8 +23,10 @@ public enum FieldName: UInt8, Sendable, CaseIterable {
 
     /// Whether the field is for one connection only and never forwarded (RFC 9110 §7.6.1).
     @inlinable public var isHopByHop: Bool {
-        self == .connection || self == .keepAlive || self == .proxyConnection || self == .proxyAuthorization
-            || self == .proxyAuthenticate || self == .te || self == .transferEncoding || self == .upgrade
+        let connection = Self.connection.bit | Self.keepAlive.bit | Self.proxyConnection.bit
+        let proxy = Self.proxyAuthorization.bit | Self.proxyAuthenticate.bit
+        let transfer = Self.te.bit | Self.transferEncoding.bit | Self.upgrade.bit
+        return bit & (connection | proxy | transfer) != 0
     }
 
     /// The field's bit in a set of field names.
