@@ -53,7 +53,7 @@ package struct LimitPolicy: Hashable, Sendable {
 
     private static func rate(_ text: String) throws(Fault) -> LimitRate {
         guard let rate = LimitRate(parsing: text) else {
-            throw Fault(message: "\"\(text)\" is no rate; a rate is like 60/m, 10/h+burst=5 or 100/s+lease, at most 1000000/s")
+            throw Fault(message: "\"\(text)\" is no rate; a rate is like 60/m, 10/h+burst=5 or 100/s+lease")
         }
         return rate
     }

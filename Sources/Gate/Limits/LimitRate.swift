@@ -5,7 +5,7 @@ import Wire
 /// All times are whole microseconds. The interval between two grants is rounded up, so that rounding can only admit
 /// less, never more, than `burst` + rate × T in any window of length T.
 package struct LimitRate: Hashable, Sendable {
-    /// The N of `N/m`: 1 to a million a second.
+    /// The N of `N/m`, at least 1. Times are whole microseconds, so above a million a second a million pass.
     package let count: UInt32
     /// 1, 60, 3,600 or 86,400.
     package let windowSeconds: UInt32
@@ -21,13 +21,11 @@ package struct LimitRate: Hashable, Sendable {
 
     /// About 139 years in microseconds is 2^52; a quarter of that keeps every sum of times far from overflow.
     private static let longestTolerance: UInt64 = 1 << 50
-    private static let mostPerSecond: UInt64 = 1_000_000
 
     /// nil if a number is 0 or a time leaves the range of the arithmetic.
     package init?(count: UInt32, windowSeconds: UInt32, burst: UInt32? = nil, mayLease: Bool = false) {
         let burst = burst ?? count
         guard count > 0, burst > 0, windowSeconds > 0, windowSeconds <= 86_400 else { return nil }
-        guard UInt64(count) <= Self.mostPerSecond * UInt64(windowSeconds) else { return nil }
         self.count = count
         self.windowSeconds = windowSeconds
         self.burst = burst
