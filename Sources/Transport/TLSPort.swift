@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 import Glibc
 import Wire
@@ -7,12 +8,10 @@ import Wire
 @safe
 struct TLSPort: ~Copyable {
     let socket: Socket
-    /// Received and not yet taken by OpenSSL.
-    var input = ByteBuffer()
+    /// Read before the session began and not yet taken by OpenSSL.
+    private(set) var received = ByteBuffer()
     /// Encrypted and not yet taken by the system.
     var output = ByteBuffer()
-    /// Whether received bytes pass through `input`, so that OpenSSL never holds more than the record it works on.
-    var stagesInput = true
     /// Whether encrypted bytes gather in `output` until `flush`.
     var collectsOutput = true
     /// The last receive brought less than there was room for: another would find nothing.
@@ -22,7 +21,10 @@ struct TLSPort: ~Copyable {
     /// The error number that ended the connection, else 0.
     var failure: Int32 = 0
 
-    init(socket: Socket) { self.socket = socket }
+    init(socket: Socket, received: RawSpan = RawSpan()) {
+        self.socket = socket
+        self.received.append(received)
+    }
 
     /// Sends what is collected; true when nothing is left.
     mutating func flush() -> Bool {
@@ -39,10 +41,9 @@ struct TLSPort: ~Copyable {
 
     /// What OpenSSL asks for: bytes written to `room`, or 0 and why not in the properties.
     mutating func read(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        if stagesInput, input.isEmpty { fillInput() }
-        if !input.isEmpty { return unsafe takeInput(room) }
-        if stagesInput || isDrained || hasEnded || failure != 0 { return 0 }
-        let count = unsafe recv(socket.descriptor, room.baseAddress, room.count, 0)
+        if !received.isEmpty { return unsafe takeReceived(room) }
+        if isDrained || hasEnded || failure != 0 { return 0 }
+        let count = unsafe clinux_receive(socket.descriptor, room.baseAddress, room.count)
         note(count, of: room.count)
         return max(0, count)
     }
@@ -61,22 +62,11 @@ struct TLSPort: ~Copyable {
         return failure == 0
     }
 
-    private mutating func fillInput() {
-        guard !isDrained, !hasEnded, failure == 0 else { return }
-        let room = 16384
-        switch socket.receive(into: &input, upTo: room) {
-        case .done(let count): isDrained = count < room
-        case .wouldBlock: isDrained = true
-        case .closed: hasEnded = true
-        case .failed(let number): failure = number
-        }
-    }
-
-    private mutating func takeInput(_ room: UnsafeMutableRawBufferPointer) -> Int {
-        let count = min(room.count, input.count)
-        unsafe input.readable.withUnsafeBytes { unsafe room.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0.prefix(count))) }
-        input.discard(count)
-        if input.isEmpty, !stagesInput { input = ByteBuffer() }
+    private mutating func takeReceived(_ room: UnsafeMutableRawBufferPointer) -> Int {
+        let count = min(room.count, received.count)
+        unsafe received.readable.extracting(first: count).withUnsafeBytes { unsafe room.copyMemory(from: $0) }
+        received.discard(count)
+        if received.isEmpty { received = ByteBuffer() }
         return count
     }
 

@@ -15,6 +15,8 @@ enum TLSProtocols {
             """)
         _ = unsafe tls_set_groups(context, "X25519:P-256:P-384")
         unsafe tls_set_mode(context)
+        // One call receives a whole record, and what is behind it.
+        unsafe tls_set_read_ahead(context)
         unsafe tls_set_options(context)
     }
 

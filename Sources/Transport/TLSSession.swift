@@ -2,7 +2,7 @@ import COpenSSL
 import Glibc
 package import Wire
 
-/// What the TLS sessions of one thread share: buffers that bytes pass through, so that an idle session holds none.
+/// What the TLS sessions of one thread share: memory that bytes pass through, so that an idle session holds none.
 package struct TLSWorkspace: ~Copyable {
     /// Plain bytes brought together for one record.
     var plain = ByteBuffer()
@@ -16,23 +16,26 @@ package struct TLSWorkspace: ~Copyable {
 /// writing too: protocol bytes wait to be sent, and the next call of any kind sends them). One thread at a time.
 @safe
 package struct TLSSession: ~Copyable {
-    private let session: OpaquePointer
-    private let port: UnsafeMutablePointer<TLSPort>
-    /// Kept until the handshake is over, for the callbacks.
-    private var server: TLSServerContext?
+    let session: OpaquePointer
+    let port: UnsafeMutablePointer<TLSPort>
+    /// Kept until the handshake is over, for the callbacks; nil at a client.
+    var server: TLSServerContext?
     /// OpenSSL's handshake is over; the last of it may wait in the port.
-    private var isEstablished = false
-    /// Bytes of the caller's that are encrypted and wait in the port: the caller still offers them.
-    private var owed = 0
-    /// An end that came behind bytes, for the next `receive`.
+    var isEstablished = false
+    /// Bytes that epoll will not announce are inside.
+    var hasMore = false
+    /// An end, which repeats: the next `receive` tells it.
     private var end: IOOutcome?
-    private var hasMore = false
+    /// Bytes of the caller's that are sealed and wait in the port: the caller still offers them.
+    private var owed = 0
     /// OpenSSL's code of the error that ended the session.
-    private var fault: UInt = 0
+    var fault: UInt = 0
 
-    /// The server's side of a connection that was accepted.
-    package init(_ context: TLSServerContext, _ socket: Socket) throws(TLSFault) {
-        unsafe (session, port) = try unsafe Self.open(context.first, socket)
+    /// The server's side of a connection that was accepted; `received` are bytes that were read from it already.
+    package init(
+        _ context: TLSServerContext, _ socket: Socket, received: RawSpan = RawSpan()
+    ) throws(TLSFault) {
+        unsafe (session, port) = try unsafe Self.open(context.first, TLSPort(socket: socket, received: received))
         server = context
         unsafe SSL_set_accept_state(session)
     }
@@ -40,7 +43,7 @@ package struct TLSSession: ~Copyable {
     /// The client's side of a connection that is made. `serverName` is the host that the certificate must be for, a
     /// name or an address.
     package init(_ context: TLSClientContext, _ socket: Socket, serverName: String) throws(TLSFault) {
-        let (session, port) = try unsafe Self.open(context.context, socket)
+        let (session, port) = try unsafe Self.open(context.context, TLSPort(socket: socket))
         guard unsafe context.expect(serverName, session) else {
             unsafe Self.close(session, port)
             throw TLSFault("\(serverName) cannot be a server's name")
@@ -53,11 +56,11 @@ package struct TLSSession: ~Copyable {
     deinit { unsafe Self.close(session, port) }
 
     private static func open(
-        _ context: OpaquePointer, _ socket: Socket
+        _ context: OpaquePointer, _ contents: consuming TLSPort
     ) throws(TLSFault) -> (OpaquePointer, UnsafeMutablePointer<TLSPort>) {
         guard let session = unsafe SSL_new(context) else { throw TLSFault(TLSErrors.takeText()) }
         let port = UnsafeMutablePointer<TLSPort>.allocate(capacity: 1)
-        unsafe port.initialize(to: TLSPort(socket: socket))
+        unsafe port.initialize(to: contents)
         guard let bio = unsafe TLSPort.bio(port) else {
             unsafe close(session, port)
             throw TLSFault(TLSErrors.takeText())
@@ -76,55 +79,9 @@ package struct TLSSession: ~Copyable {
     package var hasPending: Bool { hasMore || end != nil }
     /// Bytes wait for the socket to become writable.
     package var wantsWrite: Bool { unsafe !port.pointee.output.isEmpty }
-}
-
-extension TLSSession {
-    /// Goes on with the handshake as far as it gets. Call it again when the socket is ready, until `.done`; after
-    /// that look at `hasPending`.
-    package mutating func handshake(using workspace: inout TLSWorkspace) -> TLSOutcome {
-        guard unsafe port.pointee.flush() else { return waitToWrite() }
-        if isEstablished { return .done }
-        unsafe port.pointee.isDrained = false
-        ERR_clear_error()
-        let result = unsafe SSL_do_handshake(session)
-        // An alert goes out as well.
-        let isFlushed = unsafe port.pointee.flush()
-        guard result == 1 else { return isFlushed || !wantsRead(result) ? unfinished(result) : waitToWrite() }
-        establish()
-        return isFlushed ? .done : waitToWrite()
-    }
-
-    private mutating func establish() {
-        isEstablished = true
-        server = nil
-        unsafe port.pointee.stagesInput = false
-        unsafe port.pointee.collectsOutput = false
-        if unsafe port.pointee.input.isEmpty { unsafe port.pointee.input = ByteBuffer() }
-        hasMore = unsafe !port.pointee.input.isEmpty
-        // From here on one call receives a whole record.
-        unsafe tls_set_read_ahead(session, 1)
-    }
-
-    private func waitToWrite() -> TLSOutcome {
-        unsafe port.pointee.failure == 0 ? .wantWrite : .closed
-    }
-
-    private func wantsRead(_ result: Int32) -> Bool {
-        unsafe SSL_get_error(session, result) == SSL_ERROR_WANT_READ
-    }
-
-    private mutating func unfinished(_ result: Int32) -> TLSOutcome {
-        switch outcome(of: result) {
-        case .wouldBlock: return .wantRead
-        case .done, .closed: return .closed
-        case .failed(let number):
-            if number != EPROTO { return .closed }
-            return .failed(faultText ?? "")
-        }
-    }
 
     /// What a result of OpenSSL's that is no success means.
-    private mutating func outcome(of result: Int32) -> IOOutcome {
+    mutating func outcome(of result: Int32) -> IOOutcome {
         switch unsafe SSL_get_error(session, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wouldBlock
         case SSL_ERROR_ZERO_RETURN: return .closed
@@ -144,7 +101,7 @@ extension TLSSession {
     /// more than a record is waiting.
     ///
     /// `.closed` is the peer's close-notify. An end of stream without it is `.failed(ECONNRESET)`, bytes that are not
-    /// TLS are `.failed(EPROTO)`.
+    /// TLS are `.failed(EPROTO)`. The end repeats.
     package mutating func receive(
         into buffer: inout ByteBuffer, upTo limit: Int, using workspace: inout TLSWorkspace
     ) -> IOOutcome {
@@ -156,11 +113,14 @@ extension TLSSession {
             let result = read(into: &buffer, upTo: limit - count)
             guard result > 0 else { return stop(result, after: count) }
             count += Int(result)
-            hasMore = unsafe SSL_has_pending(session) == 1 || !port.pointee.input.isEmpty
+            hasMore = holdsBytes
             if !hasMore { break }
         }
         return .done(count)
     }
+
+    /// Bytes from the socket wait inside OpenSSL or before it, be it part of a record.
+    var holdsBytes: Bool { unsafe SSL_has_pending(session) == 1 || !port.pointee.received.isEmpty }
 
     private func read(into buffer: inout ByteBuffer, upTo limit: Int) -> Int32 {
         ERR_clear_error()
@@ -177,11 +137,12 @@ extension TLSSession {
         let outcome = outcome(of: result)
         // Key updates and alerts are answered.
         _ = unsafe port.pointee.flush()
-        guard count > 0 else { return outcome }
         if outcome != .wouldBlock { end = outcome }
-        return .done(count)
+        return count > 0 ? .done(count) : outcome
     }
+}
 
+extension TLSSession {
     /// Sends `bytes`, up to 64 KiB of them. `.done(n)`: the system has taken all ciphertext of the first n bytes. After
     /// `.wouldBlock` offer the same bytes again; they may have moved, and more may follow them.
     package mutating func send(_ bytes: RawSpan, using workspace: inout TLSWorkspace) -> IOOutcome {
@@ -195,24 +156,25 @@ extension TLSSession {
         let total = first.byteCount + second.byteCount
         guard unsafe port.pointee.flush() else { return unsent() }
         if owed > 0 || total == 0 { return settle(total) }
-        let wrote: Bool
+        let isSealed: Bool
         if total <= Self.recordLimit {
-            wrote = writeRecord(first, second, &workspace)
+            isSealed = sealRecord(first, second, &workspace)
         } else {
             unsafe port.pointee.collectsOutput = true
             let head = first.extracting(first: Self.sendLimit)
-            wrote = write(head) && write(second.extracting(first: Self.sendLimit - head.byteCount))
+            isSealed = seal(head) && seal(second.extracting(first: Self.sendLimit - head.byteCount))
             unsafe port.pointee.collectsOutput = false
         }
-        guard wrote else { return .failed(unsafe port.pointee.failure == 0 ? EPROTO : port.pointee.failure) }
+        guard isSealed else { return .failed(unsafe port.pointee.failure == 0 ? EPROTO : port.pointee.failure) }
         owed = min(total, Self.sendLimit)
         return unsafe port.pointee.flush() ? settle(total) : unsent()
     }
 
     private static var recordLimit: Int { 16384 }
+    /// So many bytes are sealed at a time.
     private static var sendLimit: Int { 4 * recordLimit }
 
-    /// All ciphertext is gone: the bytes it stood for are the caller's no more.
+    /// All that was sealed is gone: the bytes it stood for are the caller's no more.
     private mutating func settle(_ total: Int) -> IOOutcome {
         defer { owed = 0 }
         return .done(min(owed, total))
@@ -222,16 +184,16 @@ extension TLSSession {
         unsafe port.pointee.failure == 0 ? .wouldBlock : .failed(port.pointee.failure)
     }
 
-    private mutating func writeRecord(_ first: RawSpan, _ second: RawSpan, _ workspace: inout TLSWorkspace) -> Bool {
-        if second.isEmpty { return write(first) }
+    private mutating func sealRecord(_ first: RawSpan, _ second: RawSpan, _ workspace: inout TLSWorkspace) -> Bool {
+        if second.isEmpty { return seal(first) }
         workspace.plain.removeAll()
         workspace.plain.append(first)
         workspace.plain.append(second)
-        return write(workspace.plain.readable)
+        return seal(workspace.plain.readable)
     }
 
     /// Encrypts all of it into the port, which always takes it.
-    private mutating func write(_ bytes: RawSpan) -> Bool {
+    private mutating func seal(_ bytes: RawSpan) -> Bool {
         var done = 0
         while done < bytes.byteCount {
             ERR_clear_error()
@@ -254,33 +216,5 @@ extension TLSSession {
         _ = unsafe SSL_shutdown(session)
         ERR_clear_error()
         _ = unsafe port.pointee.flush()
-    }
-}
-
-extension TLSSession {
-    /// `TLSv1.3` or `TLSv1.2`; during the handshake the highest that is offered.
-    package var version: StaticString {
-        unsafe SSL_version(session) == TLS1_2_VERSION ? "TLSv1.2" : "TLSv1.3"
-    }
-
-    /// The application protocol that both sides agreed on, if any.
-    package var alpn: String? {
-        var name: UnsafePointer<UInt8>?
-        var count: UInt32 = 0
-        unsafe SSL_get0_alpn_selected(session, &name, &count)
-        guard let name = unsafe name, count > 0 else { return nil }
-        return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
-    }
-
-    package var wasResumed: Bool { unsafe SSL_session_reused(session) == 1 }
-
-    /// Why the session failed, for the log.
-    package var faultText: String? {
-        guard fault != 0 else { return nil }
-        let verified = unsafe SSL_get_verify_result(session)
-        guard verified != X509_V_OK, let reason = unsafe X509_verify_cert_error_string(verified) else {
-            return TLSErrors.text(fault)
-        }
-        return unsafe "the certificate is refused: \(String(cString: reason))"
     }
 }

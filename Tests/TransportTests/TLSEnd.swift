@@ -19,6 +19,11 @@ struct TLSEnd: ~Copyable {
         self.socket = socket
     }
 
+    init(_ session: consuming TLSSession, _ socket: Socket) {
+        self.session = session
+        self.socket = socket
+    }
+
     deinit { socket.close() }
 
     mutating func step() -> TLSOutcome { session.handshake(using: &workspace) }

@@ -28,7 +28,7 @@ static inline void tls_prefer_own_ciphers(SSL_CTX *context) {
 static inline void tls_set_session_cache_off(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
-static inline void tls_set_read_ahead(SSL *session, int on) { SSL_set_read_ahead(session, on); }
+static inline void tls_set_read_ahead(SSL_CTX *context) { SSL_CTX_set_read_ahead(context, 1); }
 static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
 static inline int tls_add_chain(SSL_CTX *context, X509 *certificate) {
     return (int)SSL_CTX_add1_chain_cert(context, certificate);
