@@ -47,6 +47,7 @@ package struct TLSPairDeclaration: Hashable, Sendable {
     package var origin: Origin
 }
 
+/// How much the gateway says of itself (`TOLLGATE_LOG`), ascending.
 package enum LogLevel: String, CaseIterable, Comparable, Sendable {
     case debug, info, warning, error
 
@@ -55,4 +56,5 @@ package enum LogLevel: String, CaseIterable, Comparable, Sendable {
     }
 }
 
+/// The form of the access log (`TOLLGATE_ACCESS_LOG`).
 package enum AccessLogFormat: String, CaseIterable, Sendable { case json, text, off }

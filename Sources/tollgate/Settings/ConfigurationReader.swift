@@ -13,6 +13,7 @@ package struct LoadedSettings: Sendable {
     package var configuration: Configuration? { findings.faults.isEmpty ? partial : nil }
 }
 
+/// Reads a configuration out of its sources.
 package enum Settings {
     /// Reads all settings; reports every fault and every warning, in reading order. Pure, but for `readFile`.
     package static func load(_ sources: SettingSources) -> LoadedSettings {

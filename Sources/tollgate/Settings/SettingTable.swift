@@ -61,7 +61,7 @@ extension Setting {
         "How long a client may take for a whole request head or TLS handshake, however many bytes come meanwhile.")
     static let bodyTimeout = Setting(
         "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), default: "30s",
-        "How long a client may take for the next part of a request body, or to read the next part of an answer.")
+        "How long a request body may take before it must have come at 1 KiB a second on average, so that dripping does not stretch it.")
     static let idleTimeout = Setting(
         "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
         "How long a connection is kept open between requests.")
@@ -70,7 +70,7 @@ extension Setting {
         "How long running requests may take after SIGTERM before they are cut.")
     static let maxConnections = Setting(
         "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), default: "100000",
-        "Client connections at a time, over all workers; more wait unaccepted.")
+        "Client connections at a time, over all workers; past it a new one is closed at once.")
     static let upgradeURL = Setting(
         "TOLLGATE_UPGRADE_URL", .url, "Where a caller who was refused for their tier can upgrade.")
     static let log = Setting(

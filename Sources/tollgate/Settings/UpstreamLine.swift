@@ -19,6 +19,7 @@ package struct UpstreamBase: Hashable, Sendable {
     package var text: String
 }
 
+/// Which of an upstream's addresses the next request goes to (`balance=`).
 package enum Balance: String, Hashable, Sendable, CaseIterable { case least, round }
 
 /// An upstream as a line declared it. Times are milliseconds.
