@@ -12,8 +12,7 @@ package struct HeadScan: Sendable {
 
     /// Whether `bytes`, everything received from the start of this head on, hold its blank line.
     package mutating func isComplete(_ bytes: RawSpan) -> Bool {
-        // The line end may have been cut, so the search begins three bytes earlier.
-        var offset = max(Int(searched) - 3, 0)
+        var offset = Int(searched)
         while let hit = bytes.firstIndex(of: ByteClass.lineFeed, from: offset) {
             if hit >= 3, bytes[hit - 1] == ByteClass.carriageReturn, bytes[hit - 2] == ByteClass.lineFeed,
                 bytes[hit - 3] == ByteClass.carriageReturn
