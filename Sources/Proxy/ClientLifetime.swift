@@ -39,7 +39,7 @@ extension Worker {
         telemetry.metrics.connectionAccepted()
         telemetry.metrics.connectionMoved(from: nil, to: .idle)
         guard watchNew(socket, Token(.client, handle), .read) else { return closeClient(client) }
-        if !listeners[listener].announces { startTLS(client, &scratch) }
+        if !listeners[listener].announces { startTLS(client) }
     }
 
     /// Reads the PROXY protocol header, which is mandatory where it is spoken at all.
@@ -54,15 +54,20 @@ extension Worker {
                 clients[client].peer.port = port
             }
             clients[client].phase = .open
-            startTLS(client, &scratch)
         }
-        if clients[client].phase == .open { advance(client, &input, &scratch) }
+        guard listeners[clients[client].listener].tls != nil else { return advance(client, &input, &scratch) }
+        let handle = clientHandle(client)
+        startTLS(client, received: input.readable)
+        input.removeAll()
+        // What was read behind the header is with the session now, where the kernel does not announce it.
+        if clients.isCurrent(handle) { continueHandshake(client, &scratch) }
     }
 
-    private mutating func startTLS(_ client: Int, _ scratch: inout Scratch) {
+    private mutating func startTLS(_ client: Int, received: RawSpan = RawSpan()) {
         guard let context = listeners[clients[client].listener].tls else { return }
         do {
-            clients[client].channel.session = try TLSSession(context, clients[client].channel.socket)
+            clients[client].channel.session = try TLSSession(
+                context, clients[client].channel.socket, received: received)
             clients[client].phase = .handshaking
         } catch {
             closeClient(client)
