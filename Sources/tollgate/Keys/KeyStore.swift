@@ -50,7 +50,7 @@ package struct KeyStore: Sendable {
         do throws(SystemFault) {
             bytes = try FileBytes.read(path, limit: Self.largestFile)
         } catch {
-            if error.errno == ENOENT { return nil }
+            if error.errno == ENOENT || error.errno == ENOTDIR { return nil }
             throw KeyStoreFault(description: error.description)
         }
         do {

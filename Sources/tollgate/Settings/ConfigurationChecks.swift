@@ -6,7 +6,8 @@ internal import Wire
 extension ConfigurationReader {
     /// Every address once, and at least one.
     mutating func checkListeners() {
-        if configuration.listeners.isEmpty, configuration.tlsListeners.isEmpty {
+        let isSilent = [Setting.listen, .listenTLS].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
+        if isSilent {
             fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
         }
         if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty {

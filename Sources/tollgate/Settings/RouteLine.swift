@@ -53,11 +53,11 @@ enum RouteLine {
         guard let pattern = words.popLast() else {
             return line.fault("has no path, write one like GET,HEAD /api/*")
         }
+        guard words.count <= 1 else {
+            return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
+        }
         if let methods = words.popLast() {
             rule.methods = line.take(methods, methods) { text throws(Complaint) in try Self.methods(text) } ?? []
-        }
-        guard words.isEmpty else {
-            return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
         }
         readPath(&line, pattern, into: &rule)
     }

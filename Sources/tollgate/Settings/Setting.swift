@@ -78,17 +78,21 @@ extension Setting {
 
     /// The known name that is spelled most like an unknown one, a family's with `<NAME>`.
     package static func nearest(to variable: String) -> String {
-        let word = variable.uppercased()
+        let word = variable.uppercased().prefix(128)
         var best = (name: "", distance: Int.max)
         for setting in all {
-            var distance = editDistance(word.prefix(128), setting.name)
-            if setting.isFamily {
-                let lengths = max(0, setting.name.count - 2)...(setting.name.count + 2)
-                distance = lengths.map { editDistance(word.prefix($0), setting.name) }.min() ?? distance
-            }
+            let distance = setting.isFamily ? familyDistance(word, setting) : editDistance(word, setting.name)
             if distance < best.distance { best = (setting.shownName, distance) }
         }
         return best.name
+    }
+
+    /// How far the beginning of `word`, up to some underscore, is from a family's. What follows is free to choose, so a
+    /// family must come closer than a whole name.
+    private static func familyDistance(_ word: Substring, _ setting: Setting) -> Int {
+        let whole = word + "_"
+        let beginnings = whole.indices.filter { whole[$0] == "_" }.map { whole[...$0] }
+        return 2 + (beginnings.map { editDistance($0, setting.name) }.min() ?? setting.name.count)
     }
 
     private static let families = all.filter(\.isFamily)

@@ -152,7 +152,7 @@ enum TrustLine {
         do {
             _ = try VerificationKey(secret: bytes.rawBytes, algorithms: algorithms)
         } catch {
-            line.fault("secret-file= holds no usable secret (\(error.message)), give one of 32 random bytes or more")
+            line.fault("secret-file= holds no usable secret (\(error.message)), give 64 random bytes")
         }
     }
 }

@@ -1,0 +1,66 @@
+import Testing
+
+@testable import tollgate
+
+@Suite struct ArgumentsTests {
+    private func parse(_ line: String) throws(UsageFault) -> Arguments {
+        try Arguments(parsing: line.split(separator: " ").map(String.init))
+    }
+
+    @Test func aCommandItsOperandsAndItsOptionsAreToldApart() throws {
+        let found = try parse("explain GET --token T http://h/p --from=1.2.3.4 --json --env-file a --env-file b")
+        #expect(found.command == .explain)
+        #expect(found.operands == ["GET", "http://h/p"])
+        #expect(found.value("token") == "T")
+        #expect(found.value("from") == "1.2.3.4")
+        #expect(found.has("json"))
+        #expect(found.values("env-file") == ["a", "b"])
+    }
+
+    @Test func commandsOfTwoWordsAndHelpInAnyPlaceAreKnown() throws {
+        #expect(try parse("token mint --sub a").command == .tokenMint)
+        #expect(try parse("keys rotate").command == .keysRotate)
+        #expect(try parse("--help").command == .help)
+        #expect(try parse("--version").command == .version)
+        #expect(try parse("token mint --help").has("help"))
+        #expect(try parse("explain -h").has("help"))
+        #expect(try parse("token --help").operands == ["token"])
+        #expect(try parse("token inspect -").operands == ["-"])
+        #expect(try parse("token inspect -- --x").operands == ["--x"])
+    }
+
+    static let bad: [(String, String)] = [
+        ("", "no command is given, `tollgate help` lists them"),
+        ("chekc", #""chekc" is no command, the nearest is `check`"#),
+        ("tokn mint", #""tokn mint" is no command, the nearest is `token mint`"#),
+        ("keys", "`keys` needs list, rotate or jwks behind it"),
+        ("user list", "`user` is not built yet in this version, `tollgate help` lists what is"),
+        ("check --jsn", #""--jsn" is no option of `check`, the nearest is --json"#),
+        ("check -j", #""-j" is no option of `check`, the nearest is --json"#),
+        ("check --json=1", "--json takes no value, write it alone"),
+        ("check --json --json", "--json is given twice, keep one of them"),
+        ("check --env-file", "--env-file needs a value, write --env-file FILE"),
+        ("check x", #""x" is one word too many for `check`"#),
+        ("explain GET", "`explain` needs URL behind it"),
+        ("token mint", "`token mint` needs --sub ID"),
+        ("echo", "`echo` needs --listen ADDRESS"),
+    ]
+
+    @Test(arguments: bad) func wrongUsageIsASentenceThatSaysWhatIsRight(_ line: String, _ message: String) {
+        #expect(throws: UsageFault.self) { try parse(line) }
+        do {
+            _ = try parse(line)
+        } catch {
+            #expect(error.message == message)
+        }
+    }
+
+    @Test func everyCommandHasHelpWithAllItsOptions() throws {
+        for command in Command.allCases {
+            #expect(CommandHelp.overview.contains("tollgate \(command.rawValue)"))
+            for option in command.options { #expect(CommandHelp.text(command).contains("--\(option.name)")) }
+            let asked = try CommandHelp.text([command.rawValue])
+            #expect(asked == (command == .settings ? SettingsReference.plain : CommandHelp.text(command)))
+        }
+    }
+}

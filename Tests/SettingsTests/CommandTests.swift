@@ -1,0 +1,165 @@
+import Credentials
+import Testing
+import Transport
+import Wire
+
+@testable import tollgate
+
+/// Commands as a shell sees them: words in, two texts and an exit code out.
+@Suite struct CommandTests {
+    private let folder: TemporaryFolder
+    private let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_800_000_000))
+
+    init() throws {
+        folder = try TemporaryFolder()
+        let text = """
+            TOLLGATE_DATA_DIR=\(folder.path)
+            TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001
+            TOLLGATE_INTERNAL_CRON=cidr=10.0.0.0/8
+            TOLLGATE_ROUTE_OPEN="/open/* upstream=u auth=none"
+            TOLLGATE_ROUTE_ME="GET /me upstream=u limit=5/m"
+            TOLLGATE_ROUTE_GOLD="GET /gold upstream=u tier=premium"
+            TOLLGATE_ROUTE_JOB="/job upstream=u auth=internal"
+            """
+        try FileBytes.write(Array(text.utf8), to: folder.path + "/a.env")
+    }
+
+    private func run(_ words: String..., later: Int64 = 0, input: String = "") -> CommandResult {
+        var now = start
+        now.wall = WallTime(seconds: start.wall.seconds + later)
+        let runner = CommandRunner(environment: [], now: now, readInput: { input })
+        return runner.run(words + ["--env-file", folder.path + "/a.env"])
+    }
+
+    private func token(_ words: String...) -> String {
+        let runner = CommandRunner(environment: [], now: start, readInput: { "" })
+        return String(runner.run(["token", "mint", "--env-file", folder.path + "/a.env"] + words).output.dropLast())
+    }
+
+    @Test func checkPrintsTheRoutesAndEndsWell() {
+        let result = run("check")
+        #expect(result.exitCode == 0)
+        #expect(result.complaints == "")
+        #expect(result.output.contains("me     GET /me"))
+        #expect(result.output.hasSuffix("The configuration is good: 4 routes, 1 upstreams, 0 outside issuers.\n"))
+    }
+
+    @Test func checkTellsEveryFaultAndEndsWithTwo() throws {
+        try FileBytes.write(Array("TOLLGATE_LOGS=x\nTOLLGATE_LOG=x".utf8), to: folder.path + "/b.env")
+        let result = run("check", "--env-file", folder.path + "/b.env")
+        #expect(result.exitCode == 2)
+        #expect(result.output == "")
+        #expect(result.complaints.split(separator: "\n").count == 2)
+        let json = run("check", "--json", "--env-file", folder.path + "/b.env")
+        #expect(json.exitCode == 2)
+        #expect(json.output.contains(#""ok":false,"faults":[{"file":"\#(folder.path)/b.env","line":1,"name":"TOLLGATE_LOGS","message":"is no setting, the nearest is TOLLGATE_LOG"}"#))
+    }
+
+    @Test func aMissingEnvFileIsWrongUsage() {
+        let result = run("check", "--env-file", folder.path + "/gone.env")
+        #expect(result.exitCode == 2)
+        #expect(result.complaints == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\n")
+    }
+
+    @Test func certificatesThatCannotBeUsedAreToldWithTheirLine() throws {
+        let text = "TOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(folder.path)/c\nTOLLGATE_TLS_KEY=\(folder.path)/k"
+        try FileBytes.write(Array(text.utf8), to: folder.path + "/b.env")
+        let result = run("check", "--env-file", folder.path + "/b.env")
+        #expect(result.exitCode == 2)
+        #expect(result.complaints.hasPrefix("\(folder.path)/b.env:2: TOLLGATE_TLS_CERT: "))
+    }
+
+    @Test func aMintedTokenIsAcceptedAndToldWhyNotLater() {
+        let token = token("--sub", "ada", "--tier", "premium", "--ttl", "10m", "--claim", "role=x")
+        let good = run("token", "inspect", token)
+        #expect(good.exitCode == 0)
+        #expect(good.output.contains(#""sub":"ada""#) && good.output.contains(#""role":"x""#))
+        #expect(good.output.contains("verdict  accepted"))
+        let late = run("token", "inspect", token, "--json", later: 700)
+        #expect(late.exitCode == 1)
+        #expect(late.output.contains(#""accepted":false,"reason":"expired""#))
+        #expect(run("token", "inspect", "-", input: token + "\n").exitCode == 0)
+    }
+
+    @Test func aForgedTokenIsRefused() {
+        var token = token("--sub", "ada")
+        token = String(token.dropLast(4)) + (token.hasSuffix("AAAA") ? "BBBB" : "AAAA")
+        let result = run("token", "inspect", token)
+        #expect(result.exitCode == 1)
+        #expect(result.output.contains("refused: bad_signature") || result.output.contains("refused: malformed"))
+        #expect(run("token", "inspect", "nonsense").exitCode == 1)
+    }
+
+    @Test func mintingAsksForWhatItNeeds() {
+        let cases: [([String], String)] = [
+            (["--sub", "a", "--ttl", "8d"], "--ttl \"8d\" is out of range, write a duration from 1s to 7d"),
+            (["--sub", "a", "--tier", "gold"], "--tier \"gold\" names no tier, the tiers are free, premium"),
+            (["--sub", "a", "--claim", "x"], "--claim \"x\" is no claim, write --claim NAME=VALUE"),
+            (["--sub", "a", "--claim", "exp=1"], "--claim exp is set by Tollgate or given twice, choose another name"),
+            (["--sub", ""], "--sub is empty or longer than 256 bytes, give the id of a user"),
+        ]
+        let runner = CommandRunner(environment: [], now: start, readInput: { "" })
+        for (words, message) in cases {
+            let result = runner.run(["token", "mint", "--env-file", folder.path + "/a.env"] + words)
+            #expect(result.exitCode == 2)
+            #expect(result.complaints.hasPrefix("tollgate: \(message)\n"))
+        }
+    }
+
+    @Test func explainWalksARequestToItsVerdict() {
+        let open = run("explain", "POST", "http://localhost:8000/open//x?y=1")
+        #expect(open.exitCode == 0)
+        #expect(open.output.contains("path      /open//x becomes /open/x"))
+        #expect(open.output.contains("verdict   passes, to the upstream u (http://127.0.0.1:9001)"))
+        #expect(run("explain", "GET", "/me").output.contains("refused: 401 UNAUTHORIZED"))
+        let me = run("explain", "GET", "/me", "--token", token("--sub", "ada"))
+        #expect(me.output.contains("identity  user ada of tollgate, tier free, by ES256"))
+        #expect(me.output.contains("X-User-Id: ada"))
+        #expect(run("explain", "GET", "/gold", "--token", token("--sub", "ada")).output.contains("refused: 403 PREMIUM_REQUIRED"))
+        #expect(run("explain", "GET", "/nowhere").output.contains("refused: 404 NOT_FOUND"))
+        #expect(run("explain", "GET", "/job").output.contains("refused: 403"))
+        #expect(run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("verdict  passes") || run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("passes, to the upstream u"))
+    }
+
+    @Test func explainAnswersInJSONAndForMalformedRequestsToo() {
+        let json = run("explain", "GET", "/gold", "--json").output
+        #expect(json.contains(#""passes":false,"status":401,"code":"UNAUTHORIZED"}"#))
+        #expect(run("explain", "G T", "/me").exitCode == 0)
+        #expect(run("explain", "G T", "/me").output.contains("refused: 400"))
+        #expect(run("explain", "GET", "ftp://x").exitCode == 2)
+        #expect(run("explain", "GET", "/me", "--from", "here").exitCode == 2)
+        #expect(run("explain", "GET", "/me", "--header", "X: a\r\nY: b").exitCode == 2)
+    }
+
+    @Test func explainMakesNoKeys() {
+        _ = run("explain", "GET", "/me")
+        #expect(run("keys", "list").output.hasPrefix("There are no keys yet"))
+    }
+
+    @Test func keysAreListedRotatedAndPublished() {
+        let token = token("--sub", "ada")
+        let before = run("keys", "list", "--json").output
+        #expect(before.contains(#""state":"active""#) && before.contains(#""state":"next""#))
+        #expect(run("keys", "rotate").exitCode == 0)
+        #expect(run("keys", "list").output.contains("retired"))
+        #expect(run("token", "inspect", token).exitCode == 0)
+        let jwks = run("keys", "jwks").output
+        #expect(jwks.hasPrefix(#"{"keys":["#))
+        #expect(!jwks.contains(#""d":"#))
+    }
+
+    @Test func aSharedSecretIsNotRotated() throws {
+        try FileBytes.write(Array("TOLLGATE_JWT_SECRET=0123456789abcdef0123456789abcdef".utf8), to: folder.path + "/b.env")
+        let result = run("keys", "rotate", "--env-file", folder.path + "/b.env")
+        #expect(result.exitCode == 2)
+        #expect(run("keys", "list", "--env-file", folder.path + "/b.env").output.contains("(shared secret)"))
+    }
+
+    @Test func theEchoSaysWhatArrived() {
+        let answer = EchoAnswer.render(
+            method: "POST", target: "/a?b=\"1\"", headers: [("X-A", "1"), ("Host", "h"), ("x-a", "2")],
+            body: Array("hé".utf8).rawBytes)
+        let text = answer.rawBytes.text
+        #expect(text.hasPrefix(#"{"method":"POST","target":"/a?b=\"1\"","path":"/a","query":"b=\"1\"","headers":{"x-a":"1, 2","host":"h"},"raw_headers":[["X-A","1"],["Host","h"],["x-a","2"]],"body":"hé","body_bytes":3}"#))
+    }
+}

@@ -1,0 +1,136 @@
+import Credentials
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import tollgate
+
+/// The feed with a real server and a real folder.
+@Suite struct KeyFeedTests {
+    private let folder: TemporaryFolder
+    private let jwks = TrustLineTests.jwks
+    private static let otherJWKS = Array(
+        #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"b"}]}"#.utf8)
+
+    init() throws { folder = try TemporaryFolder() }
+
+    private func configuration(_ lines: String...) throws -> Configuration {
+        let names = lines.enumerated().map { "TOLLGATE_TRUST_T\($0.offset)=\"audience=a \($0.element)\"" }
+        let text = "TOLLGATE_DATA_DIR=\(folder.path)\n" + names.joined(separator: "\n")
+        let files = [folder.path + "/k.json": jwks]
+        return try #require(load(text, files: files).configuration)
+    }
+
+    /// The newest snapshot and all events of a feed.
+    private final class Listener: Sendable {
+        let keys = Mutex<IssuerKeys?>(nil)
+        let events = Mutex<[KeyEvent]>([])
+
+        func kids(_ name: String) -> [String]? { keys.withLock { $0?.outside[name]?.keys.compactMap(\.kid) } }
+    }
+
+    private func feed(_ configuration: Configuration, _ listener: Listener) throws -> KeyFeed {
+        let keys = try KeyFeed.load(configuration, at: EventLoop.now())
+        return try KeyFeed(
+            configuration, own: try #require(keys.own), onChange: { keys in listener.keys.withLock { $0 = keys } },
+            onEvent: { event in listener.events.withLock { $0.append(event) } })
+    }
+
+    @Test func aKeySetIsFetchedAtOnceAndKeptForTheNextStart() throws {
+        let server = try TinyServer(["/jwks": TinyServer.answer(jwks, fields: "Cache-Control: max-age=600\r\n")])
+        let configuration = try configuration("jwks=\(server.url("/jwks"))")
+        #expect(try KeyFeed.load(configuration, at: EventLoop.now()).outside["t0"] == nil)
+        let listener = Listener()
+        let feed = try feed(configuration, listener)
+        #expect(eventually { listener.kids("t0") == ["a"] })
+        #expect(eventually { feed.statuses.first?.keyCount == 1 })
+        #expect(feed.statuses.first?.problem == nil)
+        feed.stop()
+        server.stop()
+        // The issuer is away now, and its keys are still there.
+        #expect(try KeyFeed.load(configuration, at: EventLoop.now()).outside["t0"]?.keys.map(\.kid) == ["a"])
+    }
+
+    @Test func anIssuerThatIsAwayOrSpeaksNonsenseIsToldAndHurtsNoOther() throws {
+        let tooLarge = [UInt8](repeating: 32, count: (1 << 20) + 1)
+        let server = try TinyServer([
+            "/good": TinyServer.answer(jwks), "/nonsense": TinyServer.answer(Array("<html>".utf8)),
+            "/large": TinyServer.answer(tooLarge), "/chunked": Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n".utf8) + tooLarge,
+            "/file": TinyServer.answer([], status: "302 Found", fields: "Location: file:///etc/passwd\r\n"),
+            "/loop": TinyServer.answer([], status: "302 Found", fields: "Location: /loop\r\n"),
+            "/moved": TinyServer.answer([], status: "302 Found", fields: "Location: /good\r\n"),
+        ])
+        let paths = ["/good", "/nonsense", "/large", "/chunked", "/file", "/loop", "/missing", "/moved"]
+        var text = "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TRUST_DOWN=\"audience=a jwks=http://127.0.0.1:1/\"\n"
+        for path in paths { text += "TOLLGATE_TRUST_\(path.dropFirst().uppercased())=\"audience=a jwks=\(server.url(path))\"\n" }
+        let listener = Listener()
+        let feed = try feed(try #require(load(text).configuration), listener)
+        #expect(eventually { feed.statuses.count == 9 && feed.statuses.allSatisfy { $0.fetches > 0 } })
+        let problems = Dictionary(uniqueKeysWithValues: feed.statuses.map { ($0.name, $0.problem ?? "") })
+        #expect(problems["good"] == "")
+        #expect(problems["moved"] == "")
+        #expect(problems["nonsense"]?.contains("the answer is no usable key set") == true)
+        #expect(problems["large"]?.contains("exceeded") == true || problems["large"]?.contains("larger than 1 MiB") == true)
+        #expect(problems["chunked"]?.contains("larger than 1 MiB") == true)
+        #expect(problems["file"]?.contains("nsupported protocol") == true || problems["file"]?.contains("rotocol") == true)
+        #expect(problems["loop"]?.isEmpty == false)
+        #expect(problems["missing"]?.hasSuffix("the answer has the status 404") == true)
+        #expect(problems["down"]?.isEmpty == false)
+        #expect(eventually { listener.kids("good") == ["a"] && listener.kids("moved") == ["a"] })
+        #expect(listener.kids("nonsense") == nil)
+        feed.stop()
+        server.stop()
+    }
+
+    @Test func aFileThatChangedIsReadAgainAndABrokenOneChangesNothing() throws {
+        let path = folder.path + "/k.json"
+        try FileBytes.write(jwks, to: path)
+        let listener = Listener()
+        let feed = try feed(try configuration("jwks=\(path)"), listener)
+        #expect(eventually { listener.kids("t0") == ["a"] })
+        try FileBytes.write(Array("broken".utf8), to: path)
+        #expect(eventually { feed.statuses.first?.problem != nil })
+        #expect(listener.kids("t0") == ["a"])
+        try FileBytes.write(Self.otherJWKS, to: path)
+        #expect(eventually { listener.kids("t0") == ["b"] })
+        feed.stop()
+    }
+
+    @Test func rotatedKeysAreTakenUpByARunningGateway() throws {
+        let listener = Listener()
+        let feed = try feed(try configuration(), listener)
+        let ring = try KeyStore(dataDirectory: folder.path).rotate(
+            to: .ES256, clockSkewSeconds: 30, now: EventLoop.now().wall)
+        #expect(eventually { listener.keys.withLock { $0?.own?.active.kid } == ring.active.kid })
+        feed.stop()
+    }
+
+    @Test func aReloadKeepsWhatDidNotChangeAndIsNumbered() throws {
+        let server = try TinyServer(["/one": TinyServer.answer(jwks), "/two": TinyServer.answer(Self.otherJWKS)])
+        let first = try configuration("jwks=\(server.url("/one"))")
+        let listener = Listener()
+        let feed = try feed(first, listener)
+        #expect(eventually { listener.kids("t0") == ["a"] })
+        let second = try configuration("jwks=\(server.url("/one"))", "jwks=\(server.url("/two"))")
+        let own = try #require(try KeyFeed.load(second, at: EventLoop.now()).own)
+        let generation = feed.adopt(second, own: own)
+        #expect(eventually { listener.kids("t1") == ["b"] })
+        #expect(listener.keys.withLock { $0?.generation } == generation)
+        #expect(listener.kids("t0") == ["a"])
+        #expect(server.count("/one") == 1)
+        feed.stop()
+        server.stop()
+    }
+
+    @Test func aFeedEndsAtOnceThoughAnIssuerHangs() throws {
+        // Listens and never answers.
+        let socket = try Socket.listen(on: try #require(SocketAddress(parsing: "127.0.0.1:0")))
+        let port = try #require(try socket.localAddress().port)
+        let feed = try feed(try configuration("jwks=http://127.0.0.1:\(port)/"), Listener())
+        let begin = EventLoop.now().monotonic
+        feed.stop()
+        #expect(EventLoop.now().monotonic.nanoseconds(since: begin) < 5_000_000_000)
+        socket.close()
+    }
+}

@@ -1,0 +1,109 @@
+import Testing
+import Wire
+
+@testable import tollgate
+
+/// A line as an operator might write it, and just what `tollgate check` says of it.
+@Suite struct SettingFaultTests {
+    static let table: [(String, [String])] = [
+        ("TOLLGATE_LISTN=x", ["a.env:1: TOLLGATE_LISTN: is no setting, the nearest is TOLLGATE_LISTEN"]),
+        ("TOLLGATE_WORKERS=many", [#"a.env:1: TOLLGATE_WORKERS: "many" is no whole number, write one from 1 to 1024"#]),
+        ("TOLLGATE_WORKERS=0", [#"a.env:1: TOLLGATE_WORKERS: "0" is out of range, write a number from 1 to 1024"#]),
+        ("TOLLGATE_WORKERS=-1", [#"a.env:1: TOLLGATE_WORKERS: "-1" is no whole number, write one from 1 to 1024"#]),
+        ("TOLLGATE_CLOCK_SKEW=30", [#"a.env:1: TOLLGATE_CLOCK_SKEW: "30" is no duration, write one like 500ms, 10s, 5m, 24h or 30d"#]),
+        ("TOLLGATE_CLOCK_SKEW=1h", [#"a.env:1: TOLLGATE_CLOCK_SKEW: "1h" is out of range, write a duration from 0ms to 10m"#]),
+        ("TOLLGATE_LOG=loud", [#"a.env:1: TOLLGATE_LOG: "loud" is not known, write debug, info, warning or error"#]),
+        ("TOLLGATE_ACCESS_LOG=on", [#"a.env:1: TOLLGATE_ACCESS_LOG: "on" is not known, write json, text or off"#]),
+        ("TOLLGATE_SIGNING_ALGORITHM=none", [#"a.env:1: TOLLGATE_SIGNING_ALGORITHM: "none" is not known, write ES256, EdDSA, RS256 or HS256"#]),
+        ("TOLLGATE_PUBLIC_URL=example.org", [#"a.env:1: TOLLGATE_PUBLIC_URL: "example.org" is no URL, write one like https://example.org/path"#]),
+        ("TOLLGATE_UPGRADE_URL='https://a b'", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://a b" holds characters that no URL has, percent-encode them"#]),
+        ("TOLLGATE_UPGRADE_URL=https://me:pw@h/", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://me:pw@h/" carries a user or a password, remove the part before the @"#]),
+        ("TOLLGATE_TRUSTED_PROXIES=10.0.0.0/33", [#"a.env:1: TOLLGATE_TRUSTED_PROXIES: "10.0.0.0/33" is no network, write one like 10.0.0.0/8 or fd00::/8"#]),
+        ("TOLLGATE_LISTEN=8000", [#"a.env:1: TOLLGATE_LISTEN: "8000" is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path"#]),
+        ("TOLLGATE_LISTEN=127.0.0.1:8000;prox", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000;prox" has an unknown part behind the ;, write ;proxy or nothing"#]),
+        ("TOLLGATE_LISTEN=127.0.0.1:8000 127.0.0.1:8000", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000" is given twice, keep one of them"#]),
+        ("TOLLGATE_LISTEN=", ["a.env:1: TOLLGATE_LISTEN: leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000"]),
+        ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:9;proxy", [#"a.env:1: TOLLGATE_ADMIN_LISTEN: "127.0.0.1:9;proxy" cannot take the PROXY protocol, remove ;proxy"#]),
+        ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:8000", ["a.env:1: TOLLGATE_ADMIN_LISTEN: 127.0.0.1:8000 is taken by TOLLGATE_LISTEN, give it an address of its own"]),
+        ("TOLLGATE_LISTEN_TLS=127.0.0.1:8443", ["a.env:1: TOLLGATE_LISTEN_TLS: needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY"]),
+        ("TOLLGATE_TLS_CERT=a.pem", ["a.env:1: TOLLGATE_TLS_CERT: has no key beside it, set TOLLGATE_TLS_KEY"]),
+        ("TOLLGATE_TLS_CERT=a.pem b.pem\nTOLLGATE_TLS_KEY=a.key", ["a.env:2: TOLLGATE_TLS_KEY: names 1 file and TOLLGATE_TLS_CERT 2 files, give one key for each certificate"]),
+        ("TOLLGATE_ADMIN_TOKEN='a b'", ["a.env:1: TOLLGATE_ADMIN_TOKEN: holds what no bearer token may, use visible ASCII characters without spaces"]),
+        ("TOLLGATE_JWT_SECRET=short", ["a.env:1: TOLLGATE_JWT_SECRET: is no usable secret (the shared secret has 5 bytes, but a shared secret needs at least 32), give 32 random bytes or more"]),
+        ("TOLLGATE_SIGNING_ALGORITHM=RS256\nTOLLGATE_JWT_SECRET=0123456789abcdef0123456789abcdef", ["a.env:1: TOLLGATE_SIGNING_ALGORITHM: does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them"]),
+        ("TOLLGATE_JWT_SECRET_FILE=gone", ["a.env:1: TOLLGATE_JWT_SECRET_FILE: names a file that cannot be read (no such file or directory), give the path of a readable file"]),
+        ("TOLLGATE_ROUTE_my-route=x", ["a.env:1: is no setting, write NAME=value or begin a comment with #"]),
+        ("TOLLGATE_ROUTE_small=/x", ["a.env:1: TOLLGATE_ROUTE_small: has a name with more than capitals, digits and _, write one like TOLLGATE_ROUTE_MY_API"]),
+        ("TOLLGATE_TIERS=free free", [#"a.env:1: TOLLGATE_TIERS: the tier "free" is named twice, reserved, or not made of letters, digits, - and _"#]),
+        // What this version does not have, and must not be silent about.
+        ("REDIS_URL=redis://h", ["a.env:1: REDIS_URL: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
+        ("DATABASE_URL=postgres://me:secret@h/db", ["a.env:1: DATABASE_URL: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
+        ("TOLLGATE_CONTRACTS=password@/", ["a.env:1: TOLLGATE_CONTRACTS: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
+        ("TOLLGATE_TLS_CLIENT_CA=ca.pem", ["a.env:1: TOLLGATE_TLS_CLIENT_CA: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
+    ]
+
+    @Test(arguments: table) func aBadSettingIsNamedWithWhatWouldBeRight(_ text: String, _ messages: [String]) {
+        #expect(faults(text + "\n" + oneRoute) == messages)
+    }
+
+    @Test func everyFaultIsToldAtOnceInReadingOrder() {
+        let loaded = load(
+            [("one.env", "TOLLGATE_WORKERS=x\nTOLLGATE_LOGG=info"), ("two.env", "\nTOLLGATE_LOG=x\n" + oneRoute)],
+            environment: [("TOLLGATE_TOKEN_CACHE", "x")])
+        #expect(
+            loaded.findings.faults.map(\.text) == [
+                #"one.env:1: TOLLGATE_WORKERS: "x" is no whole number, write one from 1 to 1024"#,
+                "one.env:2: TOLLGATE_LOGG: is no setting, the nearest is TOLLGATE_LOG",
+                #"two.env:2: TOLLGATE_LOG: "x" is not known, write debug, info, warning or error"#,
+                #"environment: TOLLGATE_TOKEN_CACHE: "x" is no whole number, write one from 0 to 16777216"#,
+            ])
+        #expect(loaded.configuration == nil)
+    }
+
+    @Test func noFaultRepeatsASecret() {
+        let secret = "p4ssw0rd-hunter2"
+        let texts = [
+            "TOLLGATE_JWT_SECRET=\(secret)", "TOLLGATE_ADMIN_TOKEN='\(secret) x'", "REDIS_URL=redis://:\(secret)@h",
+            "DATABASE_URL=postgres://u:\(secret)@h/d", "SMTP_URL=smtp://u:\(secret)@h",
+        ]
+        for text in texts {
+            let findings = load(text + "\n" + oneRoute).findings
+            let said = (findings.faults + findings.warnings).map(\.text)
+            #expect(!said.isEmpty)
+            #expect(!said.joined().contains(secret), "\(said)")
+        }
+    }
+
+    @Test func whatIsHarmlessToLeaveOutIsAWarning() {
+        let names = ["TOLLGATE_RATE_LIMIT_FAILURE=closed", "TOLLGATE_PROVIDER_APPLE=client-ids=a", "SMTP_URL=smtp://h", "TOLLGATE_MAIL_FROM=a@b", "TOLLGATE_DLAUTH_PATH_SIGN_UP=/x", "DATABASE_URL=sqlite:///x", "TOLLGATE_REFRESH_GRACE=1s"]
+        for text in names {
+            let name = text.split(separator: "=")[0]
+            #expect(faults(text + "\n" + oneRoute) == [])
+            #expect(warnings(text + "\n" + oneRoute) == ["a.env:1: \(name): is not built yet in this version, it has no effect"])
+        }
+    }
+
+    @Test func whatIsHardlyMeantIsAWarning() {
+        #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is passed over, the nearest is TOLLGATE_LOG"])
+        #expect(warnings("TOLLGATE_ADMIN_TOKEN=admin\n" + oneRoute) == ["a.env:1: TOLLGATE_ADMIN_TOKEN: is easy to guess, use 16 characters or more"])
+        #expect(warnings(oneRoute + "TOLLGATE_UPSTREAM_V=http://h") == ["a.env:3: TOLLGATE_UPSTREAM_V: is used by no route"])
+        #expect(warnings("") == ["default: TOLLGATE_ROUTE_<NAME>: is not set, every request is answered 404"])
+        #expect(warnings("PATH=/bin\nAPP_KEY=x\n" + oneRoute) == [])
+    }
+
+    /// Texts that look like settings, with bits flipped and pieces swapped: an answer always comes.
+    @Test func noSettingsTrap() {
+        var random = SplitMix64(seed: 0x5E77)
+        let lines = (SettingFaultTests.table.map(\.0) + RouteLineTests.good.map { "TOLLGATE_ROUTE_X=\"\($0.0)\"" } + [oneRoute]).map { Array($0.utf8) }
+        for _ in 0..<1500 {
+            var text: [UInt8] = []
+            for _ in 0..<Int.random(in: 1...5, using: &random) { text += (lines.randomElement(using: &random) ?? []) + [10] }
+            for _ in 0..<Int.random(in: 0...6, using: &random) {
+                let place = Int.random(in: 0..<text.count, using: &random)
+                text[place] = Bool.random(using: &random) ? UInt8.random(in: 0...255, using: &random) : (text.randomElement(using: &random) ?? 0)
+            }
+            let loaded = load(text.rawBytes.text)
+            #expect((loaded.configuration == nil) == !loaded.findings.faults.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Testing
+
+@testable import tollgate
+
+@Suite struct UpstreamLineTests {
+    private func parse(_ value: String) -> (UpstreamDeclaration, [String]) {
+        let (upstream, findings) = UpstreamLine.parse(EnvEntry(name: "U", value: value, origin: .environment), name: "u")
+        return (upstream, findings.faults.map(\.message))
+    }
+
+    @Test func anUpstreamIsItsAddressesAndTheDefaults() {
+        let (upstream, faults) = parse("http://127.0.0.1:9001 https://API.Example.org unix:/run/app.sock http://[::1]/base/")
+        #expect(faults == [])
+        #expect(upstream.bases.map(\.endpoint) == [.host("127.0.0.1", port: 9001), .host("api.example.org", port: 443), .unix(path: "/run/app.sock"), .host("::1", port: 80)])
+        #expect(upstream.bases.map(\.isTLS) == [false, true, false, false])
+        #expect(upstream.bases.map(\.hostField) == ["127.0.0.1:9001", "api.example.org", "localhost", "[::1]"])
+        #expect(upstream.bases.map(\.pathPrefix) == ["", "", "", "/base"])
+        #expect(upstream.balance == .least)
+        #expect(upstream.healthPath == nil)
+        #expect(upstream.timeoutMilliseconds == 30_000)
+        #expect(upstream.connectTimeoutMilliseconds == 2_000)
+        #expect(upstream.retries == 1)
+        #expect(upstream.maxConnections == nil)
+        #expect(!upstream.sendsOwnHost)
+    }
+
+    @Test func everyOptionIsRead() {
+        let (upstream, faults) = parse("https://h:1 balance=round health=/up?x=1 timeout=500ms connect-timeout=1s retries=0 max-connections=5 host=upstream tls-ca=ca.pem")
+        #expect(faults == [])
+        #expect(upstream.balance == .round)
+        #expect(upstream.healthPath == "/up?x=1")
+        #expect(upstream.timeoutMilliseconds == 500)
+        #expect(upstream.connectTimeoutMilliseconds == 1_000)
+        #expect(upstream.retries == 0)
+        #expect(upstream.maxConnections == 5)
+        #expect(upstream.sendsOwnHost)
+        #expect(upstream.authorityFile == "ca.pem")
+    }
+
+    static let bad: [(String, String)] = [
+        ("", "has no address, write one like http://127.0.0.1:9001"),
+        ("127.0.0.1:9001", #""127.0.0.1:9001" is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path"#),
+        ("ftp://h", #""ftp://h" is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path"#),
+        ("http://", #""http://" has no usable host, write a name or an address, like http://127.0.0.1:9001"#),
+        ("http://a_b!", #""http://a_b!" has no usable host, write a name or an address, like http://127.0.0.1:9001"#),
+        ("http://h:0", #""http://h:0" has no usable port, write one from 1 to 65535"#),
+        ("http://h:65536", #""http://h:65536" has no usable port, write one from 1 to 65535"#),
+        ("http://h:", #""http://h:" has no usable port, write one from 1 to 65535"#),
+        ("http://[::1", #""http://[::1" has an opening bracket and no closing one, write an IPv6 address like [::1]"#),
+        ("http://[1.2.3.4]", #""http://[1.2.3.4]" holds no IPv6 address between its brackets, write one like [::1]"#),
+        ("http://u@h", #""http://u@h" carries a user or a password, remove the part before the @"#),
+        ("http://h/a/../b", #""http://h/a/../b" has a base path that is not plain, use letters, digits and -._~ between single slashes"#),
+        ("http://h/a?b", #""http://h/a?b" has a base path that is not plain, use letters, digits and -._~ between single slashes"#),
+        ("unix:sock", #""unix:sock" is no unix socket, write unix: and an absolute path of at most 107 bytes"#),
+        ("http://h http://h", #""http://h" is given twice, keep one of them"#),
+        ("http://h helth=/x", #""helth" is no option here, the nearest is health"#),
+        ("http://h health=x", #""health=x" is no path, write one like /healthz"#),
+        ("http://h timeout=", "timeout= has no value, write 30s or leave it out"),
+        ("http://h timeout=1s timeout=2s", "timeout= is given twice, keep one of them"),
+        ("http://h timeout=0s", #""timeout=0s" is out of range, write a duration from 1ms to 1d"#),
+        ("http://h retries=9", #""retries=9" is out of range, write a number from 0 to 5"#),
+        ("http://h balance=best", #""balance=best" is not known, write least or round"#),
+        ("http://h tls-ca=x", "tls-ca= is for https:// addresses and there is none, remove it or write https://"),
+    ]
+
+    @Test(arguments: bad) func aBadUpstreamIsTold(_ value: String, _ message: String) {
+        #expect(parse(value).1 == [message])
+    }
+}
