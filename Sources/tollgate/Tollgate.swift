@@ -9,7 +9,9 @@ struct Tollgate {
 /// The process around a command: where it gets its words from, and where its answer goes.
 enum Process {
     static func run() -> Never {
-        let runner = CommandRunner(environment: environment, now: EventLoop.now(), readInput: readInput)
+        let runner = CommandRunner(environment: environment, now: EventLoop.now(), readInput: readInput) {
+            write($0, to: STDERR_FILENO)
+        }
         let result = runner.run(Array(CommandLine.arguments.dropFirst()))
         write(result.complaints, to: STDERR_FILENO)
         write(result.output, to: STDOUT_FILENO)

@@ -113,8 +113,11 @@ import Wire
         let feed = try feed(first, listener)
         #expect(eventually { listener.kids("t0") == ["a"] })
         let second = try configuration("jwks=\(server.url("/one"))", "jwks=\(server.url("/two"))")
-        let own = try #require(try KeyFeed.load(second, at: EventLoop.now()).own)
-        let generation = feed.adopt(second, own: own)
+        let before = listener.keys.withLock { $0 }
+        let keys = try KeyFeed.load(second, at: EventLoop.now(), earlier: before)
+        #expect(keys.outside["t0"]?.keys.map(\.kid) == ["a"])
+        let generation = feed.nextGeneration()
+        feed.adopt(second, own: try #require(keys.own), generation: generation)
         #expect(eventually { listener.kids("t1") == ["b"] })
         #expect(listener.keys.withLock { $0?.generation } == generation)
         #expect(listener.kids("t0") == ["a"])

@@ -9,12 +9,12 @@ import Testing
     }
 
     @Test func anUpstreamIsItsAddressesAndTheDefaults() {
-        let (upstream, faults) = parse("http://127.0.0.1:9001 https://API.Example.org unix:/run/app.sock http://[::1]/base/")
+        let (upstream, faults) = parse("http://127.0.0.1:9001 https://API.Example.org unix:/run/app.sock http://[::1]")
         #expect(faults == [])
         #expect(upstream.bases.map(\.endpoint) == [.host("127.0.0.1", port: 9001), .host("api.example.org", port: 443), .unix(path: "/run/app.sock"), .host("::1", port: 80)])
         #expect(upstream.bases.map(\.isTLS) == [false, true, false, false])
         #expect(upstream.bases.map(\.hostField) == ["127.0.0.1:9001", "api.example.org", "localhost", "[::1]"])
-        #expect(upstream.bases.map(\.pathPrefix) == ["", "", "", "/base"])
+        #expect(upstream.bases.map(\.pathPrefix) == ["", "", "", ""])
         #expect(upstream.balance == .least)
         #expect(upstream.healthPath == nil)
         #expect(upstream.timeoutMilliseconds == 30_000)
@@ -35,6 +35,13 @@ import Testing
         #expect(upstream.maxConnections == 5)
         #expect(upstream.sendsOwnHost)
         #expect(upstream.authorityFile == "ca.pem")
+    }
+
+    @Test func aBasePathStandsBeforeEveryPathOfAllAddresses() {
+        let (upstream, faults) = parse("http://a/base/ http://b/base")
+        #expect(faults == [])
+        #expect(upstream.bases.map(\.pathPrefix) == ["/base", "/base"])
+        #expect(parse("http://a/base http://b").1 == ["has addresses with different base paths, write an upstream for each"])
     }
 
     static let bad: [(String, String)] = [

@@ -8,13 +8,17 @@ package struct CommandRunner: Sendable {
     package var now: Moment
     /// Reads standard input to its end.
     package var readInput: @Sendable () -> String
+    /// Writes to standard error at once.
+    package var complain: @Sendable (String) -> Void
 
     package init(
-        environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String
+        environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
+        complain: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.environment = environment
         self.now = now
         self.readInput = readInput
+        self.complain = complain
     }
 
     /// `words` without the name of the program.
@@ -36,7 +40,7 @@ package struct CommandRunner: Sendable {
         case .settings: settings(arguments)
         case .echo: Serve.echo(listen: arguments.value("listen") ?? "")
         case .check: CheckCommand.run(loader(arguments).load(now: now.wall), json: arguments.has("json"))
-        case .serve: configured(arguments) { Serve.run($0, loader: loader(arguments)) }
+        case .serve: serve(arguments)
         case .explain:
             try asked(arguments, ExplainCommand.Request(arguments)) { request, configuration in
                 ExplainCommand.run(request, configuration, json: arguments.has("json"), at: now)
@@ -58,6 +62,15 @@ package struct CommandRunner: Sendable {
 
     private func loader(_ arguments: Arguments) -> ConfigurationLoader {
         ConfigurationLoader(envFiles: arguments.values("env-file"), environment: environment)
+    }
+
+    /// Warnings are told before the gateway runs, not when it ends.
+    private func serve(_ arguments: Arguments) -> CommandResult {
+        let loader = loader(arguments)
+        let loaded = loader.load(now: now.wall)
+        guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
+        complain(CommandResult.warnings(loaded.findings))
+        return Serve.run(configuration, loader: loader)
     }
 
     /// Runs `body` with the configuration, or tells its faults.

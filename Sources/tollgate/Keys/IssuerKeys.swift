@@ -9,6 +9,8 @@ package struct IssuerKeys: Sendable {
     package var own: SigningKeyRing?
     /// By the trust line's name; missing while no key was ever had.
     package var outside: [String: KeySet] = [:]
+    /// Where each of those came from: a line that names another place has other keys.
+    package var origins: [String: KeySource] = [:]
 
     package init(own: SigningKeyRing?) { self.own = own }
 }

@@ -33,9 +33,16 @@ package final class KeyFeed: Sendable {
     private let thread: WorkerThread
 
     /// The first keys of a configuration: own ones (generated if need be), files, secrets, and what is kept of URLs.
-    package static func load(_ configuration: Configuration, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
+    /// `earlier` are the keys in force before a reload: those of URLs that stay are taken over.
+    package static func load(
+        _ configuration: Configuration, at moment: Moment, earlier: IssuerKeys? = nil
+    ) throws(KeyStoreFault) -> IssuerKeys {
         let own = try KeyStore.open(configuration, now: moment.wall)
-        return KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
+        var keys = KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
+        for trust in configuration.trusts where earlier?.origins[trust.name] == trust.keySource {
+            if case .url = trust.keySource { keys.outside[trust.name] = earlier?.outside[trust.name] }
+        }
+        return keys
     }
 
     package init(
@@ -56,16 +63,18 @@ package final class KeyFeed: Sendable {
         }
     }
 
-    /// Changes over to another configuration; `own` as `load` answered it. The next snapshot carries the generation that
-    /// is answered here: until then take the keys that `load` answered, and pass over snapshots of earlier generations.
-    @discardableResult
-    package func adopt(_ configuration: Configuration, own: SigningKeyRing) -> UInt64 {
-        let generation = shared.state.withLock { state in
+    /// The number of the next configuration. From here on pass over snapshots of any other, and go by the keys that `load`
+    /// answered until the first of this number comes.
+    package func nextGeneration() -> UInt64 {
+        shared.state.withLock { state in
             state.generation += 1
             return state.generation
         }
+    }
+
+    /// Changes over to another configuration, under the number that was asked for; `own` as `load` answered it.
+    package func adopt(_ configuration: Configuration, own: SigningKeyRing, generation: UInt64) {
         post(.adopt(configuration, own, generation: generation))
-        return generation
     }
 
     /// Tells that a token of this trust line named an unknown key: at most one fetch in ten seconds follows.

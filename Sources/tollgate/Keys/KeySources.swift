@@ -39,7 +39,10 @@ struct KeySources {
     func snapshot(generation: UInt64) -> IssuerKeys {
         var keys = IssuerKeys(own: own)
         keys.generation = generation
-        for source in sources { keys.outside[source.trust.name] = source.keys }
+        for source in sources {
+            keys.outside[source.trust.name] = source.keys
+            keys.origins[source.trust.name] = source.trust.keySource
+        }
         return keys
     }
 

@@ -35,6 +35,7 @@ final class ControlState: Sendable {
     }
 
     var configuration: Configuration { state.withLock { $0.configuration } }
+    var keys: IssuerKeys { state.withLock { $0.keys } }
 
     private func tell(_ message: WorkerMessage) {
         for mailbox in mailboxes { mailbox.post(message) }
@@ -191,6 +192,7 @@ extension WorkerSettings {
         headTimeout = UInt64(configuration.headerTimeoutMilliseconds)
         idleTimeout = UInt64(configuration.idleTimeoutMilliseconds)
         bodyTimeout = UInt64(configuration.bodyTimeoutMilliseconds)
+        sendTimeout = UInt64(configuration.sendTimeoutMilliseconds)
         maxClients = max(1, configuration.maxConnections / workers)
     }
 }

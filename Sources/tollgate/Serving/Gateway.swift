@@ -109,12 +109,14 @@ struct Gateway {
         do {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
-            let keys = try KeyFeed.load(configuration, at: moment)
+            let keys = try KeyFeed.load(configuration, at: moment, earlier: control.keys)
             // Made once to see that it can be: from here on nothing fails.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
-            let generation = feed.adopt(configuration, own: keys.ownRing)
+            let generation = feed.nextGeneration()
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
+            // Only now, so that its first snapshot of this configuration is not taken for one of another.
+            feed.adopt(configuration, own: keys.ownRing, generation: generation)
             if let context = certificates.context { control.adoptCertificates(context) }
             self.certificates = certificates
         } catch {

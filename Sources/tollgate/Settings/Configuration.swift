@@ -32,6 +32,7 @@ package struct Configuration: Sendable {
     package var tokenCacheEntries = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
     package var bodyTimeoutMilliseconds: UInt32 = 0
+    package var sendTimeoutMilliseconds: UInt32 = 0
     package var idleTimeoutMilliseconds: UInt32 = 0
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0

@@ -112,6 +112,7 @@ struct ConfigurationReader {
         configuration.tokenCacheEntries = count(.tokenCache) ?? 0
         configuration.headerTimeoutMilliseconds = UInt32(duration(.headerTimeout) ?? 0)
         configuration.bodyTimeoutMilliseconds = UInt32(duration(.bodyTimeout) ?? 0)
+        configuration.sendTimeoutMilliseconds = UInt32(duration(.sendTimeout) ?? 0)
         configuration.idleTimeoutMilliseconds = UInt32(duration(.idleTimeout) ?? 0)
         configuration.drainTimeoutMilliseconds = UInt32(duration(.drainTimeout) ?? 0)
         configuration.maxConnections = count(.maxConnections) ?? 0

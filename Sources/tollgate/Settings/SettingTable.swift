@@ -58,10 +58,13 @@ extension Setting {
         "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", "Verified tokens kept per worker.")
     static let headerTimeout = Setting(
         "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), default: "10s",
-        "How long a client may take for a whole request head or TLS handshake, however many bytes come meanwhile.")
+        "How long a client may take for a whole request head, from its first byte, and for the TLS handshake; bytes that come meanwhile do not stretch it.")
     static let bodyTimeout = Setting(
         "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), default: "30s",
         "How long a request body may take before it must have come at 1 KiB a second on average, so that dripping does not stretch it.")
+    static let sendTimeout = Setting(
+        "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), default: "60s",
+        "How long a client may take to read something of an answer that waits for it.")
     static let idleTimeout = Setting(
         "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
         "How long a connection is kept open between requests.")
@@ -120,7 +123,7 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, tokenCache,
-        headerTimeout, bodyTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
+        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
         contracts, tlsClientCA, databaseURL, redisURL, rateLimitFailure, provider, dlauthPath, requireConfirmedEmail,
         consoleOnMain, keySecret, refreshGrace, smtpURL, mailFrom, smsURL, resetURL,
     ]

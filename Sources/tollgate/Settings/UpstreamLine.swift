@@ -34,7 +34,7 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var connectTimeoutMilliseconds: UInt32 = 2_000
     /// How often an idempotent request is tried again.
     package var retries: UInt8 = 1
-    /// Connections at a time, over all workers; nil for no bound.
+    /// Connections of one worker to one address; nil for no bound.
     package var maxConnections: Int?
     /// Whether the upstream receives its own name as `Host` in place of the client's.
     package var sendsOwnHost = false
@@ -46,11 +46,11 @@ package struct UpstreamDeclaration: Hashable, Sendable {
 extension LineOption {
     package static let upstream: [LineOption] = [
         LineOption("balance", "least or round", "to the address with the fewest requests under way, or in turn"),
-        LineOption("health", "a path", "asked every two seconds; an address that does not answer 2xx or 3xx is left out"),
+        LineOption("health", "a path", "asked every few seconds; an address that does not answer well is left out"),
         LineOption("timeout", "30s", "until the first byte of the answer, and between its parts"),
         LineOption("connect-timeout", "2s", "for the connection, and the TLS handshake"),
         LineOption("retries", "1", "more tries of an idempotent request that got no answer, up to 5"),
-        LineOption("max-connections", "unbounded", "connections at a time to all its addresses"),
+        LineOption("max-connections", "unbounded", "connections of one worker to one address; past it 503"),
         LineOption("host", "client or upstream", "whose `Host` the upstream receives"),
         LineOption("tls-ca", "a PEM file", "the CA that must have signed its certificate; the system's CAs by default"),
     ]
@@ -69,6 +69,7 @@ enum UpstreamLine {
         if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
         var upstream = UpstreamDeclaration(name: name, bases: bases, origin: entry.origin)
         read(&line, into: &upstream)
+        checkAlike(&line, upstream)
         return (upstream, line.findings)
     }
 
@@ -87,6 +88,17 @@ enum UpstreamLine {
         upstream.authorityFile = line.text("tls-ca")
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
+        }
+    }
+
+    /// The addresses of one upstream are the same service, so what the first says of it holds for all.
+    private static func checkAlike(_ line: inout OptionLine, _ upstream: UpstreamDeclaration) {
+        guard let first = upstream.bases.first else { return }
+        if upstream.bases.contains(where: { $0.pathPrefix != first.pathPrefix }) {
+            line.fault("has addresses with different base paths, write an upstream for each")
+        }
+        if upstream.sendsOwnHost, upstream.bases.contains(where: { $0.hostField != first.hostField }) {
+            line.warn("host=upstream sends \(quoted(first.hostField)) to all its addresses")
         }
     }
 
