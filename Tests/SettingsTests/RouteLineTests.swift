@@ -73,8 +73,6 @@ import Testing
         ("/a upstream=u limt=1/m", #""limt" is no option here, the nearest is limit"#),
         ("/a upstream=u auth=maybe", #""auth=maybe" is not known, write required, optional, none or internal"#),
         ("/a upstream=u tier=gold", #""tier=gold" names no tier, the tiers are free, premium"#),
-        ("/a upstream=u limit=60", #""limit=60" is no limit: "60" is no rate; a rate is like 60/m, 10/h+burst=5 or 100/s+lease, at most 1000000/s"#),
-        ("/a upstream=u limit=premium:6/m", #""limit=premium:6/m" is no limit: the list leaves out free, the lowest tier, which it must name"#),
         ("/a upstream=u limit=1/m limit-by=moon", #""limit-by=moon" is not known, write user, address, session or header:NAME"#),
         ("/a upstream=u limit-by=user", "limit-by= needs a limit, add limit=60/m or remove it"),
         ("/a upstream=u claims=role", #""claims=role" is no list of claims, write claims=name=value,name=value"#),
@@ -91,6 +89,12 @@ import Testing
 
     @Test(arguments: bad) func aBadRouteIsTold(_ value: String, _ message: String) {
         #expect(parse(value).1.faults.map(\.message) == [message])
+    }
+
+    @Test(arguments: ["limit=60", "limit=premium:6/m", "limit=free:6/y", "limit=0/s"]) func aBadLimitIsToldInTheWordsOfTheGate(_ limit: String) {
+        let found = parse("/a upstream=u \(limit)").1.faults.map(\.message)
+        #expect(found.count == 1)
+        #expect(found.first?.hasPrefix("\"\(limit)\" is no limit: ") == true)
     }
 
     @Test func whatIsWithinTheBoundWithoutBeingBuiltIsAWarning() {
