@@ -1,0 +1,118 @@
+import Foundation
+import Glibc
+
+/// A service behind the gateway, in this process: records every request and answers as its script says.
+final class Upstream: Sendable {
+    typealias Script = @Sendable (Message, Connection) throws -> Void
+
+    let port: Int
+    /// Whole requests, in the order of their ends.
+    let requests: Watched<[Message]>
+    let connections = Watched(0)
+    private let listener: Listening
+
+    /// Answers every request by `script`; the connection goes on until either side ends it. `path` is for a unix socket.
+    convenience init(port: Int = 0, path: String? = nil, _ script: @escaping Script = Upstream.ok) throws {
+        let requests = Watched<[Message]>([])
+        try self.init(port: port, path: path, requests: requests) { connection, _ in
+            while true {
+                let request = try connection.request()
+                requests.change { $0.append(request) }
+                try script(request, connection)
+            }
+        }
+    }
+
+    /// Each connection, and its number from 0, is handled by `serve`, which reads and answers for itself.
+    convenience init(raw serve: @escaping @Sendable (Connection, Int) throws -> Void) throws {
+        try self.init(port: 0, path: nil, requests: Watched([]), serve)
+    }
+
+    private init(
+        port: Int, path: String?, requests: Watched<[Message]>,
+        _ serve: @escaping @Sendable (Connection, Int) throws -> Void
+    ) throws {
+        listener = try Listening(port: port, path: path)
+        self.port = listener.port
+        self.requests = requests
+        accept(serve)
+    }
+
+    deinit { listener.stop() }
+
+    func stop() { listener.stop() }
+
+    private func accept(_ serve: @escaping @Sendable (Connection, Int) throws -> Void) {
+        let (listener, connections) = (listener, connections)
+        Thread.detachNewThread {
+            var count = 0
+            while let descriptor = listener.accept() {
+                let number = count
+                count += 1
+                connections.change { $0 += 1 }
+                Thread.detachNewThread {
+                    let connection = Connection(descriptor: descriptor)
+                    connection.setTimeout(seconds: 60)
+                    // The end of a connection is no fault of a test; what a test expects, it waits for.
+                    try? serve(connection, number)
+                }
+            }
+        }
+    }
+
+    static let ok: Script = { _, connection in
+        try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    }
+
+    /// Answers with these bytes.
+    static func saying(_ answer: String) -> Script { { _, connection in try connection.send(answer) } }
+
+    var url: String { "http://127.0.0.1:\(port)" }
+}
+
+/// A listening socket that can be closed while another thread waits in it.
+final class Listening: Sendable {
+    let port: Int
+    private let descriptor: Int32
+
+    /// A backlog below 0 does not listen at all.
+    init(port: Int = 0, path: String? = nil, backlog: Int32 = 512) throws {
+        let descriptor = try makeSocket(path == nil ? AF_INET : AF_UNIX)
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, 4)
+        var outcome: Int32
+        var chosen = sockaddr_in()
+        if let path {
+            var address = unixAddress(path)
+            outcome = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+        } else {
+            var address = loopback(port)
+            outcome = withSocketAddress(&address) { bind(descriptor, $0, $1) }
+            var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+            _ = withSocketAddress(&chosen) { pointer, _ in getsockname(descriptor, pointer, &size) }
+        }
+        if outcome == 0, backlog >= 0 { outcome = listen(descriptor, backlog) }
+        self.descriptor = descriptor
+        self.port = Int(UInt16(bigEndian: chosen.sin_port))
+        guard outcome == 0 else { throw Fault("cannot listen: \(String(cString: strerror(errno)))") }
+    }
+
+    deinit { Glibc.close(descriptor) }
+
+    func accept() -> Int32? {
+        while true {
+            let accepted = Glibc.accept(descriptor, nil, nil)
+            if accepted >= 0 {
+                _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
+                return accepted
+            }
+            guard errno == EINTR || errno == ECONNABORTED else { return nil }
+        }
+    }
+
+    /// Ends it for good: nothing is accepted or queued any more.
+    func stop() { shutdown(descriptor, Int32(SHUT_RDWR)) }
+
+    /// A port that nobody listens on, and that nobody else gets while this lives.
+    static func refusing() throws -> Listening { try Listening(backlog: -1) }
+}

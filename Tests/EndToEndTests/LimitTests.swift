@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+
+/// How many may pass, exactly, and what everybody is told of it.
+@Suite struct LimitTests {
+    @Test func theHeadersCountDown() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"")
+        let connection = try gateway.connect()
+        for number in 1...3 {
+            let answer = try connection.ask("GET /few")
+            #expect(answer.status == 200)
+            #expect(answer["RateLimit-Policy"] == #""few";q=3;w=3600"#)
+            #expect(answer["RateLimit"] == "\"few\";r=\(3 - number);t=\(number * 1_200)")
+            #expect(answer["X-RateLimit-Limit"] == "3")
+            #expect(answer["X-RateLimit-Remaining"] == String(3 - number))
+            #expect(answer["X-RateLimit-Reset"] == String(number * 1_200))
+            #expect(answer["Retry-After"] == nil)
+        }
+        for _ in 0..<5 {
+            let answer = try connection.ask("GET /few")
+            #expect(answer.status == 429)
+            #expect(answer["RateLimit-Policy"] == #""few";q=3;w=3600"#)
+            #expect(answer["RateLimit"] == #""few";r=0;t=3600"#)
+            #expect(answer["X-RateLimit-Remaining"] == "0")
+            #expect(answer["Retry-After"] == "1200")
+            #expect(try JSON(answer.text)["error"]["code"].text == "RATE_LIMITED")
+        }
+        #expect(upstream.requests.now.count == 3)
+        #expect(upstream.requests.now[0]["X-RateLimit-Limit"] == nil)
+    }
+
+    @Test func whatAnUpstreamSaysOfLimitsOfItsOwnIsNotMixedIn() throws {
+        let upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-RateLimit-Remaining: 99\r\nRateLimit: \"x\";r=9\r\n\r\nok"))
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"")
+        let answer = try gateway.ask("GET /few")
+        #expect(answer.all("X-RateLimit-Remaining") == ["2"])
+        #expect(answer.all("RateLimit").count == 1)
+    }
+
+    @Test func eachTierHasItsOwnLimit() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u auth=optional limit=anonymous:1/h,free:2/h,premium:10/h+burst=4\"")
+        let connection = try gateway.connect()
+        let callers: [(String, [String], Int)] = [
+            ("nobody", [], 1), ("free", [try gateway.bearer("--sub", "ada")], 2),
+            ("another free", [try gateway.bearer("--sub", "bob")], 2),
+            ("premium", [try gateway.bearer("--sub", "eva", "--tier", "premium")], 4),
+        ]
+        for (name, fields, count) in callers {
+            let statuses = try (0..<6).map { _ in try connection.ask("GET /feed", fields).status }
+            #expect(statuses == Array(repeating: 200, count: count) + Array(repeating: 429, count: 6 - count), "\(name)")
+        }
+        #expect(try connection.ask("GET /feed", callers[3].1)["X-RateLimit-Limit"] == "10")
+    }
+
+    @Test func theSubjectIsWhatTheRouteSays() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            """
+            TOLLGATE_TRUSTED_PROXIES=127.0.0.0/8
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_ADDRESS="/address upstream=u auth=optional limit=1/h limit-by=address"
+            TOLLGATE_ROUTE_HEADER="/header upstream=u auth=none limit=1/h limit-by=header:X-Device"
+            TOLLGATE_ROUTE_USER="/user upstream=u auth=optional limit=1/h"
+            TOLLGATE_ROUTE_OTHER="/other upstream=u auth=optional limit=1/h"
+            """)
+        let from = { (address: String) in "X-Forwarded-For: \(address)" }
+        let (ada, bob) = (try gateway.bearer("--sub", "ada"), try gateway.bearer("--sub", "bob"))
+        let table: [(String, [String], Int)] = [
+            ("/address", [from("192.0.2.1")], 200), ("/address", [from("192.0.2.1")], 429), ("/address", [from("192.0.2.2")], 200),
+            ("/address", [from("192.0.2.1"), ada], 429),
+            ("/address", [from("2001:db8:1:2::1")], 200), ("/address", [from("2001:db8:1:2:ffff::9")], 429),
+            ("/address", [from("2001:db8:1:3::1")], 200), ("/address", [from("::ffff:192.0.2.1")], 429),
+            ("/header", [from("192.0.2.1"), "X-Device: a"], 200), ("/header", [from("192.0.2.2"), "X-Device: a"], 429),
+            ("/header", [from("192.0.2.1"), "X-Device: b"], 200), ("/header", [from("192.0.2.3")], 200),
+            ("/header", [from("192.0.2.3")], 429),
+            ("/user", [ada], 200), ("/user", [ada], 429), ("/user", [bob], 200), ("/user", [], 200), ("/user", [], 429),
+            ("/other", [ada], 200),
+        ]
+        for (path, fields, status) in table {
+            #expect(try gateway.ask("GET \(path)", fields).status == status, "\(path) \(fields)")
+        }
+    }
+
+    @Test func twoWorkersAdmitExactlyTheBurst() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            """
+            TOLLGATE_WORKERS=2
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_MANY="/many upstream=u limit=50/h"
+            """)
+        let (port, bearer) = (gateway.port, try gateway.bearer("--sub", "ada"))
+        let clients = (0..<12).map { _ in
+            Background {
+                let connection = try Connection(port: port)
+                return try (0..<25).map { _ in try connection.ask("GET /many", [bearer]).status }
+            }
+        }
+        let statuses = try clients.flatMap { try $0.value() }
+        #expect(statuses.filter { $0 == 200 }.count == 50)
+        #expect(statuses.filter { $0 == 429 }.count == 250)
+        #expect(upstream.requests.now.count == 50)
+    }
+
+    @Test func noWindowAdmitsMoreThanItsBound() throws {
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(
+            """
+            TOLLGATE_WORKERS=2
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_MANY="/many upstream=u auth=none limit=100/s+burst=10"
+            """)
+        let port = gateway.port
+        let start = ProcessInfo.processInfo.systemUptime
+        let clients = (0..<6).map { _ in
+            Background {
+                let connection = try Connection(port: port)
+                var admitted: [(sent: Double, answered: Double)] = []
+                while ProcessInfo.processInfo.systemUptime - start < 2 {
+                    let sent = ProcessInfo.processInfo.systemUptime
+                    if try connection.ask("GET /many").status == 200 {
+                        admitted.append((sent, ProcessInfo.processInfo.systemUptime))
+                    }
+                }
+                return admitted
+            }
+        }
+        let admitted = try clients.flatMap { try $0.value() }.sorted { $0.sent < $1.sent }
+        // Each was decided between its sending and its answer: a window from one sending to a later answer holds them both.
+        for first in admitted.indices {
+            for last in stride(from: first, to: admitted.count, by: 7) {
+                let length = admitted[first...last].map(\.answered).max()! - admitted[first].sent
+                #expect(Double(last - first + 1) <= 10 + 100 * length + 0.001)
+            }
+        }
+        #expect(admitted.count > 150, "callers that keep asking get nearly all that the rate allows")
+    }
+
+    @Test func aShadowedLimitOnlyCounts() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=1/h shadow=limit\"")
+        for _ in 0..<3 { #expect(try gateway.ask("GET /few").status == 200) }
+        #expect(upstream.requests.now.count == 3)
+        #expect(try gateway.metric("tollgate_ratelimit_decisions_total", #"policy="few""#) == 3)
+    }
+}
