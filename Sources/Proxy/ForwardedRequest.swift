@@ -15,11 +15,10 @@ enum ForwardedRequest {
         writeHost(head, bytes, upstream, &out)
         copyFields(head.fields, bytes, keepsAuthorization: decision.forwardsAuthorization, &out)
         writeForwarding(head, bytes, decision, from: peer, &out)
-        out.append("X-Request-Id: ")
         out.append(marks.requestID.readable)
         out.append("\r\ntraceparent: ")
         out.append(marks.traceparent.readable)
-        out.append("\r\nVia: 1.1 tollgate\r\n")
+        out.append("\r\n")
         out.append(decision.identityLines)
         switch head.framing {
         case .none, .untilClose: break
@@ -85,19 +84,25 @@ enum ForwardedRequest {
         }
     }
 
-    /// Who asked, and for what, as this gateway saw it: what an untrusted client said of that is not passed on.
+    /// Who asked, and for what, as this gateway saw it: what an untrusted client said of that is not passed on. Ends
+    /// with the name of the request's id, so that what never changes is one piece.
     private static func writeForwarding(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer,
         _ out: inout ByteBuffer
     ) {
-        out.append("X-Forwarded-For: ")
-        if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
-        peer.address.write(into: &out)
-        out.append(peer.isTLS ? "\r\nX-Forwarded-Proto: https\r\n" : "\r\nX-Forwarded-Proto: http\r\n")
         if !head.host.isEmpty {
             out.append("X-Forwarded-Host: ")
             out.append(bytes[head.host])
-            out.append("\r\n")
+            out.append("\r\nX-Forwarded-For: ")
+        } else {
+            out.append("X-Forwarded-For: ")
+        }
+        if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
+        peer.address.write(into: &out)
+        if peer.isTLS {
+            out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
+        } else {
+            out.append("\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
         }
     }
 

@@ -109,6 +109,7 @@ public struct ByteBuffer: ~Copyable {
 
     /// `value` in decimal, without sign or padding.
     public mutating func append(decimal value: UInt64) {
+        if value < 1_000 { return append(small: value) }
         var digits = 1
         var bound: UInt64 = 10
         while value >= bound && digits < 20 {
@@ -124,6 +125,15 @@ public struct ByteBuffer: ~Copyable {
             unsafe base!.storeBytes(of: 48 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: at, as: UInt8.self)
             rest /= 10
         } while rest > 0
+    }
+
+    /// Status codes, parts of addresses and most lengths: up to three digits, as one word.
+    private mutating func append(small value: UInt64) {
+        let hundreds = value / 100
+        let tens = value / 10 % 10
+        let word = 0x303030 | hundreds | tens << 8 | (value % 10) << 16
+        let digits = value > 99 ? 3 : value > 9 ? 2 : 1
+        append(lowBytes: word >> UInt64(8 * (3 - digits)), count: digits)
     }
 
     public mutating func append(decimal value: Int) {
