@@ -98,13 +98,14 @@ extension Worker {
     }
 
     private mutating func waitTime() -> Int32 {
-        var shortest: Int32 = 1_000
-        for next in [clientTimers.millisecondsToNext(now.monotonic), upstreamTimers.millisecondsToNext(now.monotonic)]
-        where next >= 0 {
-            shortest = min(shortest, next)
-        }
-        return shortest
+        let clients = clientTimers.millisecondsToNext(now.monotonic)
+        let upstreams = upstreamTimers.millisecondsToNext(now.monotonic)
+        let log: Int32 = telemetry.hasLines ? 100 : Self.longestWait
+        return min(Self.longestWait, log, clients < 0 ? Self.longestWait : clients, upstreams < 0 ? Self.longestWait : upstreams)
     }
+
+    /// Milliseconds. Probes and the end of a drain are looked at once a turn.
+    private static var longestWait: Int32 { 1_000 }
 
     private mutating func dispatch(_ ready: Ready, _ scratch: inout Scratch) {
         let token = Token(ready.token)
@@ -134,7 +135,16 @@ extension Worker {
         probeIfDue()
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
-        if clients.count == 0 || now.monotonic >= until { end() }
+        if !servesAnybody() || now.monotonic >= until { end() }
+    }
+
+    /// Whether a client of the main listeners is still here; who watches the gateway does not keep it.
+    private func servesAnybody() -> Bool {
+        for client in clients.indices
+        where clients[client].phase != .free && !listeners[clients[client].listener].isAdmin {
+            return true
+        }
+        return false
     }
 
     private mutating func end() {

@@ -69,6 +69,7 @@ package struct WorkerTelemetry: ~Copyable {
     }
 
     var logs: Bool { sink != nil }
+    var hasLines: Bool { !lines.isEmpty }
 
     // MARK: lines
 
