@@ -91,6 +91,13 @@ import Wire
         #expect(warnings("PATH=/bin\nAPP_KEY=x\n" + oneRoute) == [])
     }
 
+    @Test func aFileFullOfMistakesIsAnsweredInItsSize() {
+        let bad = String(repeating: "no setting\n", count: 40_000)
+        #expect(EnvFile.parse(Array(bad.utf8), name: "f").findings.faults.count == 40_000)
+        let same = (0..<2_000).map { "TOLLGATE_ROUTE_R\($0)=\"/x upstream=u\"" }.joined(separator: "\n")
+        #expect(faults("TOLLGATE_UPSTREAM_U=http://h\n" + same).count == 1_999)
+    }
+
     /// Texts that look like settings, with bits flipped and pieces swapped: an answer always comes.
     @Test func noSettingsTrap() {
         var random = SplitMix64(seed: 0x5E77)

@@ -44,15 +44,17 @@ package struct Finding: Hashable, Sendable {
 package struct Findings: Sendable {
     package private(set) var faults: [Finding] = []
     package private(set) var warnings: [Finding] = []
+    /// What was said is not said again.
+    private var said: Set<Finding> = []
 
     package init() {}
 
     package mutating func fault(_ finding: Finding) {
-        if !faults.contains(finding) { faults.append(finding) }
+        if said.insert(finding).inserted { faults.append(finding) }
     }
 
     package mutating func warn(_ finding: Finding) {
-        if !warnings.contains(finding) { warnings.append(finding) }
+        if said.insert(finding).inserted { warnings.append(finding) }
     }
 
     package mutating func add(_ other: Findings) {
@@ -73,7 +75,7 @@ package struct Findings: Sendable {
         func stable(_ list: [Finding]) -> [Finding] {
             list.enumerated().sorted { place($0.offset, $0.element) < place($1.offset, $1.element) }.map(\.element)
         }
-        var result = Findings()
+        var result = self
         result.faults = stable(faults)
         result.warnings = stable(warnings)
         return result

@@ -33,7 +33,7 @@ extension ConfigurationReader {
 
     /// Asks the route table until it takes the rest, so that each fault is told and none hides another.
     private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
-        var rest = routes
+        var rest = withoutCopies(routes)
         while true {
             do throws(RouteFault) {
                 _ = try RouteTable(rest.map(\.rule))
@@ -49,6 +49,19 @@ extension ConfigurationReader {
         if requirements.count > Trust.maximumRequirements, let last = routes.last(where: { !$0.rule.claims.isEmpty }) {
             let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
             findings.fault(Finding(last.origin, variable(last), message))
+        }
+    }
+
+    /// The routes whose pattern was not there before; the others are told. What the table would find too, but one by one.
+    private mutating func withoutCopies(_ routes: [RouteDeclaration]) -> [RouteDeclaration] {
+        var first: [String: String] = [:]
+        return routes.filter { route in
+            guard let earlier = first[route.rule.pattern] else {
+                first[route.rule.pattern] = route.rule.name
+                return true
+            }
+            _ = report(.equal(earlier, route.rule.name), among: routes)
+            return false
         }
     }
 
@@ -85,7 +98,8 @@ extension ConfigurationReader {
         if routes.isEmpty {
             findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
         }
-        for upstream in configuration.upstreams where !routes.contains(where: { $0.upstream == upstream.name }) {
+        let used = Set(routes.map(\.upstream))
+        for upstream in configuration.upstreams where !used.contains(upstream.name) {
             let name = Setting.upstream.name + upstream.name.uppercased()
             findings.warn(Finding(upstream.origin, name, "is used by no route"))
         }

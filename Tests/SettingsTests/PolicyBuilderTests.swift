@@ -1,0 +1,49 @@
+import Credentials
+import Gate
+import Testing
+import Wire
+
+@testable import tollgate
+
+@Suite struct PolicyBuilderTests {
+    private let now = WallTime(seconds: 1_800_000_000)
+
+    private func policy(_ text: String, _ change: (inout IssuerKeys) -> Void = { _ in }) throws -> Policy {
+        let configuration = try #require(load(text).configuration)
+        var keys = IssuerKeys(own: try SigningKeyRing.generate(.ES256, now: now))
+        change(&keys)
+        return try PolicyBuilder.policy(configuration, keys: keys, version: 7, now: now)
+    }
+
+    @Test func theOwnKeysArePublishedBesideTheRoutes() throws {
+        let policy = try policy(oneRoute)
+        #expect(policy.version == 7)
+        #expect(policy.rules.map(\.name) == ["r", "own-keys"])
+        #expect(policy.rules.last?.target == .local(LocalEndpoint.ownKeys.rawValue))
+        #expect(policy.rules.last?.auth == AuthMode.none)
+    }
+
+    @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
+        let policy = try policy(oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
+        #expect(policy.rules.map(\.name) == ["r", "k"])
+    }
+
+    @Test func outsideIssuersComeFirstAndOwnTokensLast() throws {
+        let keys = try KeySet(jwks: TrustLineTests.jwks.rawBytes)
+        let text = "TOLLGATE_TRUST_A=\"issuer=x audience=any jwks=http://i\"\nTOLLGATE_TRUST_B=\"audience=b jwks=http://j\"\n" + oneRoute
+        let trust = try policy(text) { $0.outside["b"] = keys }.trust
+        #expect(trust.issuers.map(\.name) == ["a", "b", "tollgate"])
+        #expect(trust.issuers.map(\.issuer) == ["x", nil, "http://localhost:8000"])
+        #expect(trust.issuers.map(\.audiences) == [[], ["b"], ["tollgate"]])
+        #expect(trust.issuers.map(\.isOwn) == [false, false, true])
+        #expect(trust.issuers.map { $0.keys != nil } == [false, true, true])
+        #expect(trust.issuers.last?.algorithms == AlgorithmSet(.ES256))
+    }
+
+    @Test func claimsOfAllRoutesAreAskedOfTheTrustOnce() throws {
+        let text = oneRoute + "TOLLGATE_ROUTE_S=\"/s upstream=u claims=a=1,b=2\"\nTOLLGATE_ROUTE_T=\"/t upstream=u claims=b=2\""
+        let trust = try policy(text).trust
+        #expect(trust.requirements == [ClaimRequirement(name: "a", value: "1"), ClaimRequirement(name: "b", value: "2")])
+        #expect(trust.clockSkewSeconds == 30)
+    }
+}
