@@ -98,14 +98,14 @@ extension Worker {
     }
 
     private mutating func waitTime() -> Int32 {
+        // Probes are looked at once a turn; lines and the end of a drain should not wait so long.
+        var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
         let clients = clientTimers.millisecondsToNext(now.monotonic)
+        if clients >= 0 { shortest = min(shortest, clients) }
         let upstreams = upstreamTimers.millisecondsToNext(now.monotonic)
-        let log: Int32 = telemetry.hasLines ? 100 : Self.longestWait
-        return min(Self.longestWait, log, clients < 0 ? Self.longestWait : clients, upstreams < 0 ? Self.longestWait : upstreams)
+        if upstreams >= 0 { shortest = min(shortest, upstreams) }
+        return shortest
     }
-
-    /// Milliseconds. Probes and the end of a drain are looked at once a turn.
-    private static var longestWait: Int32 { 1_000 }
 
     private mutating func dispatch(_ ready: Ready, _ scratch: inout Scratch) {
         let token = Token(ready.token)
