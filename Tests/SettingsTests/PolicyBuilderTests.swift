@@ -29,7 +29,8 @@ import Wire
     }
 
     @Test func outsideIssuersComeFirstAndOwnTokensLast() throws {
-        let keys = try KeySet(jwks: TrustLineTests.jwks.rawBytes)
+        let document = TrustLineTests.jwks
+        let keys = try KeySet(jwks: document.rawBytes)
         let text = "TOLLGATE_TRUST_A=\"issuer=x audience=any jwks=http://i\"\nTOLLGATE_TRUST_B=\"audience=b jwks=http://j\"\n" + oneRoute
         let trust = try policy(text) { $0.outside["b"] = keys }.trust
         #expect(trust.issuers.map(\.name) == ["a", "b", "tollgate"])
