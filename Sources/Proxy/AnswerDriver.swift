@@ -7,6 +7,9 @@ extension Worker {
     /// Up to this much content is copied behind the head so that both go out together; more is sent from where it is.
     private static var mostGathered: Int { 32 * 1_024 }
 
+    /// Interim answers before the final one; an upstream that says more is not well.
+    private static var mostInterim: Int { 16 }
+
     // MARK: receiving
 
     mutating func receiveAnswer(_ upstream: Int, _ scratch: inout Scratch) {
@@ -83,7 +86,11 @@ extension Worker {
             case .invalid(let fault):
                 input.removeAll()
                 return lost(upstream, .badAnswer(fault), &scratch)
+            case .complete where scratch.response.isInterim && exchanges[exchange].interimCount >= Self.mostInterim:
+                input.removeAll()
+                return lost(upstream, .badAnswer(HTTPFault(.statusLine).ofResponse), &scratch)
             case .complete where scratch.response.isInterim:
+                exchanges[exchange].interimCount += 1
                 let handle = exchangeHandle(exchange)
                 passInterim(exchange, input.readable, &scratch)
                 guard exchanges.isCurrent(handle) else { return }

@@ -41,6 +41,7 @@ struct Exchange: ~Copyable {
     var answerBody = BodyDecoder(.none)
     var delimiting = BodyFraming.none
     var answerRoom = ReceiveRoom()
+    var interimCount = 0
     var answerStarted = false
     var upstreamKeepsAlive = false
 
@@ -64,6 +65,7 @@ struct Exchange: ~Copyable {
         isConnected = false
         bodyCount = 0
         answerRoom = ReceiveRoom()
+        interimCount = 0
         answerStarted = false
         upstreamKeepsAlive = false
         lines.reuse()

@@ -45,7 +45,7 @@ extension Worker {
             connected(idle, &scratch)
             return
         }
-        guard directory.pools[pool].endpoints[endpoint].connections < directory.pools[pool].settings.maxConnections else {
+        guard directory.pools[pool].hasRoom else {
             return failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
         connect(exchange, &scratch)

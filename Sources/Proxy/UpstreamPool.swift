@@ -14,7 +14,7 @@ package struct UpstreamSettings: Sendable {
     package var timeout: UInt64 = 30_000
     /// How often a request that may be repeated is sent again.
     package var retries = 1
-    /// Connections of one worker to one address; past it a request is refused with 503.
+    /// Connections of one worker to all addresses; past it a request is refused with 503.
     package var maxConnections = 1_024
     /// The path of active health checks; nil for none.
     package var healthPath: String?
@@ -58,6 +58,11 @@ struct UpstreamPool {
     init(settings: UpstreamSettings, endpoints: [Endpoint]) {
         self.settings = settings
         self.endpoints = endpoints
+    }
+
+    /// Whether one more connection may be made.
+    var hasRoom: Bool {
+        settings.maxConnections == .max || endpoints.reduce(0) { $0 + $1.connections } < settings.maxConnections
     }
 
     enum Choice: Equatable {

@@ -18,16 +18,18 @@ final class UpstreamResolver: Sendable {
 
     private let state: Mutex<State>
     private let waker: Waker
+    private let workers: Int
     private let log: ServerLog
     private let changed: @Sendable (String, [UpstreamAddress]) -> Void
     private let thread = Mutex<WorkerThread?>(nil)
 
     /// `changed` is called on the resolver's thread when an upstream's addresses are others than before.
     init(
-        _ upstreams: [UpstreamDeclaration], log: ServerLog, changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
+        _ upstreams: [UpstreamDeclaration], workers: Int, log: ServerLog, changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
     ) throws {
         state = Mutex(State(upstreams: upstreams, contexts: try Self.contexts(upstreams)))
         waker = try Waker()
+        self.workers = workers
         self.log = log
         self.changed = changed
     }
@@ -36,7 +38,7 @@ final class UpstreamResolver: Sendable {
     func snapshots() -> [UpstreamSnapshot] {
         let (upstreams, contexts) = state.withLock { ($0.upstreams, $0.contexts) }
         let snapshots = upstreams.map { upstream in
-            UpstreamSnapshot(settings: UpstreamSettings(upstream), addresses: resolve(upstream, contexts[upstream.name]))
+            UpstreamSnapshot(settings: UpstreamSettings(upstream, workers: workers), addresses: resolve(upstream, contexts[upstream.name]))
         }
         state.withLock { state in
             for snapshot in snapshots { state.known[snapshot.settings.name] = snapshot.addresses }
@@ -134,13 +136,14 @@ extension UpstreamDeclaration {
 }
 
 extension UpstreamSettings {
-    init(_ declaration: UpstreamDeclaration) {
+    init(_ declaration: UpstreamDeclaration, workers: Int) {
         self.init(name: declaration.name)
         balance = declaration.balance == .round ? .roundRobin : .leastOutstanding
         connectTimeout = UInt64(declaration.connectTimeoutMilliseconds)
         timeout = UInt64(declaration.timeoutMilliseconds)
         retries = Int(declaration.retries)
-        maxConnections = declaration.maxConnections ?? .max
+        // Each worker has its share, and at least one.
+        maxConnections = declaration.maxConnections.map { max(1, $0 / workers) } ?? .max
         healthPath = declaration.healthPath
         // Several bases of one upstream are the same service, so what the first says holds for all.
         authority = declaration.bases.first?.hostField ?? ""
