@@ -5,6 +5,14 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '%s\n' "$*" >&2; }
 
+# Installs a package for each COMMAND=PACKAGE whose command is not here: some commands come from several packages.
+install_commands() {
+    local pair
+    for pair in "$@"; do
+        command -v "${pair%%=*}" >/dev/null || PATH="$PATH:/usr/sbin" command -v "${pair%%=*}" >/dev/null || install_packages "${pair#*=}"
+    done
+}
+
 # Installs those of the named Debian packages that are missing.
 install_packages() {
     local missing=() package
