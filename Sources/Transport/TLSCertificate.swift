@@ -48,7 +48,7 @@ struct TLSCertificate: ~Copyable {
             leaf: leaf, chain: Array(certificates.dropFirst()), key: key,
             warning: warning(leaf, pair.certificate, now))
         guard belongs else {
-            ERR_clear_error()
+            TLSErrors.clear()
             throw TLSFault(
                 "the key in \(pair.key) does not belong to the certificate in \(pair.certificate); give the key that the certificate was made with")
         }
@@ -104,7 +104,7 @@ struct TLSCertificate: ~Copyable {
         } catch {
             throw TLSFault(error.description)
         }
-        ERR_clear_error()
+        TLSErrors.clear()
         unsafe bytes.withUnsafeBytes { bytes in
             guard let bio = unsafe BIO_new_mem_buf(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), Int32(bytes.count)) else { return }
             unsafe body(bio)

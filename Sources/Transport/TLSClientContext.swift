@@ -11,7 +11,7 @@ package final class TLSClientContext: Sendable {
     package init(authorityFile: String? = nil, protocols: [String] = ["http/1.1"]) throws(TLSFault) {
         guard let context = unsafe SSL_CTX_new(TLS_client_method()) else { throw TLSFault(TLSErrors.takeText()) }
         unsafe self.context = unsafe context
-        ERR_clear_error()
+        TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
         unsafe tls_set_session_cache_off(context)
         unsafe SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)

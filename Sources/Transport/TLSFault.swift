@@ -19,6 +19,11 @@ package enum TLSOutcome: Equatable, Sendable {
 
 /// The errors that OpenSSL keeps in a queue of the calling thread.
 enum TLSErrors {
+    /// Empties the queue: before each call whose failure is looked up in it. Mostly it is empty, and that is quickly seen.
+    static func clear() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
+
     /// The oldest error, which is nearest to the cause; empties the queue. 0 if there is none.
     static func take() -> UInt {
         let code = ERR_get_error()

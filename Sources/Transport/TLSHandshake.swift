@@ -8,7 +8,7 @@ extension TLSSession {
         guard unsafe port.pointee.flush() else { return waitToWrite() }
         if isEstablished { return .done }
         unsafe port.pointee.isDrained = false
-        ERR_clear_error()
+        TLSErrors.clear()
         let result = unsafe SSL_do_handshake(session)
         let isWaiting = unsafe SSL_get_error(session, result) == SSL_ERROR_WANT_READ
         // Each flight leaves with one send; an alert goes out as well.

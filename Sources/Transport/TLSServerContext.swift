@@ -91,7 +91,7 @@ package final class TLSServerContext: Sendable {
 
     private static func context(_ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair) throws(TLSFault) -> OpaquePointer {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { throw TLSFault(TLSErrors.takeText()) }
-        ERR_clear_error()
+        TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
         unsafe tls_prefer_own_ciphers(context)
         unsafe tls_set_session_cache_off(context)

@@ -123,7 +123,7 @@ extension TLSSession {
     var holdsBytes: Bool { unsafe SSL_has_pending(session) == 1 || !port.pointee.received.isEmpty }
 
     private func read(into buffer: inout ByteBuffer, upTo limit: Int) -> Int32 {
-        ERR_clear_error()
+        TLSErrors.clear()
         var result: Int32 = 0
         unsafe buffer.withUnsafeRoom(limit) { room in
             result = unsafe SSL_read(session, room.baseAddress, Int32(clamping: limit))
@@ -196,7 +196,7 @@ extension TLSSession {
     private mutating func seal(_ bytes: RawSpan) -> Bool {
         var done = 0
         while done < bytes.byteCount {
-            ERR_clear_error()
+            TLSErrors.clear()
             let result = unsafe bytes.dropping(done).withUnsafeBytes {
                 unsafe SSL_write(session, $0.baseAddress, Int32(clamping: $0.count))
             }
@@ -212,9 +212,9 @@ extension TLSSession {
     /// Tells the peer that nothing more will be sent. What cannot go at once waits, as `wantsWrite` says.
     package mutating func closeNotify(using workspace: inout TLSWorkspace) {
         guard isEstablished, fault == 0 else { return }
-        ERR_clear_error()
+        TLSErrors.clear()
         _ = unsafe SSL_shutdown(session)
-        ERR_clear_error()
+        TLSErrors.clear()
         _ = unsafe port.pointee.flush()
     }
 }
