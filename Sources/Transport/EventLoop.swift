@@ -54,7 +54,8 @@ package struct EventLoop: ~Copyable {
     package init(waker: Waker) throws(SystemFault) {
         let epoll = clinux_epoll_create()
         guard epoll >= 0 else { throw SystemFault("create an event loop") }
-        guard clinux_epoll_ctl(epoll, Int32(CLINUX_ADD), waker.descriptor, UInt32(CLINUX_READABLE), Self.wakeToken) == 0 else {
+        guard clinux_epoll_ctl(epoll, Int32(CLINUX_ADD), waker.descriptor, UInt32(CLINUX_READABLE), Self.wakeToken) == 0
+        else {
             let fault = SystemFault("watch the wake-up of an event loop")
             Glibc.close(epoll)
             throw fault
@@ -97,7 +98,9 @@ package struct EventLoop: ~Copyable {
         _ = clinux_epoll_ctl(epoll, Int32(CLINUX_DELETE), socket.descriptor, 0, 0)
     }
 
-    private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest) throws(SystemFault) {
+    private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest)
+        throws(SystemFault)
+    {
         var events: UInt32 = 0
         if interest.contains(.read) { events |= UInt32(CLINUX_READABLE) }
         if interest.contains(.write) { events |= UInt32(CLINUX_WRITABLE) }

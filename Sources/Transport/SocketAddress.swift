@@ -25,7 +25,8 @@ package enum SocketAddress: Hashable, Sendable {
         var host = text[..<colon]
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         if isBracketed { host = host.dropFirst().dropLast() }
-        guard let address = IPAddress(parsing: String(host)), isBracketed == host.utf8.contains(UInt8(ascii: ":")) else {
+        guard let address = IPAddress(parsing: String(host)), isBracketed == host.utf8.contains(UInt8(ascii: ":"))
+        else {
             return nil
         }
         self = .ip(address, port: port)

@@ -36,7 +36,9 @@ extension Socket {
             guard unsafe address.withSystemAddress({ unsafe bind(socket.descriptor, $0, $1) }) == 0 else {
                 throw SystemFault(operation)
             }
-            if case .unix(let path) = address, path.hasPrefix("/"), unsafe chmod(path, 0o660) != 0 { throw SystemFault(operation) }
+            if case .unix(let path) = address, path.hasPrefix("/"), unsafe chmod(path, 0o660) != 0 {
+                throw SystemFault(operation)
+            }
             guard Glibc.listen(socket.descriptor, backlog) == 0 else { throw SystemFault(operation) }
         } catch {
             socket.close()
@@ -56,7 +58,8 @@ extension Socket {
             if let peer { return .accepted(Socket(descriptor: descriptor), peer) }
             switch errno {
             case EAGAIN: return .wouldBlock
-            case ECONNABORTED, EINTR, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, ENETUNREACH: continue
+            case ECONNABORTED, EINTR, EPROTO, ENETDOWN, ENOPROTOOPT, EHOSTDOWN, ENONET, EHOSTUNREACH, ENETUNREACH:
+                continue
             case let number: return .failed(number)
             }
         }

@@ -50,7 +50,10 @@ struct TLSCertificate: ~Copyable {
         guard belongs else {
             TLSErrors.clear()
             throw TLSFault(
-                "the key in \(pair.key) does not belong to the certificate in \(pair.certificate); give the key that the certificate was made with")
+                """
+                the key in \(pair.key) does not belong to the certificate in \(pair.certificate); \
+                give the key that the certificate was made with
+                """)
         }
         return certificate
     }
@@ -92,9 +95,11 @@ struct TLSCertificate: ~Copyable {
         let reason = TLSErrors.takeText()
         if let key = unsafe key { return unsafe key }
         if asked {
-            throw TLSFault("the key in \(path) is encrypted; give it without a passphrase (openssl pkey -in \(path) -out FILE)")
+            throw TLSFault(
+                "the key in \(path) is encrypted; give it without a passphrase (openssl pkey -in \(path) -out FILE)")
         }
-        throw TLSFault("\(path) holds no private key (\(reason)); it should be PEM text with -----BEGIN PRIVATE KEY-----")
+        throw TLSFault(
+            "\(path) holds no private key (\(reason)); it should be PEM text with -----BEGIN PRIVATE KEY-----")
     }
 
     private static func withPEM(_ path: String, _ body: (OpaquePointer) -> Void) throws(TLSFault) {
@@ -106,7 +111,9 @@ struct TLSCertificate: ~Copyable {
         }
         TLSErrors.clear()
         unsafe bytes.withUnsafeBytes { bytes in
-            guard let bio = unsafe BIO_new_mem_buf(bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1), Int32(bytes.count)) else { return }
+            // No bytes may be no address, which is no file to OpenSSL either.
+            let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
+            guard let bio = unsafe BIO_new_mem_buf(start, Int32(bytes.count)) else { return }
             unsafe body(bio)
             unsafe BIO_free(bio)
         }

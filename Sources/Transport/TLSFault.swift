@@ -19,7 +19,7 @@ package enum TLSOutcome: Equatable, Sendable {
 
 /// The errors that OpenSSL keeps in a queue of the calling thread.
 enum TLSErrors {
-    /// Empties the queue: before each call whose failure is looked up in it. Mostly it is empty, and that is quickly seen.
+    /// Empties the queue, before each call whose failure is looked up in it. Mostly it is empty, which is quickly seen.
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }

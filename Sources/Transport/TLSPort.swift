@@ -94,7 +94,9 @@ extension TLSPort {
 
     /// Immutable once made, and OpenSSL only reads it.
     private nonisolated(unsafe) static let method: OpaquePointer? = {
-        guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tollgate") else { return nil }
+        guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tollgate") else {
+            return nil
+        }
         unsafe BIO_meth_set_read(method) { unsafe TLSPort.read($0, $1, $2) }
         unsafe BIO_meth_set_write(method) { unsafe TLSPort.write($0, $1, $2) }
         unsafe BIO_meth_set_ctrl(method) { bio, command, _, _ in unsafe TLSPort.control(bio, command) }

@@ -62,7 +62,7 @@ package final class TLSServerContext: Sendable {
                 guard let session = unsafe session, let argument = unsafe argument else { return SSL_TLSEXT_ERR_NOACK }
                 return unsafe Unmanaged<TLSServerContext>.fromOpaque(argument).takeUnretainedValue().choose(session)
             }, me)
-        for unsafe context in unsafe contexts {
+        for unsafecontext in unsafe contexts {
             unsafe SSL_CTX_set_alpn_select_cb(
                 context,
                 { _, chosen, count, offered, offeredCount, argument in
@@ -75,12 +75,14 @@ package final class TLSServerContext: Sendable {
 
     /// Gives the session the pair for the name that the client asked for.
     private func choose(_ session: OpaquePointer) -> Int32 {
-        guard let name = unsafe SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else { return SSL_TLSEXT_ERR_NOACK }
+        guard let name = unsafe SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
+            return SSL_TLSEXT_ERR_NOACK
+        }
         let count = unsafe strlen(name)
         // An exact name goes before a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {
-            for unsafe (index, leaf) in unsafe leaves.enumerated() {
+            for unsafe(index, leaf) in unsafe leaves.enumerated() {
                 guard unsafe X509_check_host(leaf, name, count, flags, nil) == 1 else { continue }
                 if index > 0 { unsafe SSL_set_SSL_CTX(session, contexts[index]) }
                 return SSL_TLSEXT_ERR_OK
@@ -89,7 +91,9 @@ package final class TLSServerContext: Sendable {
         return SSL_TLSEXT_ERR_NOACK
     }
 
-    private static func context(_ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair) throws(TLSFault) -> OpaquePointer {
+    private static func context(_ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair) throws(TLSFault)
+        -> OpaquePointer
+    {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { throw TLSFault(TLSErrors.takeText()) }
         TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
@@ -99,7 +103,7 @@ package final class TLSServerContext: Sendable {
         let name = Array("tollgate".utf8)
         unsafe SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
         var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
-        for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
+        for unsafelink in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
         works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
         guard works else {
             unsafe SSL_CTX_free(context)
@@ -110,7 +114,9 @@ package final class TLSServerContext: Sendable {
 
     private static func copyTicketKeys(from old: OpaquePointer, to new: OpaquePointer) {
         var keys = [UInt8](repeating: 0, count: 80)
-        if unsafe tls_get_ticket_keys(old, &keys, keys.count) == 1 { _ = unsafe tls_set_ticket_keys(new, &keys, keys.count) }
+        if unsafe tls_get_ticket_keys(old, &keys, keys.count) == 1 {
+            _ = unsafe tls_set_ticket_keys(new, &keys, keys.count)
+        }
         unsafe OPENSSL_cleanse(&keys, keys.count)
     }
 }

@@ -29,7 +29,8 @@ package struct TimerWheel: ~Copyable {
     private let origin: MonotonicTime
     private let nanosecondsPerTick: UInt64
 
-    /// `slots` is a power of two from 64 on. Ticks count from `now` and last for 2 years at 16 ms; ids are below 2^32 - 1.
+    /// `slots` is a power of two from 64 on. Ticks count from `now` and last for 2 years at 16 ms; ids are below
+    /// 2^32 - 1.
     package init(tickMilliseconds: Int = 16, slots: Int = 1024, now: MonotonicTime) {
         precondition(tickMilliseconds > 0 && slots >= 64 && slots & (slots - 1) == 0 && slots <= 1 << 20)
         mask = UInt32(slots - 1)

@@ -25,29 +25,60 @@ struct Certificates: Sendable {
         try issue("api", ["DNS:api.example.com"])
         try issue("wild", ["DNS:*.example.com"])
         try issue("rsa", ["DNS:rsa.example.org"], key: ["-newkey", "rsa:2048"])
-        try issue("expired", ["DNS:localhost"], days: ["-not_before", "20200101000000Z", "-not_after", "20200201000000Z"])
-        try run("openssl", ["pkey", "-in", folder.file("api.key"), "-aes128", "-passout", "pass:x", "-out", folder.file("locked.key")])
+        try issueExpired("expired", "DNS:localhost")
+        let (open, locked) = (folder.file("api.key"), folder.file("locked.key"))
+        try run("openssl", ["pkey", "-in", open, "-aes128", "-passout", "pass:x", "-out", locked])
     }
 
     private static let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
     private func selfSign(_ name: String, _ subject: String, _ extra: [String]) throws {
-        try run("openssl", ["req", "-x509", "-nodes", "-days", "30", "-subj", "/" + subject, "-keyout", folder.file(name + ".key"), "-out", folder.file(name + ".crt")] + Self.curve + extra)
+        let files = pair(name)
+        let output = ["-keyout", files.key, "-out", files.certificate]
+        try run(
+            "openssl", ["req", "-x509", "-nodes", "-days", "30", "-subj", "/" + subject] + output + Self.curve + extra)
     }
 
-    private func issue(_ name: String, _ names: [String], key: [String] = curve, days: [String] = ["-days", "30"]) throws {
+    /// Makes a key and asks for a certificate; answers the request's file.
+    private func request(_ name: String, _ key: [String]) throws -> String {
         let request = folder.file(name + ".csr")
+        let output = ["-keyout", pair(name).key, "-out", request]
+        try run("openssl", ["req", "-new", "-nodes", "-subj", "/CN=" + name] + output + key)
+        return request
+    }
+
+    private func issue(_ name: String, _ names: [String], key: [String] = curve) throws {
         let extensions = folder.file(name + ".ext")
         try FileBytes.write(Array("subjectAltName=\(names.joined(separator: ","))\n".utf8), to: extensions)
-        try run("openssl", ["req", "-new", "-nodes", "-subj", "/CN=" + name, "-keyout", folder.file(name + ".key"), "-out", request] + key)
-        if days.first == "-days" {
-            try run("openssl", ["x509", "-req", "-in", request, "-CA", authority, "-CAkey", folder.file("authority.key"), "-CAcreateserial", "-extfile", extensions, "-out", folder.file(name + ".crt")] + days)
-        } else {
-            // Only "openssl ca" takes dates; its database is two files.
-            try FileBytes.write([], to: folder.file("index.txt"))
-            try FileBytes.write(Array("[ca]\ndefault_ca=x\n[x]\ndatabase=\(folder.file("index.txt"))\nnew_certs_dir=\(folder.path)\ndefault_md=sha256\nrand_serial=yes\npolicy=p\nx509_extensions=e\n[p]\ncommonName=supplied\n[e]\nsubjectAltName=\(names.joined(separator: ","))\n".utf8), to: folder.file("ca.conf"))
-            try run("openssl", ["ca", "-batch", "-notext", "-config", folder.file("ca.conf"), "-cert", authority, "-keyfile", folder.file("authority.key"), "-in", request, "-out", folder.file(name + ".crt"), "-startdate", days[1], "-enddate", days[3]])
-        }
+        let issuer = ["-CA", authority, "-CAkey", folder.file("authority.key"), "-CAcreateserial"]
+        let output = ["-days", "30", "-extfile", extensions, "-out", pair(name).certificate]
+        try run("openssl", ["x509", "-req", "-in", try request(name, key)] + issuer + output)
+    }
+
+    /// Only "openssl ca" takes dates; it wants a configuration and a database.
+    private func issueExpired(_ name: String, _ names: String) throws {
+        let configuration = """
+            [ca]
+            default_ca = authority
+            [authority]
+            database = \(folder.file("index.txt"))
+            new_certs_dir = \(folder.path)
+            default_md = sha256
+            rand_serial = yes
+            policy = policy
+            x509_extensions = extensions
+            [policy]
+            commonName = supplied
+            [extensions]
+            subjectAltName = \(names)
+
+            """
+        try FileBytes.write([], to: folder.file("index.txt"))
+        try FileBytes.write(Array(configuration.utf8), to: folder.file("ca.conf"))
+        let issuer = ["-config", folder.file("ca.conf"), "-cert", authority, "-keyfile", folder.file("authority.key")]
+        let dates = ["-startdate", "20200101000000Z", "-enddate", "20200201000000Z"]
+        let output = ["-batch", "-notext", "-in", try request(name, Self.curve), "-out", pair(name).certificate]
+        try run("openssl", ["ca"] + issuer + dates + output)
     }
 }
 

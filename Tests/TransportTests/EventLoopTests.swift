@@ -7,7 +7,10 @@ import Wire
 @Suite struct EventLoopTests {
     @Test func `a watched socket is reported with its token for as long as it is ready`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         var loop = try EventLoop()
         try loop.add(server, token: 42, .read)
         #expect(loop.wait(milliseconds: 0) == 0)
@@ -24,7 +27,10 @@ import Wire
 
     @Test func `interest can change, pause and end`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         var loop = try EventLoop()
         try loop.add(server, token: 1, .read)
         try loop.modify(server, token: 2, [.read, .write])
@@ -43,7 +49,10 @@ import Wire
 
     @Test func `a peer's end can be heard while reading pauses`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         var loop = try EventLoop()
         try loop.add(server, token: 1, .peerClosed)
         try write([1], to: client)

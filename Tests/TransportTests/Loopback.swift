@@ -84,7 +84,9 @@ final class Folder: Sendable {
     deinit {
         guard let folder = opendir(path) else { return }
         while let entry = readdir(folder) {
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
             unlink(path + "/" + name)
         }
         closedir(folder)

@@ -7,7 +7,10 @@ import Wire
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
     func `what one end sends the other receives`(_ text: String) throws {
         let (client, server) = try pair(text)
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         try write(Array("hello".utf8), to: client)
         #expect(try read(server, 5) == Array("hello".utf8))
         try write(Array("and back".utf8), to: server)
@@ -19,7 +22,10 @@ import Wire
         defer { listener.close() }
         let client = try connect(to: address)
         let (server, peer) = try accept(listener)
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         #expect(peer == (try client.localAddress()))
         #expect(peer.ip == IPAddress(parsing: "127.0.0.1"))
         #expect(try server.localAddress() == address)
@@ -37,7 +43,10 @@ import Wire
         defer { listener.close() }
         let client = try connect(to: address)
         let (server, peer) = try accept(listener)
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         #expect(peer == .unix(""))
         try write([1, 2, 3], to: client)
         #expect(try read(server, 3) == [1, 2, 3])
@@ -62,7 +71,10 @@ import Wire
 
     @Test func `a receiver that does not read holds the sender back`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         let block = [UInt8](repeating: 7, count: 65536)
         var sent = 0
         var outcome = IOOutcome.done(0)
@@ -77,7 +89,10 @@ import Wire
 
     @Test func `two spans leave as one`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         let head: [UInt8] = [1, 2, 3]
         let body: [UInt8] = [4, 5]
         let none: [UInt8] = []
@@ -89,7 +104,10 @@ import Wire
 
     @Test func `nothing to read is no end`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         var buffer = ByteBuffer()
         #expect(server.receive(into: &buffer, upTo: 100) == .wouldBlock)
         #expect(server.receive(into: &buffer, upTo: 0) == .done(0))
@@ -99,7 +117,10 @@ import Wire
 
     @Test func `after its end of stream a socket still receives`() throws {
         let (client, server) = try pair()
-        defer { client.close(); server.close() }
+        defer {
+            client.close()
+            server.close()
+        }
         try write([1], to: client)
         client.shutdownWrite()
         #expect(try read(server, 1) == [1])
@@ -138,7 +159,10 @@ import Wire
     @Test func `listeners of several workers share an address`() throws {
         let (first, address) = try listenLocally()
         let second = try Socket.listen(on: address)
-        defer { first.close(); second.close() }
+        defer {
+            first.close()
+            second.close()
+        }
         #expect(throws: SystemFault.self) { try Socket.listen(on: address, reusePort: false) }
         let client = try connect(to: address)
         defer { client.close() }

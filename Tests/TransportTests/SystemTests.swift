@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import Transport
 import Wire
@@ -49,7 +50,9 @@ import Wire
         let missing = folder.file("missing")
         #expect(throws: SystemFault("read \(missing)", errno: ENOENT)) { try FileBytes.read(missing, limit: 10) }
         #expect(throws: SystemFault("look at \(missing)", errno: ENOENT)) { try FileBytes.stamp(missing) }
-        #expect(throws: SystemFault("read \(folder.path)", errno: EISDIR)) { try FileBytes.read(folder.path, limit: 10) }
+        #expect(throws: SystemFault("read \(folder.path)", errno: EISDIR)) {
+            try FileBytes.read(folder.path, limit: 10)
+        }
         #expect(throws: SystemFault("write \(missing)/file", errno: ENOENT)) {
             try FileBytes.write([], to: missing + "/file")
         }
@@ -142,5 +145,21 @@ import Wire
     @Test func `an unknown name is a sentence`() {
         let fault = #expect(throws: SystemFault.self) { try Resolver.resolve(host: "no-such-host.invalid", port: 1) }
         #expect(fault?.description.hasPrefix("cannot find the address of no-such-host.invalid: ") == true)
+    }
+}
+
+@Suite struct SignalsTests {
+    @Test func `a signal taken as an event waits for its thread to ask`() throws {
+        let seen = Mutex<[ProcessSignal?]>([])
+        // On a thread of its own: signals are taken from the calling thread and those it starts.
+        let thread = try WorkerThread(name: "signals") {
+            guard (try? Signals.take([.user1, .user2])) != nil else { return }
+            pthread_kill(pthread_self(), SIGUSR2)
+            let signals = (0..<2).map { _ in Signals.next([.user1, .user2], milliseconds: 0) }
+            pthread_kill(pthread_self(), SIGUSR1)
+            seen.withLock { $0 = signals + [Signals.next([.user1, .user2])] }
+        }
+        thread.join()
+        #expect(seen.withLock { $0 } == [.user2, nil, .user1])
     }
 }

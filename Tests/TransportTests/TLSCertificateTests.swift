@@ -43,7 +43,9 @@ import Wire
                 fault(TLSCertificatePair(certificate: path, key: good.key))
                     == "\(path) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
         }
-        for text in ["", "not PEM", String(decoding: try FileBytes.read(good.certificate, limit: 1 << 20), as: UTF8.self)] {
+        for text in [
+            "", "not PEM", String(decoding: try FileBytes.read(good.certificate, limit: 1 << 20), as: UTF8.self),
+        ] {
             let path = try file("text", text)
             let message = fault(TLSCertificatePair(certificate: good.certificate, key: path))
             #expect(message.hasPrefix("\(path) holds no private key ("))
@@ -64,7 +66,8 @@ import Wire
             certificate: certificates.pair("localhost").certificate, key: certificates.pair("api").key)
         #expect(
             fault(pair)
-                == "the key in \(pair.key) does not belong to the certificate in \(pair.certificate); give the key that the certificate was made with")
+                == "the key in \(pair.key) does not belong to the certificate in \(pair.certificate); "
+                + "give the key that the certificate was made with")
         let kinds = TLSCertificatePair(
             certificate: certificates.pair("localhost").certificate, key: certificates.pair("rsa").key)
         #expect(fault(kinds).contains("does not belong"))

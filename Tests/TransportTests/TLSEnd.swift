@@ -96,7 +96,9 @@ struct TLSPairing: ~Copyable {
     }
 
     /// Both handshakes come to an end, or one does for good and the other waits for what will not come.
-    static func make(_ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost") throws -> TLSPairing {
+    static func make(_ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost") throws
+        -> TLSPairing
+    {
         let ends = try pair()
         var pairing = TLSPairing(client: try TLSEnd(client, ends.client, name), server: try TLSEnd(server, ends.server))
         while pairing.clientOutcome == .wantRead || pairing.serverOutcome == .wantRead {

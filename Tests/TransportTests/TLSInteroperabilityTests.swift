@@ -35,7 +35,10 @@ import Wire
         (["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"], "TLSv1.3", "TLS_AES_256_GCM_SHA384"),
         (["-tls1_3", "-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"], "TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"),
         // Whoever puts ChaCha20 first has no fast AES.
-        (["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"], "TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"),
+        (
+            ["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"], "TLSv1.3",
+            "TLS_CHACHA20_POLY1305_SHA256"
+        ),
         (["-tls1_2"], "TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256"),
         (["-tls1_2", "-servername", "rsa.example.org"], "TLSv1.2", "ECDHE-RSA-AES128-GCM-SHA256"),
         (["-groups", "P-256"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
@@ -43,7 +46,9 @@ import Wire
         (["-record_padding", "1000"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
         (["-split_send_frag", "512"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
     ])
-    func `every version and cipher of the profile carries lines`(_ extra: [String], _ version: String, _ cipher: String) throws {
+    func `every version and cipher of the profile carries lines`(_ extra: [String], _ version: String, _ cipher: String)
+        throws
+    {
         let server = try LineServer(context())
         let lines = String(repeating: "x", count: 40_000) + "\nbye\n"
         let output = try run("openssl", client(server, ["-brief"] + extra), input: lines, mayFail: true)
@@ -54,7 +59,8 @@ import Wire
     }
 
     @Test(arguments: [
-        ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-SHA"], ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
+        ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], ["-tls1_2", "-cipher", "AES128-SHA"],
+        ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         ["-alpn", "h2"],
     ])
     func `what the profile leaves out is refused`(_ extra: [String]) throws {
@@ -84,7 +90,8 @@ import Wire
         let name = version == "-tls1_2" ? "TLSv1.2" : "TLSv1.3"
         #expect(server.join() == ["\(name) - new"])
 
-        let second = reloads ? try TLSServerContext(pairs: [certificates.pair("localhost")], now: later, resuming: first) : first
+        let reloaded = try TLSServerContext(pairs: [certificates.pair("localhost")], now: later, resuming: first)
+        let second = reloads ? reloaded : first
         let again = try LineServer(second)
         try run("openssl", client(again, [version, "-sess_in", session]), input: "bye\n", mayFail: true)
         #expect(again.join() == ["\(name) - resumed"])
@@ -136,7 +143,9 @@ import Wire
     func serve(_ pair: String, _ extra: [String] = []) throws -> (CommandPeer, SocketAddress) {
         let files = certificates.pair(pair)
         let peer = try CommandPeer(
-            "openssl", ["s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-cert", files.certificate, "-key", files.key, "-www"] + extra)
+            "openssl",
+            ["s_server", "-accept", "127.0.0.1:0", "-naccept", "1", "-www"]
+                + ["-cert", files.certificate, "-key", files.key] + extra)
         try peer.hear("ACCEPT ")
         return (peer, try #require(SocketAddress(parsing: try peer.hear("\n"))))
     }

@@ -49,7 +49,8 @@ import Wire
             for second in sizes where first + second > 0 {
                 let head = [UInt8](repeating: 1, count: first)
                 let body = [UInt8](repeating: 2, count: second)
-                let outcome = pairing.server.session.send(head.rawBytes, body.rawBytes, using: &pairing.server.workspace)
+                let outcome = pairing.server.session.send(
+                    head.rawBytes, body.rawBytes, using: &pairing.server.workspace)
                 guard case .done(let count) = outcome else {
                     Issue.record("\(first) and \(second): \(outcome)")
                     return
@@ -90,7 +91,8 @@ import Wire
         var buffer = ByteBuffer()
         while buffer.count < bytes.count {
             while sent < bytes.count {
-                let outcome = pairing.server.session.send(bytes.rawBytes.dropping(sent), using: &pairing.server.workspace)
+                let outcome = pairing.server.session.send(
+                    bytes.rawBytes.dropping(sent), using: &pairing.server.workspace)
                 guard case .done(let count) = outcome else {
                     #expect(outcome == .wouldBlock)
                     held = true
@@ -224,7 +226,8 @@ import Wire
     }
 
     @Test(arguments: [("localhost", true), ("127.0.0.1", true), ("other.example", false), ("127.0.0.2", false)])
-    func `a client accepts a certificate for the host that it asked for alone`(_ name: String, _ accepted: Bool) throws {
+    func `a client accepts a certificate for the host that it asked for alone`(_ name: String, _ accepted: Bool) throws
+    {
         let pairing = try pairing(name)
         #expect((pairing.clientOutcome == .done) == accepted)
         if !accepted {
@@ -235,7 +238,9 @@ import Wire
 
     @Test func `a client refuses a certificate that no authority of its stands behind`() throws {
         let server = try TLSServerContext(pairs: [certificates.pair("selfsigned")], now: later)
-        #expect(try TLSPairing.make(server, client).clientOutcome == .failed("the certificate is refused: self-signed certificate"))
+        #expect(
+            try TLSPairing.make(server, client).clientOutcome
+                == .failed("the certificate is refused: self-signed certificate"))
         // Nor does the system know the authority of the tests.
         let system = try TLSClientContext()
         guard case .failed = try TLSPairing.make(self.server, system).clientOutcome else { throw TestFault("accepted") }
@@ -243,7 +248,9 @@ import Wire
 
     @Test func `a client refuses an expired certificate`() throws {
         let server = try TLSServerContext(pairs: [certificates.pair("expired")], now: later)
-        #expect(try TLSPairing.make(server, client).clientOutcome == .failed("the certificate is refused: certificate has expired"))
+        #expect(
+            try TLSPairing.make(server, client).clientOutcome
+                == .failed("the certificate is refused: certificate has expired"))
     }
 
     @Test func `application protocols that do not meet end the handshake`() throws {

@@ -17,7 +17,8 @@ static inline int tls_set_versions(SSL_CTX *context, int lowest, int highest) {
 }
 
 static inline void tls_set_mode(SSL_CTX *context) {
-    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_mode(
+        context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }
 static inline void tls_set_options(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
@@ -29,7 +30,9 @@ static inline void tls_set_session_cache_off(SSL_CTX *context) {
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 }
 static inline void tls_set_read_ahead(SSL_CTX *context) { SSL_CTX_set_read_ahead(context, 1); }
-static inline int tls_set_groups(SSL_CTX *context, const char *list) { return (int)SSL_CTX_set1_groups_list(context, list); }
+static inline int tls_set_groups(SSL_CTX *context, const char *list) {
+    return (int)SSL_CTX_set1_groups_list(context, list);
+}
 static inline int tls_add_chain(SSL_CTX *context, X509 *certificate) {
     return (int)SSL_CTX_add1_chain_cert(context, certificate);
 }
