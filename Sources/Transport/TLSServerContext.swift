@@ -62,7 +62,7 @@ package final class TLSServerContext: Sendable {
                 guard let session = unsafe session, let argument = unsafe argument else { return SSL_TLSEXT_ERR_NOACK }
                 return unsafe Unmanaged<TLSServerContext>.fromOpaque(argument).takeUnretainedValue().choose(session)
             }, me)
-        for unsafecontext in unsafe contexts {
+        for unsafe context in unsafe contexts {
             unsafe SSL_CTX_set_alpn_select_cb(
                 context,
                 { _, chosen, count, offered, offeredCount, argument in
@@ -82,7 +82,7 @@ package final class TLSServerContext: Sendable {
         // An exact name goes before a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {
-            for unsafe(index, leaf) in unsafe leaves.enumerated() {
+            for unsafe (index, leaf) in unsafe leaves.enumerated() {
                 guard unsafe X509_check_host(leaf, name, count, flags, nil) == 1 else { continue }
                 if index > 0 { unsafe SSL_set_SSL_CTX(session, contexts[index]) }
                 return SSL_TLSEXT_ERR_OK
@@ -103,7 +103,7 @@ package final class TLSServerContext: Sendable {
         let name = Array("tollgate".utf8)
         unsafe SSL_CTX_set_session_id_context(context, name, UInt32(name.count))
         var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
-        for unsafelink in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
+        for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
         works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
         guard works else {
             unsafe SSL_CTX_free(context)
