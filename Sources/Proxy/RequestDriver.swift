@@ -67,7 +67,7 @@ extension Worker {
     // MARK: body
 
     /// Whether more of the body has a place to go.
-    func takesBody(_ exchange: Int) -> Bool {
+    mutating func takesBody(_ exchange: Int) -> Bool {
         if exchanges[exchange].isLocal { return true }
         if exchanges[exchange].isConnected { return exchanges[exchange].isFlushed }
         return exchanges[exchange].opening.count < Self.mostKept
