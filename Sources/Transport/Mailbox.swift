@@ -39,27 +39,38 @@ package final class Waker: Sendable {
 /// Several mailboxes may share a loop's waker; after a wake-up the loop takes from every one of them.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let waker: Waker
-    private let waiting = Mutex<[Message]>([])
+    /// nil once nobody reads it any more.
+    private let waiting = Mutex<[Message]?>([])
 
     package init(waker: Waker) {
         self.waker = waker
     }
 
-    /// Any thread. Wakes the loop if nothing was waiting.
-    package func post(_ message: Message) {
-        let wasEmpty = waiting.withLock { messages in
-            messages.append(message)
-            return messages.count == 1
+    /// Any thread. Wakes the loop if nothing was waiting. False if the loop has ended: nobody will read it.
+    @discardableResult
+    package func post(_ message: Message) -> Bool {
+        let count = waiting.withLock { messages in
+            messages?.append(message)
+            return messages?.count ?? 0
         }
-        if wasEmpty { waker.wake() }
+        if count == 1 { waker.wake() }
+        return count > 0
     }
 
     /// The loop's thread: everything posted so far, oldest first.
     package func take() -> [Message] {
         waker.clear()
         return waiting.withLock { messages in
-            defer { messages = [] }
-            return messages
+            defer { if messages != nil { messages = [] } }
+            return messages ?? []
+        }
+    }
+
+    /// The loop's thread, at its end: what was posted and not taken. Later posts are refused.
+    package func close() -> [Message] {
+        waiting.withLock { messages in
+            defer { messages = nil }
+            return messages ?? []
         }
     }
 }

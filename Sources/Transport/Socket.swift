@@ -53,11 +53,23 @@ package struct Socket: Sendable, Equatable {
         _ = Glibc.close(descriptor)
     }
 
-    /// Closes with a reset: what was not sent is dropped and the peer sees an error.
-    package func abort() {
+    /// A second descriptor of the same socket, to be closed by another owner.
+    package func duplicate() throws(SystemFault) -> Socket {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else { throw SystemFault("duplicate a socket") }
+        return Socket(descriptor: copy)
+    }
+
+    /// Makes the coming `close` a reset: the peer sees an error and not an end.
+    package func resetOnClose() {
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(
             descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// Closes with a reset: what was not sent is dropped and the peer sees an error.
+    package func abort() {
+        resetOnClose()
         close()
     }
 

@@ -53,6 +53,9 @@ package struct TimerWheel: ~Copyable {
         link(id, due)
     }
 
+    /// Whether `id` has a deadline.
+    package func isSet(_ id: Int) -> Bool { id < entries.count && entries[id].slot != Self.nowhere }
+
     /// Forgets the deadline of `id`, if it has one.
     package mutating func clear(_ id: Int) {
         guard id < entries.count, entries[id].slot != Self.nowhere else { return }

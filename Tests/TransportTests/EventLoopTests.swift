@@ -95,7 +95,7 @@ import Wire
     @Test func `messages come out in the order in which they were posted`() throws {
         let mailbox = Mailbox<Int>(waker: try Waker())
         #expect(mailbox.take() == [])
-        (0..<100).forEach(mailbox.post)
+        for number in 0..<100 { mailbox.post(number) }
         #expect(mailbox.take() == Array(0..<100))
         #expect(mailbox.take() == [])
     }

@@ -37,6 +37,10 @@ final class ControlState: Sendable {
     var configuration: Configuration { state.withLock { $0.configuration } }
     var keys: IssuerKeys { state.withLock { $0.keys } }
 
+    /// Held while a policy is made and told: workers get them in the order in which they came into force, and never the
+    /// routes of one configuration with the upstreams of another.
+    private let publishing = Mutex<Void>(())
+
     private func tell(_ message: WorkerMessage) {
         for mailbox in mailboxes { mailbox.post(message) }
     }
@@ -51,6 +55,10 @@ final class ControlState: Sendable {
 
     /// Keys changed: every worker decides by them from its next turn on.
     func keysChanged(_ keys: IssuerKeys, now: WallTime) {
+        publishing.withLock { _ in publish(keys, now: now) }
+    }
+
+    private func publish(_ keys: IssuerKeys, now: WallTime) {
         let isCurrent = state.withLock { state in
             guard keys.generation == state.keysGeneration else { return false }
             state.keys = keys
@@ -70,6 +78,14 @@ final class ControlState: Sendable {
     func adopt(_ configuration: Configuration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime)
         throws(RouteFault)
     {
+        try publishing.withLock { _ throws(RouteFault) in
+            try publish(configuration, keys: keys, generation: generation, upstreams, now: now)
+        }
+    }
+
+    private func publish(
+        _ configuration: Configuration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime
+    ) throws(RouteFault) {
         let labels = state.withLock { state in
             state.configuration = configuration
             state.keys = keys
@@ -133,10 +149,12 @@ final class ControlState: Sendable {
     func reports() async -> [MetricsSnapshot] {
         var snapshots: [MetricsSnapshot] = []
         for mailbox in mailboxes {
-            snapshots.append(
-                await withCheckedContinuation { continuation in
-                    mailbox.post(.report { continuation.resume(returning: $0) })
-                })
+            let snapshot: MetricsSnapshot? = await withCheckedContinuation { continuation in
+                let isRead = mailbox.post(.report { continuation.resume(returning: $0) })
+                // A worker that has drained has nothing more to tell, and must not be waited for.
+                if !isRead { continuation.resume(returning: nil) }
+            }
+            if let snapshot { snapshots.append(snapshot) }
         }
         return snapshots
     }

@@ -24,7 +24,8 @@ struct ListenerSockets {
         }
     }
 
-    /// One socket for each worker on the same address; a unix socket is one for all.
+    /// One socket for each worker on the same address; a unix socket is one for all, under a descriptor for each, because
+    /// each worker closes its own.
     private mutating func bind(
         _ declaration: ListenerDeclaration, _ kind: StaticString, _ listener: (Socket) -> Listener
     ) throws(SystemFault) {
@@ -34,7 +35,7 @@ struct ListenerSockets {
         addresses.append((address, kind))
         for worker in ofWorker.indices.dropFirst() {
             if case .unix = address {
-                ofWorker[worker].append(listener(first))
+                ofWorker[worker].append(listener(try first.duplicate()))
             } else {
                 ofWorker[worker].append(listener(try Socket.listen(on: address)))
             }
