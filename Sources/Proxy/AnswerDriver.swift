@@ -95,6 +95,12 @@ extension Worker {
                 passInterim(exchange, input.readable, &scratch)
                 guard exchanges.isCurrent(handle) else { return }
                 input.discard(scratch.response.length)
+                // Together they are bounded like one head, or they could go on for ever.
+                exchanges[exchange].interimBytes += scratch.response.length
+                guard exchanges[exchange].interimBytes <= settings.headLimits.headBytes else {
+                    input.removeAll()
+                    return lost(upstream, .badAnswer(HTTPFault(502, .headTooLarge)), &scratch)
+                }
             case .complete:
                 startAnswer(exchange, input.readable, &scratch)
                 input.discard(scratch.response.length)
@@ -153,7 +159,7 @@ extension Worker {
         case .ended:
             let reusable =
                 exchanges[exchange].upstreamKeepsAlive && exchanges[exchange].requestEnded
-                && exchanges[exchange].isFlushed && input.isEmpty && !upstreams[upstream].channel.hasPending
+                && exchanges[exchange].isFlushed && !exchanges[exchange].isCut && input.isEmpty && !upstreams[upstream].channel.hasPending
             input.removeAll()
             finishAnswer(exchange, reusable: reusable, &scratch)
         case .broken:

@@ -64,9 +64,17 @@ struct Channel: ~Copyable {
 
     /// Tells the peer that nothing more will be sent.
     mutating func finishSending(_ workspace: inout TLSWorkspace) {
-        if session != nil { session!.closeNotify(using: &workspace) }
+        notifyClose(&workspace)
         socket.shutdownWrite()
     }
+
+    /// Says goodbye where TLS has a word for it.
+    mutating func notifyClose(_ workspace: inout TLSWorkspace) {
+        if session != nil { session!.closeNotify(using: &workspace) }
+    }
+
+    /// Makes the coming end an error for the peer.
+    func resetOnClose() { socket.resetOnClose() }
 
     /// Ends the connection: what was sent still arrives, if nothing unread is left here.
     mutating func close() {

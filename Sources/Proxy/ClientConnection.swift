@@ -29,6 +29,8 @@ struct ClientConnection: ~Copyable {
     var headBegun = false
     /// Whether the client has sent its end of stream.
     var inputEnded = false
+    /// Whether a request has come on it.
+    var wasUsed = false
     var interest = Interest()
     var listener = 0
     var peer = Peer(address: IPAddress(v4: 0), port: 0, isTLS: false, isUnix: false)

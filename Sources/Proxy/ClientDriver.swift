@@ -83,16 +83,16 @@ extension Worker {
         case .sendContinue:
             startBody(client)
             sendToClient(client, "HTTP/1.1 100 Continue\r\n\r\n", &scratch)
+        case .discardBody where clients[client].reading == .discard: setBodyDeadline(client)
         case .discardBody:
             clients[client].reading = .discard
-            clients[client].receivingSince = now.monotonic
-            clients[client].received = 0
-            setBodyDeadline(client)
+            startBodyClock(client)
         case .waitForAnswer: clients[client].reading = .nothing
         case .refuse: refuse(client, fault, &scratch)
         case .abort: abandon(client, &scratch)
         case .closeAfterFlush(let lingering):
             clients[client].phase = .flushing(lingering: lingering)
+            clients[client].reading = .nothing
             if clients[client].output.isEmpty { finishClosing(client) }
         case .carryOn: break
         }
@@ -105,6 +105,11 @@ extension Worker {
 
     private mutating func startBody(_ client: Int) {
         clients[client].reading = .body
+        startBodyClock(client)
+    }
+
+    /// The time that a body may take begins.
+    mutating func startBodyClock(_ client: Int) {
         clients[client].receivingSince = now.monotonic
         clients[client].received = 0
         setBodyDeadline(client)
@@ -154,6 +159,7 @@ extension Worker {
     /// Decides about the request whose head is in `scratch.request`, and starts what was decided.
     private mutating func begin(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         clients[client].reading = .nothing
+        clients[client].wasUsed = true
         clients[client].room = ReceiveRoom()
         clients[client].body = BodyDecoder(scratch.request.framing)
         let action = clients[client].messages.headReceived(
@@ -161,6 +167,7 @@ extension Worker {
             minorVersion: scratch.request.minorVersion, expectsContinue: scratch.request.expectsContinue)
         apply(action, client, &scratch)
         if listeners[clients[client].listener].isAdmin {
+            scratch.decision = Decision()
             return beginLocal(client, services.admin, &input, &scratch)
         }
         admission.decide(scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
@@ -200,9 +207,12 @@ extension Worker {
             return false
         case .trailers(_, let consumed), .end(let consumed):
             input.discard(consumed)
+            let handle = clientHandle(client)
             apply(clients[client].messages.bodyReceived(), client, &scratch)
-            startIdling(client)
-        case .fault: closeClient(client)
+            if clients.isCurrent(handle), clients[client].phase == .open { startIdling(client) }
+        case .fault(let fault):
+            input.removeAll()
+            faulted(client, fault, &scratch)
         }
         return true
     }

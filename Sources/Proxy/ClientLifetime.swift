@@ -9,21 +9,25 @@ import Wire
 extension Worker {
     // MARK: beginning
 
-    mutating func accept(_ listener: Int, _ scratch: inout Scratch) {
+    /// - Returns: whether more may be waiting.
+    @discardableResult
+    mutating func accept(_ listener: Int, _ scratch: inout Scratch) -> Bool {
         // A bound per turn, so that a flood of connections does not starve those that are here.
         for _ in 0..<64 {
             switch listeners[listener].socket.accept() {
             case .accepted(let socket, let address): open(socket, address, listener, &scratch)
-            case .wouldBlock: return
+            case .wouldBlock: return false
             case .failed(let number):
-                if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS { return pauseAccepting() }
-                return
+                if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS { pauseAccepting() }
+                return false
             }
         }
+        return true
     }
 
     private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
-        guard clients.count < settings.maxClients else {
+        // Those who look after a gateway that is full still get in.
+        guard listeners[listener].isAdmin || clients.count - adminClients < settings.maxClients else {
             return socket.close()
         }
         let handle = clients.take()
@@ -33,6 +37,7 @@ extension Worker {
             address: address.ip ?? IPAddress(v4: 0x7F00_0001), port: address.port ?? 0, isTLS: listeners[listener].tls != nil,
             isUnix: address.ip == nil)
         clients[client].listener = listener
+        if listeners[listener].isAdmin { adminClients += 1 }
         clients[client].phase = listeners[listener].announces ? .announcing : .open
         clients[client].interest = .read
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
@@ -97,15 +102,21 @@ extension Worker {
     }
 
     private mutating func pauseAccepting() {
-        for index in listeners.indices { watch(listeners[index].socket, listenerToken(index), Interest()) }
+        for index in listeners.indices where listens(index) {
+            watch(listeners[index].socket, listenerToken(index), Interest())
+        }
         acceptPausedUntil = now.monotonic.advanced(milliseconds: 100)
     }
 
     mutating func resumeAccepting() {
         acceptPausedUntil = nil
-        guard phase == .serving else { return }
-        for index in listeners.indices { watch(listeners[index].socket, listenerToken(index), .read) }
+        for index in listeners.indices where listens(index) {
+            watch(listeners[index].socket, listenerToken(index), .read)
+        }
     }
+
+    /// Whether the listener is open; while draining its descriptor may be anybody's.
+    private func listens(_ listener: Int) -> Bool { phase == .serving || listeners[listener].isAdmin }
 
     func listenerToken(_ index: Int) -> Token { Token(.listener, Handle(index: UInt32(index), generation: 0)) }
 
@@ -140,7 +151,7 @@ extension Worker {
                 apply(clients[client].messages.idledOut(), client, &scratch)
             }
         case .body where wantsRead(client): faulted(client, HTTPFault(.late), &scratch)
-        case .discard: closeClient(client)
+        case .discard: faulted(client, HTTPFault(.late), &scratch)
         // The upstream is what is waited for; its own clock runs.
         case .body, .nothing: startIdling(client)
         }
@@ -152,6 +163,8 @@ extension Worker {
     /// Everything has gone out: closes, or waits for the client to have read it.
     mutating func finishClosing(_ client: Int) {
         guard clients[client].phase == .flushing(lingering: true), !clients[client].inputEnded else {
+            // Without it, a client cannot tell an answer that ends with the connection from one that was cut.
+            clients[client].channel.notifyClose(&workspace)
             return closeClient(client)
         }
         clients[client].channel.finishSending(&workspace)
@@ -172,13 +185,16 @@ extension Worker {
     /// Gives the place back. The request under way, if any, must have ended.
     mutating func closeClient(_ client: Int) {
         clientTimers.clear(client)
+        if listeners[clients[client].listener].isAdmin { adminClients -= 1 }
         clients[client].channel.close()
         clients[client].phase = .free
         clients[client].reading = .head
         clients[client].headBegun = false
         clients[client].inputEnded = false
+        clients[client].wasUsed = false
         clients[client].interest = Interest()
         clients[client].messages = ServerMessageState()
+        clients[client].room = ReceiveRoom()
         clients[client].exchange = .none
         clients[client].input = ByteBuffer()
         clients[client].output = ByteBuffer()

@@ -20,6 +20,8 @@ struct Exchange: ~Copyable {
     /// it can be sent again. For a local request, its body.
     var opening = ByteBuffer(capacity: 2_048)
     var openingSent = 0
+    /// Whether any of it may have reached the upstream.
+    var wasSent = false
     /// Body bytes behind the opening that the upstream's socket has not taken yet.
     var pending = ByteBuffer()
     var requestIsChunked = false
@@ -27,6 +29,8 @@ struct Exchange: ~Copyable {
     var requestEnded = false
     /// Whether `opening` is all that was sent.
     var isReplayable = true
+    /// Whether the upstream has stopped taking the request: the rest is dropped, and the answer, if any, is still read.
+    var isCut = false
     /// Whether the upstream's connection stands, so that body bytes go straight there.
     var isConnected = false
     var bodyLimit = UInt64.max
@@ -43,6 +47,8 @@ struct Exchange: ~Copyable {
     var answerRoom = ReceiveRoom()
     var interimCount = 0
     var answerStarted = false
+    /// Bytes of interim heads before it.
+    var interimBytes = 0
     var upstreamKeepsAlive = false
 
     /// Field lines of our own for the answer.
@@ -58,15 +64,18 @@ struct Exchange: ~Copyable {
         local = nil
         opening.reuse()
         openingSent = 0
+        wasSent = false
         pending.reuse()
         requestIsChunked = false
         requestEnded = false
         isReplayable = true
+        isCut = false
         isConnected = false
         bodyCount = 0
         answerRoom = ReceiveRoom()
         interimCount = 0
         answerStarted = false
+        interimBytes = 0
         upstreamKeepsAlive = false
         lines.reuse()
     }
@@ -90,8 +99,8 @@ struct Exchange: ~Copyable {
         }
     }
 
-    /// Whether all that there is of the request has been taken by the upstream's socket.
-    var isFlushed: Bool { openingSent == opening.count && pending.isEmpty }
+    /// Whether all that there is of the request has been taken by the upstream's socket, or never will be.
+    var isFlushed: Bool { isCut || openingSent == opening.count && pending.isEmpty }
 }
 
 extension ByteBuffer {

@@ -1,3 +1,4 @@
+import Gate
 import HTTP
 import Wire
 
@@ -11,7 +12,9 @@ enum ForwardedResponse {
         lines: RawSpan, persistence: Persistence, into out: inout ByteBuffer
     ) {
         writeStatusLine(head.status, bytes[head.reason], &out)
-        copyFields(head.fields, bytes, delimiting: delimiting, ownLimits: !lines.isEmpty, &out)
+        // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
+        let hasLength = delimiting != .chunked && delimiting != .untilClose && head.status != 204
+        copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: !lines.isEmpty, &out)
         out.append("X-Request-Id: ")
         out.append(requestID)
         out.append("\r\n")
@@ -24,7 +27,7 @@ enum ForwardedResponse {
     /// An interim answer (1xx) is passed on without a word of our own.
     static func writeInterim(_ head: borrowing ResponseHead, _ bytes: RawSpan, into out: inout ByteBuffer) {
         writeStatusLine(head.status, bytes[head.reason], &out)
-        copyFields(head.fields, bytes, delimiting: .chunked, ownLimits: false, &out)
+        copyFields(head.fields, bytes, hasLength: false, ownLimits: false, &out)
         out.append("\r\n")
     }
 
@@ -37,13 +40,14 @@ enum ForwardedResponse {
     }
 
     private static func copyFields(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, delimiting: BodyFraming, ownLimits: Bool,
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, ownLimits: Bool,
         _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<fields.count {
             let field = fields[index]
-            if passes(field, bytes, delimiting, ownLimits: ownLimits) {
+            let isFirstLength = hasLength && fields.first(.contentLength) == index
+            if passes(field, bytes, isFirstLength: isFirstLength, ownLimits: ownLimits) {
                 run.add(field, bytes, &out)
             } else {
                 run.flush(bytes, &out)
@@ -53,14 +57,15 @@ enum ForwardedResponse {
     }
 
     private static func passes(
-        _ field: Field, _ bytes: RawSpan, _ delimiting: BodyFraming, ownLimits: Bool
+        _ field: Field, _ bytes: RawSpan, isFirstLength: Bool, ownLimits: Bool
     ) -> Bool {
         if field.isNominated || field.known.isHopByHop { return false }
         switch field.known {
-        // The parser saw to it that there is one at the most, and that it is right or frames nothing (HEAD, 304).
-        case .contentLength: return delimiting != .chunked && delimiting != .untilClose
+        // The parser saw to it that all of them say the same, and that it is right or frames nothing (HEAD, 304).
+        case .contentLength: return isFirstLength
         case .xRequestID, .xNewAccessToken, .xNewRefreshToken, .xNewTokenExpiresAt: return false
         case .rateLimit, .rateLimitPolicy, .xRateLimitLimit, .xRateLimitRemaining, .xRateLimitReset: return !ownLimits
+        case .other: return !IdentityHeaders.ownsInAnswer(bytes[field.name])
         default: return true
         }
     }

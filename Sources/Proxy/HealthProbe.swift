@@ -47,16 +47,30 @@ extension Worker {
 
     /// Any final answer below 400 is a good one.
     mutating func receiveProbe(_ upstream: Int, _ scratch: inout Scratch) {
-        var input = ByteBuffer()
-        swap(&input, &upstreams[upstream].input)
-        let outcome = upstreams[upstream].channel.receive(into: &input, upTo: 16_384, &workspace)
-        swap(&input, &upstreams[upstream].input)
-        guard case .done = outcome else { return lost(upstream, .closedUnanswered, &scratch) }
+        let handle = upstreamHandle(upstream)
+        repeat {
+            var input = ByteBuffer()
+            swap(&input, &upstreams[upstream].input)
+            let outcome = upstreams[upstream].channel.receive(into: &input, upTo: 16_384, &workspace)
+            swap(&input, &upstreams[upstream].input)
+            switch outcome {
+            case .done: readProbe(upstream, &scratch)
+            // With TLS that may be a session ticket, or half a record.
+            case .wouldBlock: return
+            case .closed, .failed: return lost(upstream, .closedUnanswered, &scratch)
+            }
+        } while upstreams.isCurrent(handle) && upstreams[upstream].channel.hasPending
+    }
+
+    private mutating func readProbe(_ upstream: Int, _ scratch: inout Scratch) {
         switch scratch.response.parse(
             upstreams[upstream].input.readable, requestMethod: .get, limits: settings.headLimits)
         {
         case .incomplete: return
         case .invalid(let fault): lost(upstream, .badAnswer(fault), &scratch)
+        case .complete where scratch.response.isInterim:
+            upstreams[upstream].input.discard(scratch.response.length)
+            readProbe(upstream, &scratch)
         case .complete:
             let good = (200..<400).contains(scratch.response.status)
             let pool = upstreams[upstream].pool

@@ -10,7 +10,7 @@ extension Worker {
     ) {
         let exchange = openExchange(client)
         note(exchange, client, input.readable, &scratch)
-        exchanges[exchange].dialect = scratch.decision.dialect
+        exchanges[exchange].lines.append(scratch.decision.limitLines)
         exchanges[exchange].isLocal = true
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
         exchanges[exchange].local = LocalExchange(handler: handler, request: localRequest(exchange, client, input.readable, scratch))
@@ -68,12 +68,15 @@ extension Worker {
         LocalService.start(local.handler, local.request, for: exchangeHandle(exchange), answeringTo: mailbox)
     }
 
+    /// A line break would end the field, and what follows it would be taken for another: such a field is left out.
+    private static func isOneLine(_ text: String) -> Bool { !text.utf8.contains { $0 < 0x20 && $0 != 0x09 } }
+
     /// The answer came down; its exchange may have ended meanwhile.
     mutating func answered(_ handle: Handle, _ response: LocalResponse, _ scratch: inout Scratch) {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = Int(handle.index)
         let client = exchanges[exchange].client
-        for field in response.fields {
+        for field in response.fields where Self.isOneLine(field.name) && Self.isOneLine(field.value) {
             exchanges[exchange].lines.append(field.name)
             exchanges[exchange].lines.append(": ")
             exchanges[exchange].lines.append(field.value)

@@ -20,15 +20,20 @@ enum OwnResponse {
             out.append(contentType)
             out.append("\r\n")
         }
-        out.append("Content-Length: ")
-        out.append(decimal: body.byteCount)
-        out.append("\r\nCache-Control: no-store\r\nX-Request-Id: ")
+        // These two never have content (RFC 9110 §15.3.5, §15.4.5).
+        let hasContent = status != 204 && status != 304
+        if hasContent {
+            out.append("Content-Length: ")
+            out.append(decimal: body.byteCount)
+            out.append("\r\n")
+        }
+        out.append("Cache-Control: no-store\r\nX-Request-Id: ")
         out.append(requestID)
         out.append("\r\n")
         out.append(lines)
         out.append(persistence)
         out.append("\r\n")
-        if !isHead { out.append(body) }
+        if !isHead && hasContent { out.append(body) }
     }
 }
 

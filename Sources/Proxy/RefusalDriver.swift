@@ -10,7 +10,6 @@ extension Worker {
     mutating func refuse(_ client: Int, _ refusal: Refusal, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let exchange = openExchange(client)
         note(exchange, client, input.readable, &scratch)
-        exchanges[exchange].dialect = scratch.decision.dialect
         exchanges[exchange].lines.append(scratch.decision.limitLines)
         input.discard(scratch.request.length)
         answer(exchange, with: refusal, &scratch)
@@ -36,6 +35,8 @@ extension Worker {
         exchanges[exchange].record.error = loss.text
         let client = Int(exchanges[exchange].client.index)
         guard !exchanges[exchange].answerStarted else {
+            // To a client that takes the end of the connection for the end of the answer, only a reset says otherwise.
+            if exchanges[exchange].delimiting == .untilClose { clients[client].channel.resetOnClose() }
             return apply(clients[client].messages.answerBroken(), client, &scratch)
         }
         answer(exchange, with: loss.refusal, &scratch)

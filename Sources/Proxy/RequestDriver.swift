@@ -13,8 +13,9 @@ extension Worker {
     /// Starts the exchange for the request whose head and decision are in `scratch`; consumes its head and what of the
     /// body can be used at once.
     mutating func forward(_ client: Int, upstream target: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
-        let pool = directory.place(of: target)
-        guard case .endpoint(let endpoint) = directory.pools[pool].choose(avoiding: nil, at: now.monotonic) else {
+        guard let pool = directory.place(of: target),
+            case .endpoint(let endpoint) = directory.pools[pool].choose(avoiding: nil, at: now.monotonic)
+        else {
             return refuse(client, .unavailable(.upstream, retryAfterSeconds: 1), &input, &scratch)
         }
         let exchange = openExchange(client)
@@ -68,7 +69,7 @@ extension Worker {
 
     /// Whether more of the body has a place to go.
     mutating func takesBody(_ exchange: Int) -> Bool {
-        if exchanges[exchange].isLocal { return true }
+        if exchanges[exchange].isLocal || exchanges[exchange].isCut { return true }
         if exchanges[exchange].isConnected { return exchanges[exchange].isFlushed }
         return exchanges[exchange].opening.count < Self.mostKept
     }
@@ -116,6 +117,7 @@ extension Worker {
             return exchanges[exchange].opening.appendContent(content, chunked: exchanges[exchange].requestIsChunked)
         }
         exchanges[exchange].isReplayable = false
+        if exchanges[exchange].isCut { return }
         if exchanges[exchange].requestIsChunked {
             exchanges[exchange].pending.appendContent(content, chunked: true)
             return flushRequest(exchange, &scratch)
@@ -128,9 +130,17 @@ extension Worker {
             case .wouldBlock:
                 exchanges[exchange].pending.append(content.dropping(sent))
                 return refreshUpstreamInterest(upstream)
-            case .closed, .failed: return lost(upstream, .brokenWhileSending, &scratch)
+            case .closed, .failed: return cutRequest(exchange, upstream)
             }
         }
+    }
+
+    /// The upstream takes no more of the request. It may have answered before it stopped reading, so the answer is looked
+    /// for all the same: the loop reports the lost connection as readable.
+    private mutating func cutRequest(_ exchange: Int, _ upstream: Int) {
+        exchanges[exchange].isCut = true
+        exchanges[exchange].pending.reuse()
+        refreshUpstreamInterest(upstream)
     }
 
     private mutating func endBody(
@@ -142,15 +152,18 @@ extension Worker {
             swap(&end, &scratch.output)
             end.removeAll()
             Trailers.writeEnd(of: bytes, trailers, table: &scratch.trailers, into: &end)
-            if exchanges[exchange].isConnected {
-                exchanges[exchange].pending.append(end.readable)
-            } else {
+            // As long as the opening is all that there is, it stays whole, to be sent again.
+            if exchanges[exchange].isReplayable {
                 exchanges[exchange].opening.append(end.readable)
+            } else {
+                exchanges[exchange].pending.append(end.readable)
             }
             end.removeAll()
             swap(&end, &scratch.output)
         }
         apply(clients[client].messages.bodyReceived(), client, &scratch)
+        // Also where the answer is under way already: what comes now is the next request's.
+        if clients[client].reading == .body { clients[client].reading = .nothing }
         flushRequest(exchange, &scratch)
     }
 
@@ -162,7 +175,7 @@ extension Worker {
             switch sendOnce(exchange, on: upstream) {
             case .done: break
             case .wouldBlock: return refreshUpstreamInterest(upstream)
-            case .closed, .failed: return lost(upstream, .brokenWhileSending, &scratch)
+            case .closed, .failed: return cutRequest(exchange, upstream)
             }
         }
         refreshUpstreamInterest(upstream)
@@ -174,7 +187,10 @@ extension Worker {
         var bytes = exchanges[exchange].takeWaiting(isOpening)
         let outcome = upstreams[upstream].channel.send(
             bytes, from: isOpening ? exchanges[exchange].openingSent : 0, &workspace)
+        // Of what is sealed for TLS, a part may have gone out although the whole has not.
+        if upstreams[upstream].channel.session != nil { exchanges[exchange].wasSent = true }
         if case .done(let count) = outcome {
+            exchanges[exchange].wasSent = true
             if isOpening {
                 exchanges[exchange].openingSent += count
             } else {

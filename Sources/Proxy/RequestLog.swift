@@ -11,6 +11,7 @@ extension Worker {
     mutating func note(_ exchange: Int, _ client: Int, _ bytes: RawSpan, _ scratch: inout Scratch) {
         exchanges[exchange].method = scratch.request.method
         exchanges[exchange].minorVersion = scratch.request.minorVersion
+        exchanges[exchange].dialect = scratch.decision.dialect
         telemetry.mark(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall,
             &exchanges[exchange].marks)

@@ -43,8 +43,8 @@ struct UpstreamDirectory {
         return labels.upstreams[index]
     }
 
-    /// The pool of the policy's upstream number `index`.
-    func place(of index: Int) -> Int { places[index] }
+    /// The pool of the policy's upstream number `index`; nil if there is none of that number.
+    func place(of index: Int) -> Int? { places.indices.contains(index) ? places[index] : nil }
 
     /// Takes over a new configuration. A pool is known by its upstream's name; one that is gone retires its addresses.
     mutating func adopt(_ declarations: [UpstreamSnapshot]) {

@@ -169,9 +169,7 @@ extension Worker {
         flushRequest(exchange, &scratch)
         guard upstreams.isCurrent(handle), !exchanges[exchange].requestEnded, exchanges[exchange].isFlushed else { return }
         let client = Int(exchanges[exchange].client.index)
-        clients[client].receivingSince = now.monotonic
-        clients[client].received = 0
-        setBodyDeadline(client)
+        startBodyClock(client)
     }
 
     mutating func upstreamTimedOut(_ upstream: Int, _ scratch: inout Scratch) {
@@ -184,7 +182,8 @@ extension Worker {
             let exchange = Int(upstreams[upstream].exchange.index)
             let client = Int(exchanges[exchange].client.index)
             // Only the upstream's own silence counts, not the time that the client takes to send or to read.
-            guard clients[client].output.isEmpty, exchanges[exchange].requestEnded || !exchanges[exchange].isFlushed else {
+            let hasAll = exchanges[exchange].requestEnded || exchanges[exchange].isCut
+            guard clients[client].output.isEmpty, hasAll || !exchanges[exchange].isFlushed else {
                 upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
                 return
             }
@@ -215,7 +214,7 @@ extension Worker {
         directory.pools[pool].endpoints[endpoint].outstanding -= 1
         exchanges[exchange].upstream = .none
         exchanges[exchange].isConnected = false
-        noteAttemptEnded(exchange, status: 0)
+        if !exchanges[exchange].answerStarted { noteAttemptEnded(exchange, status: 0) }
         // A kept connection that was closed meanwhile says nothing of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
         if !isStale, loss.countsAgainstAddress { noteFailure(pool, endpoint) }
@@ -223,6 +222,9 @@ extension Worker {
             telemetry.metrics.upstreamRetry(
                 upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
             exchanges[exchange].openingSent = 0
+            exchanges[exchange].isCut = false
+            exchanges[exchange].wasSent = false
+            exchanges[exchange].interimBytes = 0
             if case .endpoint(let next) = directory.pools[pool].choose(
                 avoiding: isStale ? nil : endpoint, at: now.monotonic)
             {
@@ -235,7 +237,8 @@ extension Worker {
 
     private mutating func mayRepeat(_ exchange: Int, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
         guard !exchanges[exchange].answerStarted, exchanges[exchange].isReplayable, loss != .timeout else { return false }
-        guard loss.reachedNobody || exchanges[exchange].method.isIdempotent else { return false }
+        let isUnseen = loss.reachedNobody || !exchanges[exchange].wasSent
+        guard isUnseen || exchanges[exchange].method.isIdempotent else { return false }
         // Each stale connection is used up by this, so it ends by itself.
         if isStale { return true }
         guard exchanges[exchange].retriesLeft > 0, directory.pools[exchanges[exchange].pool].budget.spend() else {

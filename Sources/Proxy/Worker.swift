@@ -49,6 +49,8 @@ package struct Worker: ~Copyable {
     var phase = Phase.serving
     /// Woken by the mailbox since it was last emptied.
     var hasMessages = true
+    /// Connections of the admin listeners: a drain does not wait for them.
+    var adminClients = 0
     /// When listening is tried again after the process had no descriptor left.
     var acceptPausedUntil: MonotonicTime?
 
@@ -87,14 +89,17 @@ extension Worker {
     /// Serves until it has drained after `.drain`. Returns on the thread that called it.
     package mutating func run() {
         var scratch = Scratch()
-        while phase != .ended {
-            let ready = loop.wait(milliseconds: waitTime())
-            now = EventLoop.now()
-            for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
-            expireTimers(&scratch)
-            if hasMessages { handleMessages(&scratch) }
-            finishTurn()
-        }
+        while phase != .ended { turn(&scratch) }
+    }
+
+    /// Waits for events and works on all of them once.
+    mutating func turn(_ scratch: inout Scratch) {
+        let ready = loop.wait(milliseconds: waitTime())
+        now = EventLoop.now()
+        for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
+        expireTimers(&scratch)
+        if hasMessages { handleMessages(&scratch) }
+        finishTurn(&scratch)
     }
 
     private mutating func waitTime() -> Int32 {
@@ -124,33 +129,35 @@ extension Worker {
     private mutating func expireTimers(_ scratch: inout Scratch) {
         scratch.due.removeAll(keepingCapacity: true)
         clientTimers.expire(now.monotonic, into: &scratch.due)
-        for index in scratch.due.indices { clientTimedOut(scratch.due[index], &scratch) }
+        // What the timeout of one sets for another is a new deadline, and the old one is none any more.
+        for index in scratch.due.indices where !clientTimers.isSet(scratch.due[index]) {
+            clientTimedOut(scratch.due[index], &scratch)
+        }
         scratch.due.removeAll(keepingCapacity: true)
         upstreamTimers.expire(now.monotonic, into: &scratch.due)
-        for index in scratch.due.indices { upstreamTimedOut(scratch.due[index], &scratch) }
+        for index in scratch.due.indices where !upstreamTimers.isSet(scratch.due[index]) {
+            upstreamTimedOut(scratch.due[index], &scratch)
+        }
     }
 
-    private mutating func finishTurn() {
+    private mutating func finishTurn(_ scratch: inout Scratch) {
         if let until = acceptPausedUntil, now.monotonic >= until { resumeAccepting() }
         probeIfDue()
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
-        if !servesAnybody() || now.monotonic >= until { end() }
+        if clients.count == adminClients || now.monotonic >= until { end(&scratch) }
     }
 
-    /// Whether a client of the main listeners is still here; who watches the gateway does not keep it.
-    private func servesAnybody() -> Bool {
-        for client in clients.indices
-        where clients[client].phase != .free && !listeners[clients[client].listener].isAdmin {
-            return true
-        }
-        return false
-    }
-
-    private mutating func end() {
-        for index in clients.indices where clients[index].phase != .free { closeClient(index) }
+    /// Nobody is served any more: what is left is cut, logged and closed.
+    private mutating func end(_ scratch: inout Scratch) {
+        for index in clients.indices where clients[index].phase != .free { abandon(index, &scratch) }
+        for index in upstreams.indices where upstreams[index].phase != .free { closeUpstream(index) }
+        for index in listeners.indices where listeners[index].isAdmin { listeners[index].socket.close() }
         telemetry.flush()
         phase = .ended
+        for message in mailbox.close() {
+            if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
+        }
     }
 }
 

@@ -72,16 +72,40 @@ extension Worker {
         }
     }
 
+    /// How long a connection may take to its first request when the gateway ends.
+    private static var firstRequestGrace: UInt64 { 1_000 }
+
     /// Accepts what the kernel already holds, closes the listeners, and makes every answer the last of its connection.
     private mutating func drain(within milliseconds: UInt64, _ scratch: inout Scratch) {
         guard phase == .serving else { return }
         for index in listeners.indices where !listeners[index].isAdmin {
-            accept(index, &scratch)
+            while accept(index, &scratch) {}
             listeners[index].socket.close()
         }
         phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))
-        for client in clients.indices where clients[client].phase == .open && !listeners[clients[client].listener].isAdmin {
-            apply(clients[client].messages.drainRequested(headBegun: clients[client].headBegun), client, &scratch)
+        for client in clients.indices where clients[client].phase != .free && !listeners[clients[client].listener].isAdmin {
+            drainClient(client, &scratch)
         }
+    }
+
+    /// A request that has arrived, or is on its way on a connection just made, is still answered; a connection at rest ends.
+    private mutating func drainClient(_ client: Int, _ scratch: inout Scratch) {
+        let handle = clientHandle(client)
+        apply(clients[client].messages.drainRequested(headBegun: true), client, &scratch)
+        if isAtRest(handle), wantsRead(client) { receive(client, &scratch) }
+        if isAtRest(handle) {
+            if clients[client].wasUsed {
+                apply(clients[client].messages.drainRequested(headBegun: false), client, &scratch)
+            } else {
+                clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: Self.firstRequestGrace))
+            }
+        }
+        if clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    private func isAtRest(_ client: Handle) -> Bool {
+        guard clients.isCurrent(client) else { return false }
+        let index = Int(client.index)
+        return clients[index].phase == .open && clients[index].messages.isIdle && !clients[index].headBegun
     }
 }
