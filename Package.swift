@@ -51,7 +51,9 @@ let package = Package(
         .testTarget(name: "GateTests", dependencies: ["Gate", "Credentials", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
-        .testTarget(name: "ProxyTests", dependencies: ["Proxy", "Wire", "HTTP", "Gate"], swiftSettings: tests),
+        .testTarget(
+            name: "ProxyTests",
+            dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Transport", "Wire"],
             swiftSettings: tests),

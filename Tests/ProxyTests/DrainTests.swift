@@ -1,0 +1,62 @@
+import Gate
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// The end of a worker: nobody who has asked goes without an answer, and nobody else holds it up.
+@Suite(.timeLimit(.minutes(1)))
+struct DrainTests {
+    @Test func aRequestUnderWayIsAnsweredAndItsConnectionCloses() throws {
+        let bench = try Bench()
+        let client = try bench.client()
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        bench.worker.mailbox.post(.drain(within: 60_000))
+        bench.worker.settle()
+        try upstream.send(ExchangeTests.ok)
+        let answer = try client.receiveMessage()
+        #expect(answer.body == "ok" && answer.value(of: "Connection") == "close")
+        client.close()
+        bench.worker.join()
+        upstream.close()
+        bench.upstream.close()
+    }
+
+    @Test func aConnectionThatWasJustMadeStillGetsItsFirstAnswer() throws {
+        let bench = try Bench()
+        let held = try bench.client()
+        try held.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        let fresh = try bench.client()
+        #expect(bench.worker.census { $0.clients == 2 }.clients == 2)
+        bench.worker.mailbox.post(.drain(within: 60_000))
+        bench.worker.settle()
+        try fresh.send("GET /fresh HTTP/1.1\r\nHost: h\r\n\r\n")
+        let second = try bench.accept()
+        _ = try second.receiveMessage()
+        try second.send(ExchangeTests.ok)
+        #expect(try fresh.receiveMessage().value(of: "Connection") == "close")
+        try upstream.send(ExchangeTests.ok)
+        #expect(try held.receiveMessage().status == 200)
+        for line in [held, fresh, upstream, second] { line.close() }
+        bench.worker.join()
+        bench.upstream.close()
+    }
+
+    @Test func aConnectionOfTheAdminListenerDoesNotHoldItUp() throws {
+        let bench = try Bench()
+        let admin = try Line(to: bench.worker.adminAddress)
+        try admin.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try admin.receiveMessage().status == 200)
+        bench.worker.mailbox.post(.drain(within: 3_600_000))
+        bench.worker.join()
+        #expect(try admin.receiveAll().text == "")
+        #expect(!bench.worker.mailbox.post(.drain(within: 0)))
+        admin.close()
+        bench.upstream.close()
+    }
+}

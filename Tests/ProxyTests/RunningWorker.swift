@@ -1,0 +1,176 @@
+import Credentials
+import Gate
+import Glibc
+import Synchronization
+import Telemetry
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// What a worker holds at the end of a turn.
+struct Census: Equatable, Sendable {
+    var clients = 0
+    var exchanges = 0
+    /// Connections to upstreams that are not idle.
+    var busy = 0
+    var idle = 0
+    /// Idle connections as the lists of the addresses have them, and what the addresses count.
+    var listed = 0
+    var connections = 0
+    var outstanding = 0
+    /// Bytes that wait in connections.
+    var bytes = 0
+    var turns = 0
+
+    /// Nothing is under way and all counts agree.
+    var isAtRest: Bool {
+        clients == 0 && exchanges == 0 && busy == 0 && outstanding == 0 && listed == idle && connections == idle
+    }
+}
+
+/// The census of the latest turn, which threads share.
+final class LatestCensus: Sendable {
+    let value = Mutex(Census())
+}
+
+/// A worker on a thread of its own, with a listener on a free port.
+final class RunningWorker: Sendable {
+    let address: SocketAddress
+    let adminAddress: SocketAddress
+    let mailbox: Mailbox<WorkerMessage>
+    private let thread: WorkerThread
+    private let latest: LatestCensus
+
+    init(
+        _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
+        local: [LocalHandler] = [], announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
+        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }
+    ) throws {
+        let loopback = SocketAddress(parsing: "127.0.0.1:0")!
+        let socket = try Socket.listen(on: loopback)
+        let admin = try Socket.listen(on: loopback)
+        address = try socket.localAddress()
+        adminAddress = try admin.localAddress()
+        let waker = try Waker()
+        let mailbox = Mailbox<WorkerMessage>(waker: waker)
+        self.mailbox = mailbox
+        let latest = LatestCensus()
+        self.latest = latest
+        let policy = try Policy(rules: rules, trust: Trust(issuers: []))
+        let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
+        let services = WorkerServices(
+            admin: { _ in LocalResponse(status: 200, contentType: "text/plain", body: Array("well\n".utf8)) }, local: local,
+            healthChanged: healthChanged, probes: probes)
+        thread = try WorkerThread(name: "worker") {
+            do {
+                var labels = MetricLabels(WorkerTelemetry.words)
+                labels.declare(
+                    routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])
+                var worker = try Worker(
+                    id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
+                    listeners: listeners, upstreams: upstreams,
+                    admission: Admission(policy: policy, limiter: SharedLimiter(capacity: 1_024), cacheCapacity: 16),
+                    telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
+                var scratch = Scratch()
+                while worker.phase != .ended {
+                    worker.turn(&scratch)
+                    worker.count(into: latest)
+                }
+            } catch {
+                preconditionFailure("\(error)")
+            }
+        }
+    }
+
+    /// An upstream called `name` at these addresses.
+    static func upstream(
+        _ name: String, _ addresses: [SocketAddress], _ change: (inout UpstreamSettings) -> Void = { _ in }
+    ) -> UpstreamSnapshot {
+        var settings = UpstreamSettings(name: name)
+        settings.timeout = 5_000
+        change(&settings)
+        return UpstreamSnapshot(settings: settings, addresses: addresses.map { UpstreamAddress(address: $0) })
+    }
+
+    var census: Census { latest.value.withLock { $0 } }
+
+    /// The first census that satisfies `condition`; the last one if none does for ten seconds.
+    func census(where condition: (Census) -> Bool) -> Census {
+        for _ in 0..<10_000 {
+            let now = census
+            if condition(now) { return now }
+            usleep(1_000)
+        }
+        return census
+    }
+
+    /// Returns when a message that is posted now would have been read.
+    func settle() {
+        let turns = census.turns
+        for _ in 0..<3 { mailbox.post(.report { _ in }) }
+        _ = census { $0.turns > turns + 1 }
+    }
+
+    func stop() {
+        mailbox.post(.drain(within: 0))
+        thread.join()
+    }
+
+    func join() { thread.join() }
+}
+
+extension Worker {
+    fileprivate func count(into latest: LatestCensus) {
+        var census = Census()
+        census.clients = clients.count
+        census.exchanges = exchanges.count
+        for index in clients.indices where clients[index].phase != .free {
+            census.bytes += clients[index].input.count + clients[index].output.count
+        }
+        for index in upstreams.indices where upstreams[index].phase != .free {
+            if upstreams[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
+            census.bytes += upstreams[index].input.count
+        }
+        for pool in directory.pools {
+            for endpoint in pool.endpoints {
+                census.connections += endpoint.connections
+                census.outstanding += endpoint.outstanding
+                var at = Int(endpoint.idleHead)
+                while at >= 0, census.listed <= upstreams.count {
+                    census.listed += 1
+                    at = Int(upstreams[at].nextIdle)
+                }
+            }
+        }
+        latest.value.withLock {
+            census.turns = $0.turns + 1
+            $0 = census
+        }
+    }
+}
+
+/// A worker in front of one upstream, which is the test's listener.
+struct Bench {
+    let worker: RunningWorker
+    let upstream: Socket
+
+    init(
+        _ change: (inout RouteRule) -> Void = { _ in }, settings: WorkerSettings = WorkerSettings(),
+        upstream adjust: (inout UpstreamSettings) -> Void = { _ in }
+    ) throws {
+        upstream = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        change(&rule)
+        worker = try RunningWorker(
+            [rule], upstreams: [RunningWorker.upstream("back", [upstream.localAddress()], adjust)], settings: settings)
+    }
+
+    func client() throws -> Line { try Line(to: worker.address) }
+    func accept() throws -> Line { try Line(acceptedFrom: upstream) }
+
+    func end() {
+        worker.stop()
+        upstream.close()
+    }
+}
