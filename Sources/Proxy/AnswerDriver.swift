@@ -95,12 +95,6 @@ extension Worker {
                 passInterim(exchange, input.readable, &scratch)
                 guard exchanges.isCurrent(handle) else { return }
                 input.discard(scratch.response.length)
-                // Together they are bounded like one head, or they could go on for ever.
-                exchanges[exchange].interimBytes += scratch.response.length
-                guard exchanges[exchange].interimBytes <= settings.headLimits.headBytes else {
-                    input.removeAll()
-                    return lost(upstream, .badAnswer(HTTPFault(502, .headTooLarge)), &scratch)
-                }
             case .complete:
                 startAnswer(exchange, input.readable, &scratch)
                 input.discard(scratch.response.length)

@@ -47,8 +47,6 @@ struct Exchange: ~Copyable {
     var answerRoom = ReceiveRoom()
     var interimCount = 0
     var answerStarted = false
-    /// Bytes of interim heads before it.
-    var interimBytes = 0
     var upstreamKeepsAlive = false
 
     /// Field lines of our own for the answer.
@@ -75,7 +73,6 @@ struct Exchange: ~Copyable {
         answerRoom = ReceiveRoom()
         interimCount = 0
         answerStarted = false
-        interimBytes = 0
         upstreamKeepsAlive = false
         lines.reuse()
     }

@@ -224,7 +224,7 @@ extension Worker {
             exchanges[exchange].openingSent = 0
             exchanges[exchange].isCut = false
             exchanges[exchange].wasSent = false
-            exchanges[exchange].interimBytes = 0
+            exchanges[exchange].interimCount = 0
             if case .endpoint(let next) = directory.pools[pool].choose(
                 avoiding: isStale ? nil : endpoint, at: now.monotonic)
             {
