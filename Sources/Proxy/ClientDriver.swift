@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Telemetry
 import Transport
 import Wire
 
@@ -170,7 +171,12 @@ extension Worker {
             scratch.decision = Decision()
             return beginLocal(client, services.admin, &input, &scratch)
         }
+        let isSampled = telemetry.samples()
+        let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         admission.decide(scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
+        if isSampled {
+            telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
+        }
         switch scratch.decision.verdict {
         case .refuse(let refusal): refuse(client, refusal, &input, &scratch)
         case .local(let service): beginLocal(client, services.local[Int(service)], &input, &scratch)

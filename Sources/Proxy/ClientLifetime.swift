@@ -42,7 +42,6 @@ extension Worker {
         clients[client].interest = .read
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
         telemetry.metrics.connectionAccepted()
-        telemetry.metrics.connectionMoved(from: nil, to: .idle)
         guard watchNew(socket, Token(.client, handle), .read) else { return closeClient(client) }
         if !listeners[listener].announces { startTLS(client) }
     }
@@ -199,6 +198,5 @@ extension Worker {
         clients[client].input = ByteBuffer()
         clients[client].output = ByteBuffer()
         clients.release(client)
-        telemetry.metrics.connectionMoved(from: .idle, to: nil)
     }
 }

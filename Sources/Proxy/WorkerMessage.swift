@@ -66,7 +66,9 @@ extension Worker {
             case .learned(let upstream, let address, let healthy):
                 directory.learned(upstream: upstream, address: address, healthy: healthy)
             case .answered(let exchange, let response): answered(exchange, response, &scratch)
-            case .report(let reply): reply(telemetry.metrics.snapshot())
+            case .report(let reply):
+                refreshGauges()
+                reply(telemetry.metrics.snapshot())
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             }
         }

@@ -39,6 +39,7 @@ package struct WorkerTelemetry: ~Copyable {
     private let sink: LineSink?
     private var lines = ByteBuffer()
     private var flushedAt = MonotonicTime(nanoseconds: 0)
+    private var sampled: UInt32 = 0
     /// Names requests and traces: no secret, only unlikely to come twice.
     var random: SplitMix64
 
@@ -70,6 +71,12 @@ package struct WorkerTelemetry: ~Copyable {
 
     var logs: Bool { sink != nil }
     var hasLines: Bool { !lines.isEmpty }
+
+    /// Whether this request's share of the gateway's own time is measured: one in 256 is, for clocks cost as well.
+    mutating func samples() -> Bool {
+        sampled &+= 1
+        return sampled & 255 == 1
+    }
 
     // MARK: lines
 

@@ -66,7 +66,8 @@ package enum LimitSource: Int, MetricWord {
 
 /// A part of the gateway's own work on a request.
 package enum OverheadPhase: Int, MetricWord {
-    case parse, auth, limit
+    /// The whole decision, from path to limit.
+    case auth
 
     var text: String { "\(self)" }
 }

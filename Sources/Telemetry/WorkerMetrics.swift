@@ -43,14 +43,6 @@ package struct WorkerMetrics: ~Copyable {
         cells[layout[family].cell(a, b, c, d)] &+= amount
     }
 
-    /// Moves a gauge from one state to another; nil is where things come from and go to.
-    @inline(__always)
-    private mutating func move(_ family: MetricFamily, from: Int?, to: Int?, _ cell: (FamilyShape, Int) -> Int) {
-        let shape = layout[family]
-        if let from { cells[cell(shape, from)] &-= 1 }
-        if let to { cells[cell(shape, to)] &+= 1 }
-    }
-
     @inline(__always)
     private mutating func observe(_ value: UInt64, _ family: MetricFamily, _ bounds: [UInt64], _ a: Int) {
         let cell = layout[family].cell(a)
@@ -90,9 +82,9 @@ extension WorkerMetrics {
 
     package mutating func connectionAccepted() { add(1, .connectionsAccepted) }
 
-    /// A client connection went from one state to another; from nil when it opens, to nil when it closes.
-    package mutating func connectionMoved(from: ConnectionState?, to: ConnectionState?) {
-        move(.connections, from: from?.rawValue, to: to?.rawValue) { $0.cell($1) }
+    /// How many client connections are in this state now.
+    package mutating func connections(_ state: ConnectionState, _ count: Int) {
+        cells[layout[.connections].cell(state.rawValue)] = UInt64(clamping: count)
     }
 
     package mutating func tlsHandshake(_ result: HandshakeResult, _ version: HandshakeVersion) {
@@ -114,11 +106,9 @@ extension WorkerMetrics {
         observe(durationMicros, .upstreamDuration, HistogramScale.latencyBounds, upstream.index)
     }
 
-    /// A connection to an upstream went from one state to another; from nil when it is made, to nil when it is closed.
-    package mutating func upstreamConnectionMoved(
-        upstream: LabelID, from: UpstreamConnectionState?, to: UpstreamConnectionState?
-    ) {
-        move(.upstreamConnections, from: from?.rawValue, to: to?.rawValue) { $0.cell(upstream.index, $1) }
+    /// How many connections to the upstream are in this state now.
+    package mutating func upstreamConnections(upstream: LabelID, _ state: UpstreamConnectionState, _ count: Int) {
+        cells[layout[.upstreamConnections].cell(upstream.index, state.rawValue)] = UInt64(clamping: count)
     }
 
     package mutating func upstreamRetry(upstream: LabelID, _ reason: RetryReason) {
@@ -152,7 +142,8 @@ extension WorkerMetrics {
 
     package mutating func tokenCacheHit() { add(1, .tokenCacheHits) }
     package mutating func tokenCacheMiss() { add(1, .tokenCacheMisses) }
-    package mutating func tokenCacheEvicted(_ count: Int = 1) { add(UInt64(clamping: count), .tokenCacheEvictions) }
+    /// How many tokens this worker's cache has given up for others so far.
+    package mutating func tokenCacheEvictions(_ count: UInt64) { cells[layout[.tokenCacheEvictions].cell(0)] = count }
 
     /// How many tokens this worker's cache holds now.
     package mutating func tokenCacheHolds(_ entries: Int) {

@@ -15,12 +15,13 @@ import Wire
         metrics.requestFinished(
             route: .none, method: nil, statusCode: 400, tier: .none, durationMicros: 1, bytesIn: 1, bytesOut: 1)
         metrics.connectionAccepted()
-        metrics.connectionMoved(from: nil, to: .handshaking)
-        metrics.connectionMoved(from: .handshaking, to: .active)
+        metrics.connections(.handshaking, 2)
+        metrics.connections(.handshaking, 0)
+        metrics.connections(.active, 1)
         metrics.tlsHandshake(.resumed, .tls13)
         metrics.upstreamFinished(upstream: upstream, statusCode: 503, durationMicros: 10_000_001)
         metrics.upstreamFinished(upstream: upstream, statusCode: 0, durationMicros: 5)
-        metrics.upstreamConnectionMoved(upstream: upstream, from: nil, to: .connecting)
+        metrics.upstreamConnections(upstream: upstream, .connecting, 1)
         metrics.upstreamRetry(upstream: upstream, .connectFailed)
         metrics.upstreamEjected(upstream: upstream)
         metrics.upstreamHealthy(upstream: upstream, addresses: 2)
@@ -30,7 +31,7 @@ import Wire
         metrics.tokenVerified(algorithm: nil, reason: 2, nanoseconds: 400)
         metrics.tokenCacheHit()
         metrics.tokenCacheMiss()
-        metrics.tokenCacheEvicted(3)
+        metrics.tokenCacheEvictions(3)
         metrics.tokenCacheHolds(17)
         metrics.unknownKeyID(issuer: labels.issuers[0])
         metrics.rateLimitDecision(route: route, outcome: 2, .local)
@@ -93,8 +94,8 @@ import Wire
         let upstream = sampleLabels().upstreams[0]
         for _ in 0..<3 { first.connectionAccepted() }
         for _ in 0..<4 { second.connectionAccepted() }
-        first.connectionMoved(from: nil, to: .idle)
-        second.connectionMoved(from: nil, to: .idle)
+        first.connections(.idle, 1)
+        second.connections(.idle, 1)
         first.upstreamHealthy(upstream: upstream, addresses: 3)
         second.upstreamHealthy(upstream: upstream, addresses: 1)
         let shown = samples([first.snapshot(), second.snapshot()])

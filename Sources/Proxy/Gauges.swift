@@ -1,0 +1,50 @@
+import Gate
+import Telemetry
+import Transport
+import Wire
+
+/// What is so at the moment, counted when somebody asks: it costs the requests nothing.
+extension Worker {
+    mutating func refreshGauges() {
+        countClients()
+        countUpstreams()
+        telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
+        telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
+    }
+
+    private mutating func countClients() {
+        var states: [ConnectionState: Int] = [:]
+        for client in clients.indices where clients[client].phase != .free {
+            let state: ConnectionState
+            switch clients[client].phase {
+            case .free, .announcing, .handshaking: state = .handshaking
+            case .open: state = clients[client].exchange.isNone ? .idle : .active
+            case .flushing, .lingering: state = .active
+            }
+            states[state, default: 0] += 1
+        }
+        for state in ConnectionState.allCases { telemetry.metrics.connections(state, states[state] ?? 0) }
+    }
+
+    private mutating func countUpstreams() {
+        for pool in directory.pools.indices {
+            let label = directory.label(pool, telemetry.labels)
+            var states: [UpstreamConnectionState: Int] = [:]
+            for upstream in upstreams.indices where upstreams[upstream].pool == pool {
+                switch upstreams[upstream].phase {
+                case .free: break
+                case .connecting, .handshaking: states[.connecting, default: 0] += 1
+                case .busy, .probing: states[.active, default: 0] += 1
+                case .idle: states[.idle, default: 0] += 1
+                }
+            }
+            for state in UpstreamConnectionState.allCases {
+                telemetry.metrics.upstreamConnections(upstream: label, state, states[state] ?? 0)
+            }
+            let available = directory.pools[pool].endpoints.count {
+                !$0.isRetired && $0.health.isAvailable(at: now.monotonic)
+            }
+            telemetry.metrics.upstreamHealthy(upstream: label, addresses: available)
+        }
+    }
+}
