@@ -14,11 +14,14 @@ package final class LineSink: Sendable {
     private let lost = Atomic<UInt64>(0)
     private let isClosing = Atomic<Bool>(false)
     private let thread = Mutex<WorkerThread?>(nil)
+    /// Woken when the thread has written everything.
+    private let end: Waker
 
     /// Writes to `descriptor`, which stays open as long as the process: usually 1 or 2.
     package init(descriptor: Int32) throws(SystemFault) {
         self.descriptor = descriptor
         waker = try Waker()
+        end = try Waker()
         let writer = try WorkerThread(name: "log") { [self] in run() }
         thread.withLock { $0 = writer }
     }
@@ -40,12 +43,14 @@ package final class LineSink: Sendable {
         }
     }
 
-    /// Writes what waits and ends the thread. Once, when nobody writes any more.
+    /// Writes what waits and ends the thread. Once, when nobody writes any more. A reader that does not read for a second
+    /// must not keep the process: what it has not taken by then is lost.
     package func close() {
         isClosing.store(true, ordering: .releasing)
         waker.wake()
+        let hasEnded = end.wait(milliseconds: 1_000)
         thread.withLock { writer in
-            writer?.join()
+            if hasEnded { writer?.join() }
             writer = nil
         }
     }
@@ -63,6 +68,7 @@ package final class LineSink: Sendable {
             }
             writeOut(&block)
         }
+        end.wake()
     }
 
     private func writeOut(_ block: inout ByteBuffer) {

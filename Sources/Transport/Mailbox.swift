@@ -20,11 +20,13 @@ package final class Waker: Sendable {
     }
 
     /// Blocks the calling thread, which must be no loop's, until woken or until so many milliseconds have passed (-1: no
-    /// limit), and forgets the wake-ups so far.
-    package func wait(milliseconds: Int32 = -1) {
+    /// limit), and forgets the wake-ups so far; answers whether it was woken.
+    @discardableResult
+    package func wait(milliseconds: Int32 = -1) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-        _ = unsafe poll(&entry, 1, milliseconds)
+        let isWoken = unsafe poll(&entry, 1, milliseconds) == 1
         clear()
+        return isWoken
     }
 
     /// Forgets the wake-ups so far. The loop's thread.
