@@ -79,6 +79,10 @@ extension Worker {
 
     /// Accepts what the kernel already holds, closes the listeners, and makes every answer the last of its connection.
     private mutating func drain(within milliseconds: UInt64, _ scratch: inout Scratch) {
+        if case .draining(let until) = phase {
+            // Asked once more: it may only get shorter.
+            phase = .draining(until: min(until, now.monotonic.advanced(milliseconds: milliseconds)))
+        }
         guard phase == .serving else { return }
         for index in listeners.indices where !listeners[index].isAdmin {
             while accept(index, &scratch) {}
