@@ -190,7 +190,8 @@ extension Worker {
                 input.discard(consumed)
                 return .more
             case .trailers(let slice, let consumed):
-                if isChunked { Trailers.writeEnd(of: input.readable, slice, table: &scratch.trailers, into: &out) }
+                guard parseTrailers(input.readable, slice, into: &scratch.trailers) == nil else { return .broken }
+                if isChunked { Trailers.writeEnd(scratch.trailers, input.readable, into: &out) }
                 input.discard(consumed)
                 return .ended
             case .end(let consumed):

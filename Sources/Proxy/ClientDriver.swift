@@ -211,6 +211,8 @@ extension Worker {
         case .needMore(let consumed):
             input.discard(consumed)
             return false
+        case .trailers(let slice, _) where parseTrailers(input.readable, slice, into: &scratch.trailers) != nil:
+            closeClient(client)
         case .trailers(_, let consumed), .end(let consumed):
             input.discard(consumed)
             let handle = clientHandle(client)

@@ -48,7 +48,15 @@ extension Worker {
                 exchanges[exchange].opening.append(input.readable.extracting(skip..<skip + count))
                 input.discard(skip + count)
             case .needMore(let consumed): return input.discard(consumed)
-            case .trailers(_, let consumed), .end(let consumed):
+            case .trailers(let slice, let consumed):
+                if let fault = parseTrailers(input.readable, slice, into: &scratch.trailers) {
+                    input.removeAll()
+                    return faulted(client, fault, &scratch)
+                }
+                input.discard(consumed)
+                apply(clients[client].messages.bodyReceived(), client, &scratch)
+                return startLocal(exchange)
+            case .end(let consumed):
                 input.discard(consumed)
                 apply(clients[client].messages.bodyReceived(), client, &scratch)
                 return startLocal(exchange)

@@ -87,11 +87,15 @@ extension Worker {
                 input.discard(consumed)
                 return
             case .trailers(let slice, let consumed):
-                endBody(exchange, client, trailers: slice, input.readable, &scratch)
+                if let fault = parseTrailers(input.readable, slice, into: &scratch.trailers) {
+                    input.removeAll()
+                    return faulted(client, fault, &scratch)
+                }
+                endBody(exchange, client, hasTrailers: true, input.readable, &scratch)
                 input.discard(consumed)
             case .end(let consumed):
                 input.discard(consumed)
-                endBody(exchange, client, trailers: Slice(), input.readable, &scratch)
+                endBody(exchange, client, hasTrailers: false, input.readable, &scratch)
             case .fault(let fault):
                 input.removeAll()
                 faulted(client, fault, &scratch)
@@ -144,14 +148,18 @@ extension Worker {
     }
 
     private mutating func endBody(
-        _ exchange: Int, _ client: Int, trailers: Slice, _ bytes: RawSpan, _ scratch: inout Scratch
+        _ exchange: Int, _ client: Int, hasTrailers: Bool, _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
         exchanges[exchange].requestEnded = true
         if exchanges[exchange].requestIsChunked {
             var end = ByteBuffer()
             swap(&end, &scratch.output)
             end.removeAll()
-            Trailers.writeEnd(of: bytes, trailers, table: &scratch.trailers, into: &end)
+            if hasTrailers {
+                Trailers.writeEnd(scratch.trailers, bytes, into: &end)
+            } else {
+                end.append(ChunkWriter.lastChunk)
+            }
             // As long as the opening is all that there is, it stays whole, to be sent again.
             if exchanges[exchange].isReplayable {
                 exchanges[exchange].opening.append(end.readable)

@@ -4,15 +4,9 @@ import Wire
 
 /// The end of a chunked message, with those of its trailer fields that may pass.
 enum Trailers {
-    /// Writes the last chunk and the trailer section in `slice` of `bytes` (empty for none), without fields that
-    /// frame or route a message, belong to one connection, or carry a name that the gateway injects (RFC 9110 §6.5.1).
-    static func writeEnd(
-        of bytes: RawSpan, _ slice: Slice, table: inout FieldTable, into out: inout ByteBuffer
-    ) {
-        guard !slice.isEmpty, parseTrailers(bytes, slice, into: &table) == nil else {
-            out.append(ChunkWriter.lastChunk)
-            return
-        }
+    /// Writes the last chunk and the trailer fields in `table`, which `parseTrailers` filled from `bytes`, without fields
+    /// that frame or route a message, belong to one connection, or carry a name that the gateway injects (RFC 9110 §6.5.1).
+    static func writeEnd(_ table: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         out.append(ChunkWriter.lastChunkBeforeTrailers)
         for index in 0..<table.count where passes(table[index], bytes) {
             out.append(bytes[table[index].name])
