@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test func anAnswerThatEndsWithItsConnectionReachesEveryKindOfClient() throws {
-        let upstream = try Upstream { _, connection in
+        let upstream = try Upstream { (_: Message, connection) in
             try connection.send("HTTP/1.1 200 OK\r\n\r\nuntil ")
             try connection.send("the end")
             connection.finishSending()
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test func anUpstreamThatClosesDoesNotCloseTheClientsConnection() throws {
-        let upstream = try Upstream { _, connection in
+        let upstream = try Upstream { (_: Message, connection) in
             try connection.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
             throw Fault("closed")
         }

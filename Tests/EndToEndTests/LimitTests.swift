@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test func noWindowAdmitsMoreThanItsBound() throws {
-        let upstream = try Upstream { _, connection in
+        let upstream = try Upstream { (_: Message, connection) in
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
         }
         let gateway = try Gateway(

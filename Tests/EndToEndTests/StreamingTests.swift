@@ -50,7 +50,7 @@ import Testing
     @Test func aSlowReaderCostsNoMemory() throws {
         let content = Self.pattern(50 * Self.mebibyte)
         let progress = Watched(0)
-        let upstream = try Upstream { _, connection in
+        let upstream = try Upstream { (_: Message, connection) in
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n")
             var sent = 0
             while sent < content.count {
@@ -85,7 +85,7 @@ import Testing
     @Test func aSlowUpstreamCostsNoMemory() throws {
         let content = Self.pattern(50 * Self.mebibyte)
         let go = Watched(false)
-        let upstream = try Upstream(raw: { connection, _ in
+        let upstream = try Upstream.raw({ connection, _ in
             var request = Message(head: try connection.take(through: "\r\n\r\n"))
             try go.wait(for: "the word to go on", until: { $0 })
             try connection.takeBody(of: &request)
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test func anAnswerFlowsBeforeItsRequestHasEnded() throws {
-        let upstream = try Upstream(raw: { connection, _ in
+        let upstream = try Upstream.raw({ connection, _ in
             _ = try connection.take(through: "\r\n\r\n")
             try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for _ in 0..<3 {
@@ -144,7 +144,7 @@ import Testing
 
     @Test func eachPartOfAnAnswerReachesTheClientAtOnce() throws {
         let seen = Watched(0)
-        let upstream = try Upstream { _, connection in
+        let upstream = try Upstream { (_: Message, connection) in
             try connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
             for number in 1...5 {
                 try connection.send("8\r\ndata: \(number)\n\r\n")
@@ -165,7 +165,7 @@ import Testing
     @Test(arguments: [false, true])
     func aClientThatLeavesEndsItsRequest(_ resets: Bool) throws {
         let ended = Watched(false)
-        let upstream = try Upstream(raw: { connection, _ in
+        let upstream = try Upstream.raw({ connection, _ in
             _ = try connection.take(through: "\r\n\r\n")
             try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
             if resets {

@@ -1,7 +1,7 @@
 import Foundation
 
 /// An HTTP/1.1 message as this end of a connection read it: a plain reader, strict about where messages end.
-struct Message: Sendable {
+struct Message: Sendable, CustomStringConvertible {
     var startLine = ""
     var fields: [(name: String, value: String)] = []
     var body: [UInt8] = []
@@ -37,6 +37,9 @@ struct Message: Sendable {
         let values = all(name)
         return values.isEmpty ? nil : values.joined(separator: " | ")
     }
+
+    /// Its head, for messages.
+    var description: String { EndToEndTests.text(of: head) + "and \(body.count) bytes" }
 
     var isChunked: Bool { self["Transfer-Encoding"]?.lowercased() == "chunked" }
 }

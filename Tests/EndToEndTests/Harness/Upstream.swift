@@ -24,8 +24,8 @@ final class Upstream: Sendable {
     }
 
     /// Each connection, and its number from 0, is handled by `serve`, which reads and answers for itself.
-    convenience init(raw serve: @escaping @Sendable (Connection, Int) throws -> Void) throws {
-        try self.init(port: 0, path: nil, requests: Watched([]), serve)
+    static func raw(_ serve: @escaping @Sendable (Connection, Int) throws -> Void) throws -> Upstream {
+        try Upstream(port: 0, path: nil, requests: Watched([]), serve)
     }
 
     private init(
@@ -38,8 +38,7 @@ final class Upstream: Sendable {
         accept(serve)
     }
 
-    deinit { listener.stop() }
-
+    /// Ends it before the tests end; until then it serves, whether a test still looks at it or not.
     func stop() { listener.stop() }
 
     private func accept(_ serve: @escaping @Sendable (Connection, Int) throws -> Void) {

@@ -1,0 +1,249 @@
+import Foundation
+import Glibc
+import Testing
+
+/// Reloading, draining and refusing to start.
+@Suite struct LifeCycleTests {
+    // MARK: reload
+
+    @Test func aReloadChangesRoutesAndKeepsWhatIsUnderWay() throws {
+        let step = Watched(0)
+        let upstream = try Upstream { request, connection in
+            guard request.target == "/stream" else { return try Upstream.ok(request, connection) }
+            try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegin\r\n")
+            try step.wait(for: "the reload", until: { $0 == 1 })
+            try connection.send("3\r\nend\r\n0\r\n\r\n")
+        }
+        let before = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/stream upstream=u auth=none\"\nTOLLGATE_ROUTE_B=\"/b upstream=u auth=none\""
+        let gateway = try Gateway(before)
+        let (stream, idle) = (try gateway.connect(), try gateway.connect())
+        try stream.send(requestHead("GET /stream"))
+        _ = try stream.take(through: "begin\r\n")
+        #expect(try idle.ask("GET /b").status == 200)
+        try gateway.reload("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_C=\"/c upstream=u auth=none\"")
+        try gateway.waitForLog("configuration adopted")
+        #expect(try idle.ask("GET /b").status == 404)
+        #expect(try idle.ask("GET /c").status == 200)
+        step.change { $0 = 1 }
+        #expect(text(of: try stream.take(through: "0\r\n\r\n")) == "3\r\nend\r\n0\r\n\r\n")
+        #expect(try stream.ask("GET /c").status == 200, "the connection goes on by the new rules")
+        #expect(try gateway.metric("tollgate_config_reloads_total", #"result="ok""#) == 2)
+    }
+
+    @Test func aBadFileChangesNothingAndSaysWhy() throws {
+        let upstream = try Upstream()
+        let good = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none\""
+        let gateway = try Gateway(good)
+        let bad = [
+            good + "\nTOLLGATE_ROUTE_B=\"/b upstream=nobody\"\nTOLLGATE_NONSENSE=1", good + "\nTOLLGATE_ROUTE_B=\"/a upstream=u\"",
+            good + "\nTOLLGATE_WORKERS=2", good + "\nTOLLGATE_LISTEN=127.0.0.1:1",
+            good + "\nTOLLGATE_JWT_SECRET=short",
+        ]
+        for settings in bad {
+            try gateway.reload(settings)
+            #expect(try gateway.ask("GET /a").status == 200)
+            #expect(try gateway.ask("GET /b").status == 404)
+        }
+        let refused = gateway.process.complaints.now.filter { $0.contains("configuration refused") }
+        #expect(refused.count >= bad.count)
+        #expect(refused.contains { $0.contains("TOLLGATE_NONSENSE") })
+        #expect(refused.contains { $0.contains("nobody") })
+        #expect(!gateway.process.complaints.now.contains { $0.contains("configuration adopted") })
+        #expect(try gateway.metric("tollgate_config_reloads_total", #"result="failed""#) == Double(bad.count))
+        try FileManager.default.removeItem(atPath: gateway.envFile)
+        gateway.process.signal(SIGHUP)
+        try eventually("a missing file is refused too") {
+            try gateway.metric("tollgate_config_reloads_total", #"result="failed""#) == Double(bad.count + 1)
+        }
+        #expect(try gateway.ask("GET /a").status == 200)
+    }
+
+    @Test func noRequestIsLostWhileReloading() throws {
+        let upstreams = [try Upstream(), try Upstream()]
+        let settings = { (upstream: Upstream) in
+            "TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none limit=1000000/s\""
+        }
+        let gateway = try Gateway(settings(upstreams[0]))
+        let (port, isOver) = (gateway.port, Watched(false))
+        let clients = (0..<4).map { number in
+            Background {
+                var (connection, count) = (try Connection(port: port), 0)
+                while !isOver.now {
+                    // Some with a connection of their own, some with a kept one.
+                    if number == 0 { connection = try Connection(port: port) }
+                    guard try connection.ask("GET /x").status == 200 else { throw Fault("a request failed") }
+                    count += 1
+                }
+                return count
+            }
+        }
+        for round in 1...6 { try gateway.reload(settings(upstreams[round % 2])) }
+        isOver.change { $0 = true }
+        let counts = try clients.map { try $0.value() }
+        #expect(counts.allSatisfy { $0 > 0 })
+        #expect(upstreams.allSatisfy { $0.requests.now.count > 0 })
+        #expect(upstreams.reduce(0) { $0 + $1.requests.now.count } == counts.reduce(0, +))
+    }
+
+    @Test func aReloadKeepsCountsAndLimits() throws {
+        let upstream = try Upstream()
+        let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none limit=2/h\""
+        let gateway = try Gateway(settings)
+        #expect(try gateway.ask("GET /a").status == 200)
+        try gateway.reload(settings + "\nTOLLGATE_ROUTE_B=\"/b upstream=u auth=none\"")
+        #expect(try gateway.ask("GET /a").status == 200)
+        #expect(try gateway.ask("GET /a").status == 429)
+        #expect(try gateway.metric("tollgate_http_requests_total", #"route="a""#) == 3)
+    }
+
+    // MARK: drain
+
+    @Test func whatIsUnderWayEndsBeforeTheGatewayDoes() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { request, connection in
+            if request.target == "/slow" { try go.wait(for: "the word", until: { $0 }) }
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway("TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
+        let (idle, fresh, slow) = (try gateway.connect(), try gateway.connect(), try gateway.connect())
+        #expect(try idle.ask("GET /x").status == 200)
+        try slow.send(requestHead("GET /slow") + requestHead("GET /next"))
+        try upstream.requests.wait(for: "the slow request", until: { $0.count == 2 })
+        gateway.process.signal(SIGTERM)
+        try gateway.waitForLog("draining")
+        try idle.expectEnd()
+        try fresh.expectEnd()
+        #expect(gateway.process.isRunning)
+        let ready = try gateway.askAdmin("/readyz")
+        #expect(ready.status == 503)
+        #expect(try JSON(ready.text)["checks"][0]["reason"].text == "draining")
+        go.change { $0 = true }
+        let answer = try slow.answer()
+        #expect(answer.text == "ok")
+        #expect(answer["Connection"] == "close")
+        let (rest, end) = slow.takeRest()
+        #expect(rest.isEmpty && end != .silence, "the pipelined request is not begun")
+        #expect(try gateway.process.exitCode(seconds: 5) == 0)
+        #expect(throws: (any Error).self) { try Connection(port: gateway.port) }
+        #expect(gateway.process.complaints.now.last?.contains(#""msg":"ended""#) == true)
+    }
+
+    @Test func aDrainHasABound() throws {
+        let upstream = try Upstream { (_: Message, connection) in _ = connection.takeRest() }
+        let gateway = try Gateway(
+            "TOLLGATE_DRAIN_TIMEOUT=500ms\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
+        let connection = try gateway.connect()
+        try connection.send(requestHead("GET /never"))
+        try upstream.requests.wait(for: "the request", until: { $0.count == 1 })
+        let start = ProcessInfo.processInfo.systemUptime
+        #expect(try gateway.stop(seconds: 8) == 0)
+        #expect((0.4...5).contains(ProcessInfo.processInfo.systemUptime - start))
+        #expect(try gateway.accessLog(1).count == 1, "what was cut is logged too")
+    }
+
+    @Test func askedTwiceItEndsAtOnce() throws {
+        let upstream = try Upstream { (_: Message, connection) in _ = connection.takeRest() }
+        let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
+        let connection = try gateway.connect()
+        try connection.send(requestHead("GET /never"))
+        try upstream.requests.wait(for: "the request", until: { $0.count == 1 })
+        gateway.process.signal(SIGINT)
+        try gateway.waitForLog("draining")
+        gateway.process.signal(SIGINT)
+        #expect(try gateway.process.exitCode(seconds: 8) == 0)
+    }
+
+    @Test func systemdIsTold() throws {
+        let folder = try Folder()
+        let upstream = try Upstream()
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var address = unixAddress(folder.file("notify"))
+        #expect(withSocketAddress(&address) { bind(descriptor, $0, $1) } == 0)
+        var limit = timeval(tv_sec: 10, tv_usec: 0)
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        let next = { () -> String in
+            var room = [UInt8](repeating: 0, count: 4_096)
+            let count = recv(descriptor, &room, room.count, 0)
+            return text(of: Array(room.prefix(max(0, count))))
+        }
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"", folder: folder,
+            environment: ["NOTIFY_SOCKET": folder.file("notify")])
+        #expect(next().contains("READY=1"))
+        gateway.process.signal(SIGTERM)
+        var said = next()
+        while said.contains("WATCHDOG=1") { said = next() }
+        #expect(said.contains("STOPPING=1"))
+        #expect(try gateway.process.exitCode() == 0)
+    }
+
+    // MARK: refusing to start
+
+    @Test func everyFaultIsListedWithItsPlace() throws {
+        let folder = try Folder()
+        let file = try folder.write(
+            "bad.env",
+            """
+            TOLLGATE_LISTEN=nowhere
+            TOLLGATE_WORKERS=0
+            TOLLGATE_LISTN=127.0.0.1:0
+            TOLLGATE_UPSTREAM_U="ftp://x"
+            TOLLGATE_ROUTE_A="/a/* upstream=v auth=perhaps limit=many"
+            TOLLGATE_TIERS="free free"
+            not a setting
+            """)
+        for command in ["serve", "check"] {
+            let outcome = try Tollgate.run([command, "--env-file", file])
+            #expect(outcome.code == 2, "\(command)")
+            for place in [
+                "\(file):1: TOLLGATE_LISTEN:", "\(file):2: TOLLGATE_WORKERS:", "\(file):3: TOLLGATE_LISTN:", "\(file):4: TOLLGATE_UPSTREAM_U:",
+                "\(file):5: TOLLGATE_ROUTE_A:", "\(file):6: TOLLGATE_TIERS:", "\(file):7:",
+            ] { #expect(outcome.complaints.contains(place), "\(command) does not name \(place)\n\(outcome.complaints)") }
+            #expect(outcome.complaints.contains("TOLLGATE_LISTEN"), "the nearest name")
+            let ofRoute = outcome.complaints.split(separator: "\n").filter { $0.contains("TOLLGATE_ROUTE_A:") }
+            #expect(ofRoute.count == 3, "upstream, auth and limit are all wrong: \(ofRoute)")
+        }
+    }
+
+    @Test func whatCannotBeHadIsSaidInASentence() throws {
+        let (folder, taken) = (try Folder(), try Listening())
+        let usual = "TOLLGATE_ADMIN_LISTEN=127.0.0.1:0\nTOLLGATE_DATA_DIR=\(folder.file("data"))\nTOLLGATE_CONTRACTS=\n"
+        let inUse = try folder.write("used.env", usual + "TOLLGATE_LISTEN=127.0.0.1:\(taken.port)\n")
+        let outcome = try Tollgate.run(["serve", "--env-file", inUse])
+        #expect(outcome.code == 1)
+        #expect(outcome.complaints.contains("127.0.0.1:\(taken.port)"), "\(outcome.complaints)")
+        #expect(outcome.complaints.lowercased().contains("in use"))
+
+        let missing = try Tollgate.run(["serve", "--env-file", folder.file("none.env")])
+        #expect(missing.code == 2)
+        #expect(missing.complaints.contains("none.env"))
+
+        let both = try folder.write("both.env", usual + "TOLLGATE_JWT_SECRET=\(String(repeating: "x", count: 40))\nTOLLGATE_JWT_SECRET_FILE=/dev/null\n")
+        #expect(try Tollgate.run(["serve", "--env-file", both]).code == 2)
+
+        let noCertificate = try folder.write(
+            "tls.env", usual + "TOLLGATE_LISTEN=\nTOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=/nowhere.crt\nTOLLGATE_TLS_KEY=/nowhere.key\n")
+        let without = try Tollgate.run(["serve", "--env-file", noCertificate])
+        #expect(without.code != 0)
+        #expect(without.complaints.contains("/nowhere.crt"))
+
+        let noFolder = try folder.write("data.env", usual.replacingOccurrences(of: folder.file("data"), with: "/proc/nowhere") + "TOLLGATE_LISTEN=127.0.0.1:0\n")
+        let nowhere = try Tollgate.run(["serve", "--env-file", noFolder])
+        #expect(nowhere.code != 0)
+        #expect(nowhere.complaints.contains("/proc/nowhere"))
+    }
+
+    @Test func theEnvironmentWinsOverFilesAndLaterFilesOverEarlier() throws {
+        let folder = try Folder()
+        let first = try folder.write("1.env", "TOLLGATE_TIERS=\"a b\"\nTOLLGATE_AUDIENCE=one\nTOLLGATE_CONTRACTS=\n")
+        let second = try folder.write("2.env", "TOLLGATE_TIERS=\"c d\"\n")
+        let tiers = { (environment: [String: String]) in
+            let outcome = try Tollgate.run(
+                ["check", "--json", "--env-file", first, "--env-file", second], environment: environment)
+            return try JSON(outcome.output)["tiers"].array.compactMap(\.text)
+        }
+        #expect(try tiers([:]) == ["c", "d"])
+        #expect(try tiers(["TOLLGATE_TIERS": "e f g"]) == ["e", "f", "g"])
+    }
+}

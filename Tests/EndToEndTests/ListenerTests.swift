@@ -1,0 +1,71 @@
+import Testing
+
+/// Unix sockets on both sides, and addresses behind a balancer that speaks the PROXY protocol.
+@Suite struct ListenerTests {
+    @Test func unixSocketsServeOnBothSides() throws {
+        let folder = try Folder()
+        let upstream = try Upstream(path: folder.file("upstream.sock"))
+        let gateway = try Gateway(
+            """
+            TOLLGATE_LISTEN="127.0.0.1:0 unix:\(folder.file("gateway.sock"))"
+            TOLLGATE_WORKERS=2
+            TOLLGATE_UPSTREAM_U="unix:\(folder.file("upstream.sock"))"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """, folder: folder)
+        for _ in 0..<10 {
+            let connection = try Connection(path: folder.file("gateway.sock"))
+            #expect(try connection.ask("GET /x").text == "ok")
+            #expect(try connection.ask("GET /y").text == "ok")
+        }
+        #expect(try gateway.ask("GET /z").text == "ok")
+        #expect(upstream.requests.now.count == 21)
+        #expect(try gateway.stop() == 0)
+    }
+
+    private static let v2: [UInt8] = [
+        13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x21, 0x11, 0, 12, 203, 0, 113, 7, 127, 0, 0, 1, 0x30, 0x39, 0, 80,
+    ]
+    private static let v2Local: [UInt8] = [13, 10, 13, 10, 0, 13, 10, 81, 85, 73, 84, 10, 0x20, 0, 0, 0]
+
+    @Test func aProxyAddressLearnsTheClientFromItsHeader() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_LISTEN=127.0.0.1:0;proxy\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none\"")
+        let headers: [([UInt8], String)] = [
+            (Array("PROXY TCP4 203.0.113.7 127.0.0.1 12345 80\r\n".utf8), "203.0.113.7"),
+            (Array("PROXY TCP6 2001:db8::7 ::1 12345 80\r\n".utf8), "2001:db8::7"),
+            (Array("PROXY UNKNOWN\r\n".utf8), "127.0.0.1"), (Self.v2, "203.0.113.7"), (Self.v2Local, "127.0.0.1"),
+        ]
+        for (header, address) in headers {
+            for isDripped in [false, true] {
+                let connection = try gateway.connect()
+                if isDripped {
+                    for byte in header { try connection.send([byte]) }
+                    try connection.send(requestHead("GET /x"))
+                } else {
+                    try connection.send(header + Array(requestHead("GET /x").utf8))
+                }
+                #expect(try connection.answer().status == 200)
+                #expect(upstream.requests.now.last?["X-Forwarded-For"] == address)
+                #expect(try connection.ask("GET /again").status == 200)
+                #expect(upstream.requests.now.last?["X-Forwarded-For"] == address)
+            }
+        }
+    }
+
+    @Test func withoutItsHeaderNobodyIsServedThere() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_LISTEN=127.0.0.1:0;proxy\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none\"")
+        for bytes in [
+            requestHead("GET /x"), "PROXY TCP4 nonsense\r\n" + requestHead("GET /x"), "PROXY TCP4 1.2.3.4 1.2.3.4 1 99999\r\n",
+            "PROXY " + String(repeating: "x", count: 200), "\r\n\r\n\0\r\nQUITX" + requestHead("GET /x"),
+        ] {
+            let connection = try gateway.connect()
+            try connection.send(bytes)
+            let (answer, end) = connection.takeRest()
+            #expect(answer.isEmpty && end != .silence)
+        }
+        #expect(upstream.connections.now == 0)
+    }
+}

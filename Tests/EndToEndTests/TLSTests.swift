@@ -1,0 +1,156 @@
+import Foundation
+import Testing
+
+/// HTTPS towards clients and towards upstreams, with curl, openssl and nginx at the other end.
+@Suite struct TLSTests {
+    private static func settings(_ upstream: Upstream, _ folder: Folder, pairs: [String]) -> String {
+        """
+        TOLLGATE_LISTEN=
+        TOLLGATE_LISTEN_TLS=127.0.0.1:0
+        TOLLGATE_TLS_CERT="\(pairs.map { folder.file($0 + ".crt") }.joined(separator: " "))"
+        TOLLGATE_TLS_KEY="\(pairs.map { folder.file($0 + ".key") }.joined(separator: " "))"
+        TOLLGATE_UPSTREAM_U="\(upstream.url)"
+        TOLLGATE_ROUTE_ALL="/* upstream=u auth=none body-limit=100MiB"
+        """
+    }
+
+    /// Asks with curl, which verifies; answers what it wrote.
+    private func curl(_ gateway: Gateway, _ ca: String, host: String = "localhost", _ more: [String] = []) throws -> CommandOutcome {
+        try run(
+            "curl",
+            ["-sS", "--max-time", "15", "--cacert", ca, "--resolve", "\(host):\(gateway.tlsPort):127.0.0.1"] + more
+                + ["https://\(host):\(gateway.tlsPort)/x"])
+    }
+
+    /// One request through openssl, which prints the session.
+    private func session(_ gateway: Gateway, _ more: [String] = []) throws -> String {
+        let request = "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        let arguments = ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-ign_eof"] + more
+        return try run("openssl", arguments, input: request).output
+    }
+
+    @Test func bothVersionsAreSpokenAndNoOlderOne() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        #expect(try curl(gateway, authority.file, ["--tlsv1.3", "-w", " %{http_version}"]).output == "ok 1.1")
+        #expect(try curl(gateway, authority.file, ["--tls-max", "1.2"]).output == "ok")
+        #expect(try curl(gateway, authority.file, ["--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0"]).code != 0)
+        #expect(try session(gateway, ["-tls1_3"]).contains("TLSv1.3"))
+        #expect(try session(gateway, ["-tls1_2"]).contains("TLSv1.2"))
+        #expect(try session(gateway, ["-alpn", "h2,http/1.1"]).contains("ALPN protocol: http/1.1"))
+        #expect(upstream.requests.now.allSatisfy { $0["X-Forwarded-Proto"] == "https" })
+        #expect(upstream.requests.now.count == 5)
+        #expect(try gateway.metric("tollgate_tls_handshakes_total", #"version="1.3""#) >= 2)
+    }
+
+    @Test func theNameChoosesTheCertificate() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:one.test")
+        try authority.issue("two", "DNS:two.test", "DNS:*.wild.test")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one", "two"]), folder: folder)
+        for (name, subject) in [("one.test", "one"), ("two.test", "two"), ("a.wild.test", "two"), ("unknown.test", "one")] {
+            #expect(try session(gateway, ["-servername", name]).contains("subject=CN = \(subject)"), "\(name)")
+        }
+        #expect(try session(gateway, ["-noservername"]).contains("subject=CN = one"))
+        #expect(try curl(gateway, authority.file, host: "two.test").output == "ok")
+        #expect(try curl(gateway, authority.file, host: "unknown.test").code != 0)
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aSessionIsResumed(_ version: String) throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        try CertificateAuthority(folder).issue("one", "DNS:localhost")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        let file = folder.file("session")
+        #expect(try session(gateway, [version, "-sess_out", file]).contains("New, TLS"))
+        let again = try session(gateway, [version, "-sess_in", file])
+        #expect(again.contains("Reused, TLS"))
+        #expect(again.hasSuffix("ok") || again.contains("\nok"))
+        #expect(try gateway.metric("tollgate_tls_handshakes_total", #"result="resumed""#) == 1)
+    }
+
+    @Test func aChangedCertificateIsPickedUpAndABadOneIsNot() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost", subject: "before")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        #expect(try session(gateway).contains("subject=CN = before"))
+        try authority.issue("one", "DNS:localhost", subject: "after")
+        try gateway.waitForLog("certificates changed")
+        try eventually("the new certificate") { try session(gateway).contains("subject=CN = after") }
+        try folder.write("one.crt", "no certificate\n")
+        try gateway.waitForLog("certificates not adopted")
+        #expect(try session(gateway).contains("subject=CN = after"))
+        #expect(try curl(gateway, authority.file).output == "ok")
+    }
+
+    @Test func largeBodiesAndPipelinesGoThroughTLS() throws {
+        let (upstream, folder) = (
+            try Upstream { request, connection in
+                try connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.body.count)\r\n\r\n")
+                try connection.send(request.body)
+            }, try Folder()
+        )
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        let content = StreamingTests.pattern(20 << 20)
+        try Data(content).write(to: URL(fileURLWithPath: folder.file("body")))
+        let out = folder.file("answer")
+        let outcome = try curl(gateway, authority.file, ["--data-binary", "@\(folder.file("body"))", "-o", out])
+        #expect(outcome.code == 0)
+        #expect(try isSame(Array(Data(contentsOf: URL(fileURLWithPath: out))), content))
+        #expect(try gateway.peakResidentKiB < 60 * 1_024)
+        let pipeline = (0..<50).map { requestHead("POST /\($0)", $0 == 49 ? ["Connection: close"] : [], length: 4) + "n\($0 + 100)" }
+        let arguments = ["s_client", "-quiet", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-ign_eof"]
+        let answers = try run("openssl", arguments, input: pipeline.joined()).output
+        #expect((0..<50).allSatisfy { answers.contains("n\($0 + 100)") })
+    }
+
+    @Test func whatIsNoTLSIsDropped() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        try CertificateAuthority(folder).issue("one", "DNS:localhost")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]), folder: folder)
+        let connection = try Connection(port: gateway.tlsPort)
+        try connection.send(requestHead("GET /x"))
+        let (bytes, end) = connection.takeRest()
+        #expect(end != .silence)
+        #expect(!text(of: bytes).contains("200"))
+        #expect(upstream.connections.now == 0)
+        #expect(try gateway.metric("tollgate_tls_handshakes_total", #"result="failed""#) == 1)
+    }
+
+    // MARK: towards upstreams
+
+    @Test func anUpstreamsCertificateMustHold() throws {
+        let folder = try Folder()
+        let (authority, stranger) = (try CertificateAuthority(folder), try CertificateAuthority(Folder()))
+        try authority.issue("good", "DNS:localhost")
+        try authority.issue("other", "DNS:other.test")
+        let server = { (name: String) in
+            "ssl_certificate \(folder.file(name + ".crt")); ssl_certificate_key \(folder.file(name + ".key")); location / { return 200 \"$ssl_server_name $host\"; }"
+        }
+        let (good, other) = (try Nginx(server("good"), tls: true), try Nginx(server("other"), tls: true))
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_GOOD="https://localhost:\(good.port) tls-ca=\(authority.file) host=upstream"
+            TOLLGATE_UPSTREAM_STRANGER="https://localhost:\(good.port) tls-ca=\(stranger.file)"
+            TOLLGATE_UPSTREAM_SYSTEM="https://localhost:\(good.port)"
+            TOLLGATE_UPSTREAM_NAME="https://localhost:\(other.port) tls-ca=\(authority.file)"
+            TOLLGATE_ROUTE_GOOD="/good upstream=good auth=none"
+            TOLLGATE_ROUTE_STRANGER="/stranger upstream=stranger auth=none"
+            TOLLGATE_ROUTE_SYSTEM="/system upstream=system auth=none"
+            TOLLGATE_ROUTE_NAME="/name upstream=name auth=none"
+            """, folder: folder)
+        let connection = try gateway.connect()
+        for _ in 0..<3 { #expect(try connection.ask("GET /good").text == "localhost localhost") }
+        for path in ["/stranger", "/system", "/name"] {
+            #expect(try connection.ask("GET \(path)").status == 502, "\(path)")
+        }
+        let log = try gateway.accessLog(6)
+        #expect(log.suffix(3).allSatisfy { $0["error"].text == "handshake_failed" })
+    }
+}

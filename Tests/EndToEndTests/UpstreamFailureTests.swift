@@ -1,0 +1,244 @@
+import Foundation
+import Testing
+
+/// What a client gets when the service behind the gateway fails, and how the gateway helps itself.
+@Suite struct UpstreamFailureTests {
+    private static func settings(_ addresses: String, _ options: String = "", route: String = "") -> String {
+        "TOLLGATE_UPSTREAM_U=\"\(addresses) \(options)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none errors=problem \(route)\""
+    }
+
+    private static func code(_ answer: Message) throws -> String? { try JSON(answer.text)["code"].text }
+
+    @Test func aRefusedConnectionIs502() throws {
+        let refusing = try Listening.refusing()
+        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(refusing.port)"))
+        let connection = try gateway.connect()
+        for _ in 0..<3 {
+            let answer = try connection.ask("GET /x")
+            #expect(answer.status == 502)
+            #expect(try Self.code(answer) == "BAD_GATEWAY")
+        }
+        #expect(try gateway.accessLog(3)[0]["error"].text == "not_reached")
+    }
+
+    @Test func anUpstreamThatIsLateIs504() throws {
+        let upstream = try Upstream { (_: Message, _) in }
+        let gateway = try Gateway(Self.settings(upstream.url, "timeout=300ms"))
+        let start = ProcessInfo.processInfo.systemUptime
+        let answer = try gateway.ask("GET /x")
+        let took = ProcessInfo.processInfo.systemUptime - start
+        #expect(answer.status == 504)
+        #expect(try Self.code(answer) == "TIMEOUT")
+        #expect((0.25...3).contains(took), "\(took) s")
+        #expect(upstream.requests.now.count == 1, "what may have been worked on is not repeated after a timeout")
+    }
+
+    @Test func aRoutesTimeoutCountsBeforeTheUpstreams() throws {
+        let upstream = try Upstream { (_: Message, _) in }
+        let gateway = try Gateway(Self.settings(upstream.url, "timeout=60s", route: "timeout=200ms"))
+        #expect(try gateway.ask("GET /x").status == 504)
+    }
+
+    @Test func aConnectionThatIsNotTakenIs504() throws {
+        // A queue of one that is full: further connections hang in the kernel.
+        let full = try Listening(backlog: 0)
+        var kept: [Background<Bool>] = []
+        for _ in 0..<4 {
+            let port = full.port
+            kept.append(Background { (try? Connection(port: port)) != nil })
+        }
+        usleep(100_000)
+        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(full.port)", "connect-timeout=300ms retries=0"))
+        #expect(try gateway.ask("GET /x").status == 504)
+        #expect(try gateway.accessLog(1)[0]["error"].text == "connect_timeout")
+    }
+
+    @Test func anAnswerThatBreaksOffIsCutAndNotEnded() throws {
+        let answers = [
+            "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\nzzz\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\npart",
+        ]
+        for resets in [false, true] {
+            let upstream = try Upstream { request, connection in
+                try connection.send(answers[Int(request.target.dropFirst()) ?? 0])
+                // The client has seen the beginning before the end comes.
+                usleep(50_000)
+                if resets { connection.reset() }
+                throw Fault("ended")
+            }
+            let gateway = try Gateway(Self.settings(upstream.url))
+            for index in answers.indices {
+                let connection = try gateway.connect()
+                try connection.send(requestHead("GET /\(index)"))
+                let (bytes, end) = connection.takeRest()
+                let seen = text(of: bytes)
+                #expect(end != .silence)
+                #expect(seen.hasPrefix("HTTP/1.1 200 OK"), "\(index)")
+                #expect(!seen.hasSuffix("0\r\n\r\n"), "answer \(index) looks whole: \(seen)")
+                if index == 0 { #expect(seen.contains("Content-Length: 100") && seen.hasSuffix("part")) }
+            }
+        }
+    }
+
+    @Test func anAnswerToAnOldClientThatBreaksOffIsReset() throws {
+        let upstream = try Upstream { (_: Message, connection) in
+            try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\n")
+            usleep(50_000)
+            connection.reset()
+            throw Fault("ended")
+        }
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let connection = try gateway.connect()
+        try connection.send("GET /x HTTP/1.0\r\n\r\n")
+        #expect(connection.takeRest().end == .reset, "to a client of HTTP/1.0 an orderly end would look like a whole answer")
+    }
+
+    @Test func garbageIs502AndNeverReachesTheClient() throws {
+        let answers = [
+            "hello\r\n\r\n", "HTTP/1.1\r\n\r\n", "HTTP/1.1 OK\r\n\r\n", "HTTP/1.1 99 Low\r\n\r\n", "HTTP/1.1 2000 Long\r\n\r\n",
+            "HTTP/2.0 200 OK\r\n\r\n", "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-A\r\n\r\n", "HTTP/1.1 200 OK\r\nX A: b\r\n\r\n", "HTTP/1.1 200 OK\r\nX-A: b\r\n folded\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-Long: " + String(repeating: "x", count: 70_000) + "\r\n\r\n", "",
+        ]
+        let upstream = try Upstream { request, connection in
+            try connection.send(answers[Int(request.target.dropFirst()) ?? 0])
+            throw Fault("ended")
+        }
+        let gateway = try Gateway(Self.settings(upstream.url, "retries=0"))
+        let connection = try gateway.connect()
+        for index in answers.indices {
+            let answer = try connection.ask("GET /\(index)")
+            #expect(answer.status == 502, "\(answers[index].prefix(80))")
+            #expect(try Self.code(answer) == "BAD_GATEWAY")
+        }
+    }
+
+    @Test func whatComesBehindAnAnswerIsNotTakenForTheNext() throws {
+        let upstream = try Upstream(
+            Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"))
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let connection = try gateway.connect()
+        for _ in 0..<5 { #expect(try connection.ask("GET /x").text == "ok") }
+    }
+
+    @Test func aKeptConnectionThatHasGoneIsReplacedUnseen() throws {
+        // Each connection answers once and then ends at the next request, before a byte of its answer.
+        let upstream = try Upstream.raw({ connection, _ in
+            _ = try connection.request()
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            _ = try connection.request()
+        })
+        let gateway = try Gateway(Self.settings(upstream.url, "retries=0"))
+        let connection = try gateway.connect()
+        for _ in 0..<5 { #expect(try connection.ask("GET /x").text == "ok") }
+        #expect(try gateway.metric("tollgate_upstream_retries_total", #"upstream="u""#) == 4)
+        // A request that may have been worked on is not sent twice.
+        #expect(try connection.ask("POST /x", body: [1]).status == 502)
+    }
+
+    @Test func oneAddressOfTwoThatIsDownIsPassedOver() throws {
+        let (refusing, upstream) = (try Listening.refusing(), try Upstream())
+        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(refusing.port) \(upstream.url)"))
+        let connection = try gateway.connect()
+        for number in 0..<40 {
+            let answer = number % 2 == 0 ? try connection.ask("GET /x") : try connection.ask("POST /x", body: [1])
+            #expect(answer.status == 200)
+        }
+        // Five failures in a row set the address aside.
+        #expect(try gateway.metric("tollgate_upstream_ejections_total", #"upstream="u""#) == 1)
+        #expect(try gateway.metric("tollgate_upstream_retries_total", #"upstream="u""#) == 5)
+    }
+
+    @Test func bothAddressesAreUsed() throws {
+        for balance in ["least", "round"] {
+            let upstreams = [try Upstream(), try Upstream()]
+            let gateway = try Gateway(Self.settings(upstreams.map(\.url).joined(separator: " "), "balance=\(balance)"))
+            let connection = try gateway.connect()
+            for _ in 0..<20 { #expect(try connection.ask("GET /x").status == 200) }
+            #expect(upstreams.map { $0.requests.now.count } == [10, 10], "\(balance)")
+        }
+    }
+
+    @Test func withLeastOutstandingASlowAddressGetsFewer() throws {
+        let go = Watched(false)
+        let slow = try Upstream { (_: Message, connection) in
+            try go.wait(for: "the word", until: { $0 })
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let fast = try Upstream()
+        let gateway = try Gateway(Self.settings("\(slow.url) \(fast.url)"))
+        let port = gateway.port
+        let first = Background { try Connection(port: port).ask("GET /1").status }
+        let second = Background { try Connection(port: port).ask("GET /2").status }
+        try eventually("one of them hangs") { slow.requests.now.count == 1 && fast.requests.now.count >= 1 }
+        let connection = try gateway.connect()
+        for _ in 0..<20 { #expect(try connection.ask("GET /x").status == 200) }
+        #expect(slow.requests.now.count == 1)
+        go.change { $0 = true }
+        #expect(try first.value() == 200)
+        #expect(try second.value() == 200)
+    }
+
+    @Test func aHealthCheckTurnsAnAddressOffAndOn() throws {
+        let isWell = Watched(true)
+        let sick = try Upstream { request, connection in
+            let status = request.target != "/healthz" || isWell.now ? "200 OK" : "503 Away"
+            try connection.send("HTTP/1.1 \(status)\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(Self.settings(sick.url, "health=/healthz"))
+        try eventually("the first probe") { sick.requests.now.contains { $0.target == "/healthz" } }
+        #expect(try gateway.ask("GET /x").status == 200)
+        isWell.change { $0 = false }
+        try gateway.waitForLog("unhealthy")
+        let refused = try gateway.ask("GET /x")
+        #expect(refused.status == 503)
+        #expect(refused["Retry-After"] != nil)
+        #expect(try Self.code(refused) == "UNAVAILABLE")
+        let ready = try gateway.askAdmin("/readyz")
+        #expect(ready.status == 200)
+        #expect(try JSON(ready.text)["status"].text == "degraded")
+        isWell.change { $0 = true }
+        try gateway.waitForLog("healthy again")
+        #expect(try gateway.ask("GET /x").status == 200)
+        #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "ready")
+    }
+
+    @Test func tooManyConnectionsAre503() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { (_: Message, connection) in
+            try go.wait(for: "the word", until: { $0 })
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(Self.settings(upstream.url, "max-connections=2"))
+        let port = gateway.port
+        let busy = (0..<2).map { _ in Background { try Connection(port: port).ask("GET /x").status } }
+        try upstream.requests.wait(for: "two requests", until: { $0.count == 2 })
+        let answer = try gateway.ask("GET /x")
+        #expect(answer.status == 503)
+        #expect(answer["Retry-After"] != nil)
+        go.change { $0 = true }
+        for request in busy { #expect(try request.value() == 200) }
+        #expect(try gateway.ask("GET /x").status == 200)
+    }
+
+    @Test func anUpstreamThatAnswersEarlyAndLeavesIsHeard() throws {
+        let upstream = try Upstream.raw({ connection, _ in
+            _ = try connection.take(through: "\r\n\r\n")
+            try connection.send("HTTP/1.1 403 No\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno")
+            connection.finishSending()
+            _ = connection.takeRest()
+        })
+        let gateway = try Gateway(Self.settings(upstream.url, route: "body-limit=100MiB"))
+        let connection = try gateway.connect()
+        try connection.send(requestHead("POST /x", length: 1 << 20))
+        let answer = try connection.answer()
+        #expect(answer.status == 403)
+        #expect(answer.text == "no")
+    }
+}
