@@ -1,0 +1,121 @@
+import Foundation
+import Testing
+
+/// A steady-state proxied request allocates nothing: counted in the binary that ships, by a library loaded before the
+/// C library.
+@Suite(.serialized) struct AllocationTests {
+    /// Counts calls by the kind of thread, a worker or any other, in a file that both processes see.
+    private static let counter = """
+        #define _GNU_SOURCE
+        #include <errno.h>
+        #include <fcntl.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <sys/prctl.h>
+        #include <unistd.h>
+
+        extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+        extern void *__libc_memalign(size_t, size_t);
+
+        /* [0]: by workers, [1]: by other threads, [2]: where to stop naming callers */
+        static unsigned long *counts;
+
+        __attribute__((constructor)) static void begin(void) {
+            const char *path = getenv("ALLOCATION_COUNTS");
+            int file = path ? open(path, O_RDWR) : -1;
+            if (file < 0) return;
+            void *at = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+            if (at != MAP_FAILED) counts = at;
+            close(file);
+        }
+
+        static void count(void) {
+            static __thread char kind __attribute__((tls_model("initial-exec")));
+            if (!counts) return;
+            if (!kind) {
+                char name[16] = "";
+                prctl(PR_GET_NAME, name);
+                if (strncmp(name, "worker", 6) == 0) kind = 1; else kind = 2;
+                /* A thread gets its name after its start. */
+                if (kind == 2) { __atomic_fetch_add(&counts[1], 1, __ATOMIC_RELAXED); kind = 0; return; }
+            }
+            __atomic_fetch_add(&counts[0], 1, __ATOMIC_RELAXED);
+        }
+
+        void *malloc(size_t size) { count(); return __libc_malloc(size); }
+        void *calloc(size_t n, size_t size) { count(); return __libc_calloc(n, size); }
+        void *realloc(void *old, size_t size) { count(); return __libc_realloc(old, size); }
+        void *memalign(size_t unit, size_t size) { count(); return __libc_memalign(unit, size); }
+        void *aligned_alloc(size_t unit, size_t size) { count(); return __libc_memalign(unit, size); }
+        int posix_memalign(void **out, size_t unit, size_t size) {
+            count();
+            *out = __libc_memalign(unit, size);
+            return *out || !size ? 0 : ENOMEM;
+        }
+        """
+
+    /// What has been allocated so far.
+    private struct Counts {
+        var byWorkers: UInt64
+        var byOthers: UInt64
+
+        init(_ folder: Folder) throws {
+            let bytes = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("counts"))))
+            (byWorkers, byOthers) = bytes.withUnsafeBytes {
+                ($0.loadUnaligned(fromByteOffset: 0, as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+            }
+        }
+    }
+
+    private func gateway(_ folder: Folder, _ upstream: Nginx, accessLog: String) throws -> Gateway {
+        try folder.write("counter.c", Self.counter)
+        try mustRun("gcc", ["-O1", "-shared", "-fPIC", "-o", folder.file("counter.so"), folder.file("counter.c")])
+        try Data(count: 4_096).write(to: URL(fileURLWithPath: folder.file("counts")))
+        return try Gateway(
+            """
+            TOLLGATE_ACCESS_LOG=\(accessLog)
+            TOLLGATE_UPSTREAM_U="http://127.0.0.1:\(upstream.port)"
+            TOLLGATE_ROUTE_A="/* upstream=u limit=free:1000000/s,premium:2000000/s"
+            """, folder: folder,
+            environment: ["LD_PRELOAD": folder.file("counter.so"), "ALLOCATION_COUNTS": folder.file("counts")])
+    }
+
+    @Test(arguments: ["off", "json"])
+    func aSteadyStateRequestAllocatesNothing(_ accessLog: String) throws {
+        let folder = try Folder()
+        let upstream = try Nginx("location / { return 200 \"hello\"; }")
+        let gateway = try gateway(folder, upstream, accessLog: accessLog)
+        let bearers = try (0..<20).map { try gateway.bearer("--sub", "user-\($0)", "--tier", $0 % 2 == 0 ? "free" : "premium") }
+        let connections = try (0..<8).map { _ in try gateway.connect() }
+        let content = String(repeating: "c", count: 500)
+        let ask = { (count: Int) in
+            for number in 0..<count / 8 {
+                // All at once, so that several requests are under way at a time.
+                for (index, connection) in connections.enumerated() {
+                    let bearer = bearers[(number + index) % bearers.count]
+                    let fields = [bearer, "User-Agent: test", "Accept: */*"]
+                    if index < 6 {
+                        try connection.send(requestHead("GET /some/path?page=\(number % 10)", fields))
+                    } else {
+                        try connection.send(requestHead("POST /other", fields, length: 500) + content)
+                    }
+                }
+                for connection in connections where try connection.answer().status != 200 { throw Fault("a request failed") }
+            }
+        }
+        try ask(4_000)
+        let before = try Counts(folder)
+        try ask(5_000)
+        let after = try Counts(folder)
+        // How many lines wait together for the log's writer is a matter of luck: the buffers for them may double a few
+        // more times, whatever the number of requests.
+        let allowed: UInt64 = accessLog == "off" ? 0 : 4
+        #expect(after.byWorkers - before.byWorkers <= allowed, "\(after.byWorkers - before.byWorkers)")
+        #expect(try gateway.ask("GET /x", [try gateway.bearer("--sub", "new")]).status == 200)
+        #expect(try Counts(folder).byWorkers > after.byWorkers, "what is new does cost something: the counter counts")
+        // The threads that look at files and clocks once a second, and the log's writer: a few for each second that the
+        // requests take, none for each request.
+        #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
+    }
+}
