@@ -208,6 +208,7 @@ extension Worker {
             input.discard(skip + count)
             clients[client].received += UInt64(count)
             apply(clients[client].messages.discarded(count), client, &scratch)
+            if clients[client].reading == .discard, clients[client].body.isAtEnd { endDiscarding(client, &scratch) }
         case .needMore(let consumed):
             input.discard(consumed)
             return false
@@ -215,14 +216,18 @@ extension Worker {
             closeClient(client)
         case .trailers(_, let consumed), .end(let consumed):
             input.discard(consumed)
-            let handle = clientHandle(client)
-            apply(clients[client].messages.bodyReceived(), client, &scratch)
-            if clients.isCurrent(handle), clients[client].phase == .open { startIdling(client) }
+            endDiscarding(client, &scratch)
         case .fault(let fault):
             input.removeAll()
             faulted(client, fault, &scratch)
         }
         return true
+    }
+
+    private mutating func endDiscarding(_ client: Int, _ scratch: inout Scratch) {
+        let handle = clientHandle(client)
+        apply(clients[client].messages.bodyReceived(), client, &scratch)
+        if clients.isCurrent(handle), clients[client].phase == .open { startIdling(client) }
     }
 
     /// The request is malformed or late.

@@ -77,7 +77,10 @@ extension Worker {
     /// Moves content from `input` towards the upstream, as much as may go now.
     mutating func relayBody(_ exchange: Int, _ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = exchangeHandle(exchange)
-        while exchanges.isCurrent(handle), !exchanges[exchange].requestEnded, takesBody(exchange) {
+        // The end of a body takes no room: it is seen at once, not when the upstream or the client moves again.
+        while exchanges.isCurrent(handle), !exchanges[exchange].requestEnded,
+            clients[client].body.isAtEnd || takesBody(exchange)
+        {
             switch clients[client].body.next(input.readable) {
             case .data(let skip, let count):
                 guard admitContent(count, exchange, client, &input, &scratch) else { return }

@@ -212,6 +212,27 @@ struct ExchangeTests {
         second.close()
     }
 
+    /// Larger than what is kept while there is no connection.
+    @Test func theEndOfABodyIsSeenWhenItComes() throws {
+        var settings = WorkerSettings()
+        settings.bodyTimeout = 300
+        let bench = try Bench(settings: settings)
+        defer { bench.end() }
+        let client = try bench.client()
+        let body = String(repeating: "b", count: 40_000)
+        try client.send("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\n\r\n\(body)")
+        client.finishSending()
+        let upstream = try bench.accept()
+        _ = try upstream.receive(until: body)
+        // Longer than a body may take, which is no matter any more.
+        #expect(!client.isReady(milliseconds: 600))
+        try upstream.send(Self.ok)
+        #expect(try client.receiveMessage().status == 200)
+        #expect(bench.worker.census { $0.idle == 1 }.idle == 1)
+        client.close()
+        upstream.close()
+    }
+
     @Test(arguments: [(10, 200), (11, 413)])
     func aChunkedBodyMayFillItsLimitAndNotPassIt(_ count: Int, _ status: Int) throws {
         let bench = try Bench({ $0.bodyLimit = 10 })
