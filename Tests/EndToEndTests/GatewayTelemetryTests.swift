@@ -128,6 +128,12 @@ import Testing
         #expect(try quiet.ask("GET /b").status == 200)
         #expect(try quiet.stop() == 0)
         #expect(quiet.process.output.now.isEmpty)
+        let plain = try Gateway(settings + "TOLLGATE_ACCESS_LOG=text")
+        #expect(try plain.ask("GET /b", ["User-Agent: two words=\"x\"\u{7F}\u{1B}[31m"]).status == 400)
+        #expect(try plain.ask("GET /b", ["User-Agent: two words=\"x\""]).status == 200)
+        #expect(try plain.stop() == 0)
+        let line = try #require(plain.process.output.now.last)
+        for word in ["access", "route=b", "status=200", #"user_agent="two words=\"x\"""#] { #expect(line.contains(word), "\(line)") }
     }
 
     @Test func aReaderOfTheLogThatStopsHoldsUpNobody() throws {

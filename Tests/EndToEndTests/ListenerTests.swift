@@ -53,6 +53,27 @@ import Testing
         }
     }
 
+    @Test func theHeaderComesBeforeTLS() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let gateway = try Gateway(
+            """
+            TOLLGATE_LISTEN=
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0;proxy
+            TOLLGATE_TLS_CERT=\(folder.file("one.crt"))
+            TOLLGATE_TLS_KEY=\(folder.file("one.key"))
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """, folder: folder)
+        let url = "https://localhost:\(gateway.tlsPort)/x"
+        let curl = ["-sS", "--max-time", "15", "--cacert", authority.file, url]
+        #expect(try mustRun("curl", ["--haproxy-protocol"] + curl) == "ok")
+        #expect(try run("curl", curl).code != 0)
+        #expect(upstream.requests.now.map { $0["X-Forwarded-For"] } == ["127.0.0.1"])
+        #expect(upstream.requests.now[0]["X-Forwarded-Proto"] == "https")
+    }
+
     @Test func withoutItsHeaderNobodyIsServedThere() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(

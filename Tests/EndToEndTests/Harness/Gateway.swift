@@ -58,7 +58,7 @@ final class Gateway {
         let process = process
         // The admin address is the last that it names.
         let isUp: ([String]) -> Bool = { lines in
-            lines.contains { $0.contains(#""msg":"listening""#) && $0.contains(#""protocol":"admin""#) } || !process.isRunning
+            lines.contains { Self.listening($0)?.kind == "admin" } || !process.isRunning
         }
         let lines: [String]
         do {
@@ -66,13 +66,18 @@ final class Gateway {
         } catch {
             throw Fault("the gateway does not start: \(process.complaints.now)")
         }
-        for line in lines where line.contains(#""msg":"listening""#) {
-            let fields = try JSON(line)
-            let address = fields["address"].text ?? ""
-            let kind = fields["protocol"].text ?? ""
-            if ports[kind] == nil { ports[kind] = Int(address.split(separator: ":").last ?? "") ?? 0 }
+        for line in lines {
+            guard let (kind, port) = Self.listening(line), ports[kind] == nil else { continue }
+            ports[kind] = port
         }
         guard ports["admin"] != nil else { throw Fault("the gateway does not start: \(lines)") }
+    }
+
+    /// What a line of either form says of an address; port 0 for a unix socket.
+    private static func listening(_ line: String) -> (kind: String, port: Int)? {
+        let form = /.*\bmsg"?[:=]"?listening"?[, ]"?address"?[:=]"?([^" ]+)"?[, ]"?protocol"?[:=]"?([a-z]+).*/
+        guard let match = line.wholeMatch(of: form) else { return nil }
+        return (String(match.2), Int(match.1.split(separator: ":").last ?? "") ?? 0)
     }
 
     var port: Int { ports["http"] ?? 0 }
