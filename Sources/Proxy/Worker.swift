@@ -47,6 +47,8 @@ package struct Worker: ~Copyable {
     var workspace = TLSWorkspace()
     var now: Moment
     var phase = Phase.serving
+    /// Drains on for the admin listeners although none of its own clients is left.
+    var outlastsOthers: Bool
     /// Woken by the mailbox since it was last emptied.
     var hasMessages = true
     /// Connections of the admin listeners: a drain does not wait for them.
@@ -145,7 +147,8 @@ extension Worker {
         probeIfDue()
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
-        if clients.count == adminClients || now.monotonic >= until { end(&scratch) }
+        let isDone = clients.count == adminClients && !outlastsOthers
+        if isDone || now.monotonic >= until { end(&scratch) }
     }
 
     /// Nobody is served any more: what is left is cut, logged and closed.
@@ -200,6 +203,7 @@ extension Worker {
         self.loop = loop
         self.mailbox = mailbox
         self.services = services
+        outlastsOthers = services.outlastsOthers
         self.listeners = listeners
         self.now = now
         clientTimers = TimerWheel(now: now.monotonic)

@@ -22,6 +22,8 @@ package enum WorkerMessage: Sendable {
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// No new connections; every answer is the last of its connection; ends after so many milliseconds at the latest.
     case drain(within: UInt64)
+    /// All other workers have ended: the one with the admin listeners may end too.
+    case othersEnded
 }
 
 /// What a worker needs of the rest of the process: closures that do not block.
@@ -36,16 +38,20 @@ package struct WorkerServices: Sendable {
     package var healthChanged: @Sendable (String, SocketAddress, Bool) -> Void
     /// Whether this worker probes upstreams for all.
     package var probes: Bool
+    /// Whether this worker, which answers for all on the admin listeners, drains on until `.othersEnded`.
+    package var outlastsOthers: Bool
 
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
-        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }, probes: Bool = false
+        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }, probes: Bool = false,
+        outlastsOthers: Bool = false
     ) {
         self.admin = admin
         self.local = local
         self.unknownKey = unknownKey
         self.healthChanged = healthChanged
         self.probes = probes
+        self.outlastsOthers = outlastsOthers
     }
 }
 
@@ -70,6 +76,7 @@ extension Worker {
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
+            case .othersEnded: outlastsOthers = false
             }
         }
     }

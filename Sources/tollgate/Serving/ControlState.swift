@@ -139,6 +139,9 @@ final class ControlState: Sendable {
         tell(.drain(within: milliseconds))
     }
 
+    /// The worker with the admin listeners, the first, is the only one that may still run.
+    func othersEnded() { mailboxes[0].post(.othersEnded) }
+
     func configurationLoaded(succeeded: Bool, now: WallTime) {
         state.withLock { $0.process.configurationLoaded(succeeded: succeeded, at: now) }
     }

@@ -138,6 +138,7 @@ struct Gateway {
         log.info("draining", ("within_ms", "\(limit)"))
         control.drain(within: UInt64(limit))
         while !workers.haveEnded {
+            if workers.atMostOneRuns { control.othersEnded() }
             // Asked a second time, it ends at once.
             switch Signals.next(Self.signals, milliseconds: 50) {
             case .terminate, .interrupt: control.drain(within: 0)

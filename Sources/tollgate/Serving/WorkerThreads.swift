@@ -27,7 +27,8 @@ struct WorkerPlan: Sendable {
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(control),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
-            healthChanged: { control.healthChanged($0, $1, $2) }, probes: id == 0)
+            healthChanged: { control.healthChanged($0, $1, $2) }, probes: id == 0,
+            outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }
 
     /// The handlers of `LocalEndpoint`, each at its number.
@@ -52,6 +53,7 @@ final class WorkerThreads: Sendable {
     private let threads = Mutex<[WorkerThread]>([])
     private let running = Atomic<Int>(0)
 
+    var atMostOneRuns: Bool { running.load(ordering: .acquiring) <= 1 }
     var haveEnded: Bool { running.load(ordering: .acquiring) == 0 }
 
     /// Starts one worker; it is built on the thread that runs it.
