@@ -76,6 +76,12 @@ struct Channel: ~Copyable {
     /// Makes the coming end an error for the peer.
     func resetOnClose() { socket.resetOnClose() }
 
+    /// Ends the connection with a reset, so that what was sent cannot be taken for all there is.
+    mutating func abort() {
+        session = nil
+        socket.abort()
+    }
+
     /// Ends the connection: what was sent still arrives, if nothing unread is left here.
     mutating func close() {
         session = nil

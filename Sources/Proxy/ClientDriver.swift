@@ -90,7 +90,7 @@ extension Worker {
             startBodyClock(client)
         case .waitForAnswer: clients[client].reading = .nothing
         case .refuse: refuse(client, fault, &scratch)
-        case .abort: abandon(client, &scratch)
+        case .abort: cut(client)
         case .closeAfterFlush(let lingering):
             clients[client].phase = .flushing(lingering: lingering)
             clients[client].reading = .nothing

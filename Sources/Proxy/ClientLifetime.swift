@@ -181,11 +181,27 @@ extension Worker {
         closeClient(client)
     }
 
+    /// The answer under way cannot be completed, and must not look whole. Where its length says so the connection ends in
+    /// order, so that answers before it still arrive; where only the end of the connection would, it ends with a reset.
+    mutating func cut(_ client: Int) {
+        let exchange = clients[client].exchange
+        var looksWhole = false
+        if !exchange.isNone {
+            let index = Int(exchange.index)
+            looksWhole = exchanges[index].answerStarted && exchanges[index].delimiting == .untilClose
+            cancel(index, status: 499)
+        }
+        guard !looksWhole else { return closeClient(client, resets: true) }
+        clients[client].phase = .flushing(lingering: true)
+        clients[client].reading = .nothing
+        if clients[client].output.isEmpty { finishClosing(client) }
+    }
+
     /// Gives the place back. The request under way, if any, must have ended.
-    mutating func closeClient(_ client: Int) {
+    mutating func closeClient(_ client: Int, resets: Bool = false) {
         clientTimers.clear(client)
         if listeners[clients[client].listener].isAdmin { adminClients -= 1 }
-        clients[client].channel.close()
+        if resets { clients[client].channel.abort() } else { clients[client].channel.close() }
         clients[client].phase = .free
         clients[client].reading = .head
         clients[client].headBegun = false
