@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Transport
 import Wire
 
 /// Answers that the gateway makes itself instead of forwarding: the one place where a decision or a failure becomes bytes.
