@@ -92,6 +92,14 @@ package struct Socket: Sendable, Equatable {
         set(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
     }
 
+    /// Takes the plainest congestion control there is, where the system lets it: what never leaves the machine meets no
+    /// congestion, and a system-wide default that paces (BBR) would set a timer for every send.
+    func setUnpaced() {
+        _ = unsafe "reno".withCString { name in
+            unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_CONGESTION, name, 4)
+        }
+    }
+
     @discardableResult
     func set(_ level: Int32, _ option: Int32, _ value: Int32) -> Bool {
         var value = value

@@ -48,6 +48,9 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
+    /// Whether what is sent there stays on this machine, by way of the loopback interface.
+    var isLoopback: Bool { ip?.isLoopback ?? false }
+
     static let longestPath = 107
 
     private static func port(_ digits: Substring) -> UInt16? {

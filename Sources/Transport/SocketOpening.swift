@@ -72,6 +72,7 @@ extension Socket {
         do throws(SystemFault) {
             let socket = try open(address, operation)
             if address.port != nil { socket.setNoDelay() }
+            if address.isLoopback { socket.setUnpaced() }
             if unsafe address.withSystemAddress({ unsafe Glibc.connect(socket.descriptor, $0, $1) }) == 0 {
                 return .connected(socket)
             }
@@ -102,6 +103,7 @@ extension Socket {
         // Accepted sockets inherit it, which spares a call each.
         works = set(Int32(IPPROTO_TCP), TCP_NODELAY, 1) && works
         guard works else { throw SystemFault(operation) }
+        if address.isLoopback { setUnpaced() }
     }
 
     /// Removes a socket's file if nobody listens there; any other file stays and `bind` reports it.

@@ -31,6 +31,24 @@ import Wire
         #expect(try server.localAddress() == address)
     }
 
+    @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
+    func `what stays on the machine is not paced, whatever the system's default`(_ text: String) throws {
+        let (client, server) = try pair(text)
+        defer {
+            client.close()
+            server.close()
+        }
+        #expect(congestionControl(client) == "reno")
+        #expect(congestionControl(server) == "reno")
+    }
+
+    private func congestionControl(_ socket: Socket) -> String {
+        var name = [UInt8](repeating: 0, count: 16)
+        var length = socklen_t(name.count)
+        guard getsockopt(socket.descriptor, Int32(IPPROTO_TCP), TCP_CONGESTION, &name, &length) == 0 else { return "" }
+        return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
+    }
+
     @Test func `a unix socket serves its owner and group, and replaces a file that nobody listens on`() throws {
         let folder = try Folder()
         let address = try #require(SocketAddress(parsing: "unix:" + folder.file("socket")))
