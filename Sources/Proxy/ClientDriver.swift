@@ -9,7 +9,10 @@ extension Worker {
     // MARK: events
 
     mutating func clientReady(_ client: Int, _ ready: Ready, _ scratch: inout Scratch) {
-        if ready.error || ready.hangup { return abandon(client, &scratch) }
+        // Both directions have ended when a client that lingers ends its own. What it sent before is still dropped first: a
+        // close with unread bytes is a reset, which destroys what the client has not read yet.
+        let isOver = ready.hangup && clients[client].phase != .lingering
+        if ready.error || isOver { return abandon(client, &scratch) }
         let handle = clientHandle(client)
         if clients[client].phase == .handshaking {
             continueHandshake(client, &scratch)
@@ -212,9 +215,15 @@ extension Worker {
         case .needMore(let consumed):
             input.discard(consumed)
             return false
-        case .trailers(let slice, _) where parseTrailers(input.readable, slice, into: &scratch.trailers) != nil:
-            closeClient(client)
-        case .trailers(_, let consumed), .end(let consumed):
+        case .trailers(let slice, let consumed):
+            if let fault = parseTrailers(input.readable, slice, into: &scratch.trailers) {
+                input.removeAll()
+                faulted(client, fault, &scratch)
+            } else {
+                input.discard(consumed)
+                endDiscarding(client, &scratch)
+            }
+        case .end(let consumed):
             input.discard(consumed)
             endDiscarding(client, &scratch)
         case .fault(let fault):

@@ -97,7 +97,12 @@ extension Worker {
     /// Waits for events and works on all of them once.
     mutating func turn(_ scratch: inout Scratch) {
         let ready = loop.wait(milliseconds: waitTime())
-        now = EventLoop.now()
+        work(on: ready, at: EventLoop.now(), &scratch)
+    }
+
+    /// A turn without its waiting: works on so many reports of the loop, and on what is due at `moment`.
+    mutating func work(on ready: Int, at moment: Moment, _ scratch: inout Scratch) {
+        now = moment
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }

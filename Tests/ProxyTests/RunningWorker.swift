@@ -57,21 +57,13 @@ final class RunningWorker: Sendable {
         self.mailbox = mailbox
         let latest = LatestCensus()
         self.latest = latest
-        let policy = try Policy(rules: rules, trust: Trust(issuers: []))
         let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
-        let services = WorkerServices(
-            admin: { _ in LocalResponse(status: 200, contentType: "text/plain", body: Array("well\n".utf8)) }, local: local,
-            healthChanged: healthChanged, probes: probes)
+        let services = WorkerServices(admin: Self.admin, local: local, healthChanged: healthChanged, probes: probes)
         thread = try WorkerThread(name: "worker") {
             do {
-                var labels = MetricLabels(WorkerTelemetry.words)
-                labels.declare(
-                    routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])
                 var worker = try Worker(
-                    id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
-                    listeners: listeners, upstreams: upstreams,
-                    admission: Admission(policy: policy, limiter: SharedLimiter(capacity: 1_024), cacheCapacity: 16),
-                    telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
+                    for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
+                    listeners: listeners)
                 var scratch = Scratch()
                 while worker.phase != .ended {
                     worker.turn(&scratch)
@@ -82,6 +74,8 @@ final class RunningWorker: Sendable {
             }
         }
     }
+
+    static let admin: LocalHandler = { _ in LocalResponse(status: 200, contentType: "text/plain", body: Array("well\n".utf8)) }
 
     /// An upstream called `name` at these addresses.
     static func upstream(
@@ -121,6 +115,22 @@ final class RunningWorker: Sendable {
 }
 
 extension Worker {
+    /// A worker that knows nobody's keys and writes no log.
+    init(
+        for rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings, waker: Waker,
+        mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener]
+    ) throws {
+        let policy = try Policy(rules: rules, trust: Trust(issuers: []))
+        var labels = MetricLabels(WorkerTelemetry.words)
+        labels.declare(
+            routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])
+        try self.init(
+            id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
+            listeners: listeners, upstreams: upstreams,
+            admission: Admission(policy: policy, limiter: SharedLimiter(capacity: 1_024), cacheCapacity: 16),
+            telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
+    }
+
     fileprivate func count(into latest: LatestCensus) {
         var census = Census()
         census.clients = clients.count
