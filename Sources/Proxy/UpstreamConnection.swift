@@ -26,6 +26,8 @@ struct UpstreamConnection: ~Copyable {
     var isProbe = false
     /// Whether an earlier request used it: then it may have been closed over there without our knowing.
     var wasUsed = false
+    /// Since when it is idle. Meaningful while it is.
+    var idleSince = MonotonicTime(nanoseconds: 0)
     /// The next idle connection of the same address; -1 for none. Meaningful while idle.
     var nextIdle: Int32 = -1
     /// An answer's head that has not come whole.

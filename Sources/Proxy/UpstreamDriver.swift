@@ -38,9 +38,7 @@ extension Worker {
         let endpoint = exchanges[exchange].endpoint
         directory.pools[pool].endpoints[endpoint].outstanding += 1
         noteAttempt(exchange)
-        let idle = Int(directory.pools[pool].endpoints[endpoint].idleHead)
-        if idle >= 0 {
-            directory.pools[pool].endpoints[endpoint].idleHead = upstreams[idle].nextIdle
+        if let idle = takeIdle(pool, endpoint) {
             attach(idle, exchange)
             connected(idle, &scratch)
             return
@@ -49,6 +47,20 @@ extension Worker {
             return failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
         connect(exchange, &scratch)
+    }
+
+    /// Takes the most recently used idle connection out of its list; closes those on which something came unasked.
+    private mutating func takeIdle(_ pool: Int, _ endpoint: Int) -> Int? {
+        while true {
+            let idle = Int(directory.pools[pool].endpoints[endpoint].idleHead)
+            guard idle >= 0 else { return nil }
+            let rested = now.monotonic.nanoseconds(since: upstreams[idle].idleSince)
+            guard rested > settings.upstreamTrust * 1_000_000, upstreams[idle].channel.socket.isReadable else {
+                directory.pools[pool].endpoints[endpoint].idleHead = upstreams[idle].nextIdle
+                return idle
+            }
+            closeUpstream(idle)
+        }
     }
 
     private mutating func connect(_ exchange: Int, _ scratch: inout Scratch) {
@@ -266,6 +278,7 @@ extension Worker {
         guard reusable, !directory.pools[pool].endpoints[endpoint].isRetired else { return closeUpstream(upstream) }
         upstreams[upstream].phase = .idle
         upstreams[upstream].wasUsed = true
+        upstreams[upstream].idleSince = now.monotonic
         upstreams[upstream].nextIdle = directory.pools[pool].endpoints[endpoint].idleHead
         directory.pools[pool].endpoints[endpoint].idleHead = Int32(upstream)
         upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: settings.upstreamIdleTimeout))

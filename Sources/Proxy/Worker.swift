@@ -13,10 +13,16 @@ package struct WorkerSettings: Sendable {
     package var idleTimeout: UInt64 = 75_000
     /// What a request body may take before it must have come at 1 KiB a second on average.
     package var bodyTimeout: UInt64 = 30_000
-    /// For the client to take something of what waits for it.
+    /// For the client to take something of what waits for it; in the long run it must take 1 KiB a second.
     package var sendTimeout: UInt64 = 60_000
+    /// For a handler of the gateway's own to answer.
+    package var localTimeout: UInt64 = 30_000
     /// An idle upstream connection is closed after this.
     package var upstreamIdleTimeout: UInt64 = 60_000
+    /// An idle upstream connection is closed when the loop tells that something came on it. One that was idle for longer
+    /// than this is also looked at just before it is used again; on a fresher one that call is spared, and an answer that
+    /// nobody asked for could still be taken for the next one's if it came after the loop last looked, in the same turn.
+    package var upstreamTrust: UInt64 = 1_000
     /// Client connections of this worker; past it a new one is closed at once.
     package var maxClients = 100_000
 
@@ -103,10 +109,21 @@ extension Worker {
     /// A turn without its waiting: works on so many reports of the loop, and on what is due at `moment`.
     mutating func work(on ready: Int, at moment: Moment, _ scratch: inout Scratch) {
         now = moment
+        closeUnasked(ready)
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }
         finishTurn(&scratch)
+    }
+
+    /// Closes the idle upstream connections on which something has come before any request of this turn is put on one: it
+    /// would be taken for the answer.
+    private mutating func closeUnasked(_ ready: Int) {
+        for index in 0..<ready {
+            let token = Token(loop.ready(index).token)
+            guard token.kind == .upstream, token.names(upstreams.generation(token.index)) else { continue }
+            if upstreams[token.index].phase == .idle { closeUpstream(token.index) }
+        }
     }
 
     private mutating func waitTime() -> Int32 {

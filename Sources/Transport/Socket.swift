@@ -24,6 +24,14 @@ package struct Socket: Sendable, Equatable {
         return .failure(errno)
     }
 
+    /// Whether a read would answer anything but `.wouldBlock`: bytes, the end or an error. One system call, which takes
+    /// nothing.
+    package var isReadable: Bool {
+        var byte: UInt8 = 0
+        let result = unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK))
+        return result >= 0 || IOOutcome.failure(errno) != .wouldBlock
+    }
+
     /// Sends what the system takes, with one system call.
     package func send(_ bytes: RawSpan) -> IOOutcome {
         let count = bytes.byteCount
