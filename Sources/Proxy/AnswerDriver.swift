@@ -78,11 +78,11 @@ extension Worker {
     private mutating func readAnswerHead(
         _ exchange: Int, _ upstream: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
-        while true {
+        while upstreams[upstream].isHeadDue(input.readable, settings.headLimits) {
             switch scratch.response.parse(
                 input.readable, requestMethod: exchanges[exchange].method, limits: settings.headLimits)
             {
-            case .incomplete: return
+            case .incomplete: return upstreams[upstream].awaitHead()
             case .invalid(let fault):
                 input.removeAll()
                 return lost(upstream, .badAnswer(fault), &scratch)
@@ -91,11 +91,13 @@ extension Worker {
                 return lost(upstream, .badAnswer(HTTPFault(.statusLine).ofResponse), &scratch)
             case .complete where scratch.response.isInterim:
                 exchanges[exchange].interimCount += 1
+                upstreams[upstream].headBegun = false
                 let handle = exchangeHandle(exchange)
                 passInterim(exchange, input.readable, &scratch)
                 guard exchanges.isCurrent(handle) else { return }
                 input.discard(scratch.response.length)
             case .complete:
+                upstreams[upstream].headBegun = false
                 startAnswer(exchange, input.readable, &scratch)
                 input.discard(scratch.response.length)
                 return

@@ -63,13 +63,15 @@ extension Worker {
     }
 
     private mutating func readProbe(_ upstream: Int, _ scratch: inout Scratch) {
+        guard upstreams[upstream].isProbeDue(settings.headLimits) else { return }
         switch scratch.response.parse(
             upstreams[upstream].input.readable, requestMethod: .get, limits: settings.headLimits)
         {
-        case .incomplete: return
+        case .incomplete: upstreams[upstream].awaitHead()
         case .invalid(let fault): lost(upstream, .badAnswer(fault), &scratch)
         case .complete where scratch.response.isInterim:
             upstreams[upstream].input.discard(scratch.response.length)
+            upstreams[upstream].headBegun = false
             readProbe(upstream, &scratch)
         case .complete:
             let good = (200..<400).contains(scratch.response.status)

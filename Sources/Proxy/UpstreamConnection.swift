@@ -1,3 +1,4 @@
+import HTTP
 import Transport
 import Wire
 
@@ -32,4 +33,28 @@ struct UpstreamConnection: ~Copyable {
     var nextIdle: Int32 = -1
     /// An answer's head that has not come whole.
     var input = ByteBuffer()
+    /// Whether a head has begun to arrive and not ended, and how far it was searched for its end.
+    var headBegun = false
+    var scan = HeadScan()
+
+    /// Whether it is worth parsing the head that `bytes` begin with.
+    mutating func isHeadDue(_ bytes: RawSpan, _ limits: HeadLimits) -> Bool {
+        !headBegun || scan.isDue(bytes, limits: limits)
+    }
+
+    /// The same of a health check's answer, which is kept whole in `input`.
+    mutating func isProbeDue(_ limits: HeadLimits) -> Bool {
+        guard headBegun else { return true }
+        // Apart from its owner while the owner's bytes are looked at.
+        var scan = scan
+        defer { self.scan = scan }
+        return scan.isDue(input.readable, limits: limits)
+    }
+
+    /// The head has not come whole.
+    mutating func awaitHead() {
+        guard !headBegun else { return }
+        headBegun = true
+        scan = HeadScan()
+    }
 }

@@ -295,6 +295,7 @@ extension Worker {
         upstreams[upstream].phase = .free
         upstreams[upstream].exchange = .none
         upstreams[upstream].isProbe = false
+        upstreams[upstream].headBegun = false
         upstreams[upstream].input = ByteBuffer()
         upstreams.release(upstream)
         directory.pools[pool].endpoints[endpoint].connections -= 1
