@@ -77,9 +77,11 @@ extension Worker {
     /// Moves content from `input` towards the upstream, as much as may go now.
     mutating func relayBody(_ exchange: Int, _ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = exchangeHandle(exchange)
+        // All chunks that were received together go on together.
+        let gathers = exchanges[exchange].requestIsChunked && exchanges[exchange].isConnected && takesBody(exchange)
         // The end of a body takes no room: it is seen at once, not when the upstream or the client moves again.
         while exchanges.isCurrent(handle), !exchanges[exchange].requestEnded,
-            clients[client].body.isAtEnd || takesBody(exchange)
+            clients[client].body.isAtEnd || gathers || takesBody(exchange)
         {
             switch clients[client].body.next(input.readable) {
             case .data(let skip, let count):
@@ -88,6 +90,7 @@ extension Worker {
                 input.discard(skip + count)
             case .needMore(let consumed):
                 input.discard(consumed)
+                if gathers { flushRequest(exchange, &scratch) }
                 return
             case .trailers(let slice, let consumed):
                 if let fault = parseTrailers(input.readable, slice, into: &scratch.trailers) {
@@ -118,7 +121,8 @@ extension Worker {
         return false
     }
 
-    /// Sends content, or queues it: behind the head while there is no connection, or behind what the socket did not take.
+    /// Sends content, or queues it: behind the head while there is no connection, behind other chunks, or behind what the
+    /// socket did not take.
     private mutating func passContent(_ content: RawSpan, _ exchange: Int, _ scratch: inout Scratch) {
         guard exchanges[exchange].isConnected else {
             return exchanges[exchange].opening.appendContent(content, chunked: exchanges[exchange].requestIsChunked)
@@ -126,8 +130,7 @@ extension Worker {
         exchanges[exchange].isReplayable = false
         if exchanges[exchange].isCut { return }
         if exchanges[exchange].requestIsChunked {
-            exchanges[exchange].pending.appendContent(content, chunked: true)
-            return flushRequest(exchange, &scratch)
+            return exchanges[exchange].pending.appendContent(content, chunked: true)
         }
         let upstream = Int(exchanges[exchange].upstream.index)
         var sent = 0

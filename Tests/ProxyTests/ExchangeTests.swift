@@ -250,4 +250,60 @@ struct ExchangeTests {
         client.close()
         upstream.close()
     }
+
+    @Test func anAnswerThatComesByteByByteIsPassedOnLikeAnyOther() throws {
+        let bench = try Bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        for byte in "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".utf8 {
+            try upstream.send([byte])
+        }
+        #expect(try client.receiveMessage().status == 103)
+        #expect(try client.receiveMessage().body == "ok")
+        // The connection is kept, and its next answer begins anew.
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        _ = try upstream.receiveMessage()
+        for byte in Self.ok.utf8 { try upstream.send([byte]) }
+        #expect(try client.receiveMessage().body == "ok")
+        client.close()
+        upstream.close()
+    }
+
+    @Test func anEndlessHeadIsGivenUp() throws {
+        let bench = try Bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send("HTTP/1.1 200 OK\r\n")
+        for _ in 0..<100 where !client.isReady(milliseconds: 0) {
+            _ = upstream.sendWhatGoes(Array("X-Line: \(String(repeating: "x", count: 1_000))\r\n".utf8), waiting: 100)
+        }
+        #expect(try client.receiveMessage().status == 502)
+        client.close()
+        upstream.close()
+    }
+
+    /// What one receive brought goes on with one send, however many chunks it was: counted in the segments that arrive.
+    @Test func theChunksOfOnePieceGoOnTogether() throws {
+        let bench = try Bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receive(until: "1\r\na\r\n")
+        let before = try upstream.segmentsReceived
+        let chunks = String(repeating: "1\r\nb\r\n", count: 500)
+        try client.send(chunks + "0\r\n\r\n")
+        #expect(try upstream.receive(until: "0\r\n\r\n").hasSuffix(chunks + "0\r\n\r\n"))
+        #expect(try upstream.segmentsReceived - before <= 5)
+        try upstream.send(Self.ok)
+        #expect(try client.receiveMessage().status == 200)
+        client.close()
+        upstream.close()
+    }
 }

@@ -1,7 +1,8 @@
 import Glibc
 import Testing
-import Transport
 import Wire
+
+@testable import Transport
 
 struct TestFault: Error, CustomStringConvertible {
     let description: String
@@ -25,6 +26,16 @@ struct Line {
             try wait(POLLOUT)
         case .failed(let fault): throw fault
         }
+    }
+
+    /// With a small room for what comes, so that the peer soon feels that nobody reads.
+    init(to address: SocketAddress, receiveBuffer: Int32) throws {
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var size = receiveBuffer
+        setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        let outcome = address.withSystemAddress { Glibc.connect(descriptor, $0, $1) }
+        guard outcome == 0, fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { throw TestFault("cannot connect") }
+        socket = Socket(descriptor: descriptor)
     }
 
     /// The next connection of a listener.
@@ -114,6 +125,19 @@ struct Line {
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Segments with data that have come so far: `tcpi_data_segs_in` of the kernel's `tcp_info`, which the C library's is
+    /// too old to have.
+    var segmentsReceived: UInt32 {
+        get throws {
+            var bytes = [UInt8](repeating: 0, count: 256)
+            var length = socklen_t(bytes.count)
+            guard getsockopt(socket.descriptor, Int32(IPPROTO_TCP), TCP_INFO, &bytes, &length) == 0, length >= 156 else {
+                throw TestFault("no tcp_info")
+            }
+            return bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: 152, as: UInt32.self) }
+        }
     }
 
     func finishSending() { socket.shutdownWrite() }
