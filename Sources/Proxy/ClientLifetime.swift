@@ -18,7 +18,10 @@ extension Worker {
             case .accepted(let socket, let address): open(socket, address, listener, &scratch)
             case .wouldBlock: return false
             case .failed(let number):
-                if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS { pauseAccepting() }
+                if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
+                    services.shortage(SystemFault("accept a connection", errno: number))
+                    pauseAccepting()
+                }
                 return false
             }
         }

@@ -23,8 +23,12 @@ extension Worker {
     }
 
     private mutating func probe(_ pool: Int, _ endpoint: Int) {
-        guard let upstream = openUpstream(pool, endpoint) else { return probeEnded(pool, endpoint, good: false) }
-        upstreams[upstream].isProbe = true
+        do throws(UpstreamLoss) {
+            let upstream = try openUpstream(pool, endpoint)
+            upstreams[upstream].isProbe = true
+        } catch {
+            if error.countsAgainstAddress { probeEnded(pool, endpoint, good: false) }
+        }
     }
 
     /// The connection stands: asks.

@@ -86,7 +86,7 @@ extension UpstreamLoss {
     /// What the client is told.
     var refusal: Refusal {
         switch self {
-        case .tooManyConnections: .unavailable(.overload, retryAfterSeconds: 1)
+        case .tooManyConnections, .shortage: .unavailable(.overload, retryAfterSeconds: 1)
         case .connectTimeout, .timeout: .timeout
         case .notReached, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .badGateway
         }

@@ -185,6 +185,7 @@ extension UpstreamLoss {
     var text: StaticString {
         switch self {
         case .notReached: "not_reached"
+        case .shortage: "shortage"
         case .connectTimeout: "connect_timeout"
         case .handshakeFailed: "handshake_failed"
         case .brokenWhileSending: "broken_while_sending"
@@ -199,7 +200,7 @@ extension UpstreamLoss {
     /// The word for the metric.
     var retryReason: RetryReason {
         switch self {
-        case .notReached, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
         case .timeout: .timeout
         }

@@ -1,11 +1,14 @@
+import Glibc
 import HTTP
 import Telemetry
 import Transport
 import Wire
 
 /// Why an upstream did not answer, or not to the end.
-enum UpstreamLoss: Equatable {
+enum UpstreamLoss: Error, Equatable {
     case notReached(String)
+    /// The gateway itself has no descriptor, port or memory left for a connection.
+    case shortage
     case connectTimeout
     case handshakeFailed(String)
     case brokenWhileSending
@@ -19,13 +22,25 @@ enum UpstreamLoss: Equatable {
     /// Whether nothing of the request can have been worked on.
     var reachedNobody: Bool {
         switch self {
-        case .notReached, .connectTimeout, .handshakeFailed, .tooManyConnections: true
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: true
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
         }
     }
 
     /// Whether the address is to blame.
-    var countsAgainstAddress: Bool { self != .tooManyConnections }
+    var countsAgainstAddress: Bool { self != .tooManyConnections && self != .shortage }
+
+    /// Whether another try may fare better: after a timeout the work may be under way, and what the gateway itself lacks it
+    /// lacks everywhere.
+    var mayPass: Bool { self != .timeout && self != .shortage }
+
+    /// Why a connection could not even be begun.
+    init(beginning fault: SystemFault) {
+        switch fault.errno {
+        case EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC, EADDRNOTAVAIL: self = .shortage
+        default: self = .notReached(fault.reason)
+        }
+    }
 }
 
 /// Drives the upstream's side: getting a connection, using it, giving it back, and what to do when it is lost.
@@ -66,18 +81,19 @@ extension Worker {
     private mutating func connect(_ exchange: Int, _ scratch: inout Scratch) {
         let pool = exchanges[exchange].pool
         let endpoint = exchanges[exchange].endpoint
-        guard let upstream = openUpstream(pool, endpoint) else {
-            return failed(exchange, .notReached(""), wasUsed: false, &scratch)
+        do throws(UpstreamLoss) {
+            attach(try openUpstream(pool, endpoint), exchange)
+        } catch {
+            failed(exchange, error, wasUsed: false, &scratch)
         }
-        attach(upstream, exchange)
     }
 
-    /// Starts a connection, for an exchange or a probe; nil if it failed at once.
-    mutating func openUpstream(_ pool: Int, _ endpoint: Int) -> Int? {
+    /// Starts a connection, for an exchange or a probe.
+    mutating func openUpstream(_ pool: Int, _ endpoint: Int) throws(UpstreamLoss) -> Int {
         let socket: Socket
         switch Socket.connect(to: directory.pools[pool].endpoints[endpoint].address) {
         case .connected(let made), .inProgress(let made): socket = made
-        case .failed: return nil
+        case .failed(let fault): throw cannotBegin(fault)
         }
         let handle = upstreams.take()
         let upstream = Int(handle.index)
@@ -90,11 +106,19 @@ extension Worker {
         directory.pools[pool].endpoints[endpoint].connections += 1
         upstreamTimers.set(
             upstream, deadline: now.monotonic.advanced(milliseconds: directory.pools[pool].settings.connectTimeout))
-        guard watchNew(socket, Token(.upstream, handle), .write) else {
+        do throws(SystemFault) {
+            try loop.add(socket, token: Token(.upstream, handle).bits, .write)
+        } catch {
             closeUpstream(upstream)
-            return nil
+            throw cannotBegin(error)
         }
         return upstream
+    }
+
+    private func cannotBegin(_ fault: SystemFault) -> UpstreamLoss {
+        let loss = UpstreamLoss(beginning: fault)
+        if loss == .shortage { services.shortage(fault) }
+        return loss
     }
 
     private mutating func attach(_ upstream: Int, _ exchange: Int) {
@@ -248,7 +272,7 @@ extension Worker {
     }
 
     private mutating func mayRepeat(_ exchange: Int, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
-        guard !exchanges[exchange].answerStarted, exchanges[exchange].isReplayable, loss != .timeout else { return false }
+        guard !exchanges[exchange].answerStarted, exchanges[exchange].isReplayable, loss.mayPass else { return false }
         let isUnseen = loss.reachedNobody || !exchanges[exchange].wasSent
         guard isUnseen || exchanges[exchange].method.isIdempotent else { return false }
         // Each stale connection is used up by this, so it ends by itself.

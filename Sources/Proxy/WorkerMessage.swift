@@ -36,6 +36,8 @@ package struct WorkerServices: Sendable {
     package var unknownKey: @Sendable (Int) -> Void
     /// A probe's verdict changed; the other workers are to be told.
     package var healthChanged: @Sendable (String, SocketAddress, Bool) -> Void
+    /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
+    package var shortage: @Sendable (SystemFault) -> Void
     /// Whether this worker probes upstreams for all.
     package var probes: Bool
     /// Whether this worker, which answers for all on the admin listeners, drains on until `.othersEnded`.
@@ -43,13 +45,14 @@ package struct WorkerServices: Sendable {
 
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
-        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }, probes: Bool = false,
-        outlastsOthers: Bool = false
+        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in },
+        shortage: @escaping @Sendable (SystemFault) -> Void = { _ in }, probes: Bool = false, outlastsOthers: Bool = false
     ) {
         self.admin = admin
         self.local = local
         self.unknownKey = unknownKey
         self.healthChanged = healthChanged
+        self.shortage = shortage
         self.probes = probes
         self.outlastsOthers = outlastsOthers
     }

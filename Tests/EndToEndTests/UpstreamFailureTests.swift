@@ -241,4 +241,25 @@ import Testing
         #expect(answer.status == 403)
         #expect(answer.text == "no")
     }
+
+    @Test func whatTheGatewayItselfLacksIs503AndNotTheUpstreamsFault() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            Self.settings(upstream.url), command: ["bash", "-c", "ulimit -n 60; exec \"$@\"", "limited"])
+        let connection = try gateway.connect()
+        var others: [Connection] = []
+        while others.count < 100 { others.append(try gateway.connect()) }
+        try gateway.waitForLog("out of resources")
+        for _ in 0..<8 {
+            let answer = try connection.ask("GET /x")
+            #expect(answer.status == 503)
+            #expect(answer["Retry-After"] == "1")
+            #expect(try Self.code(answer) == "UNAVAILABLE")
+        }
+        for other in others { other.close() }
+        try eventually("a descriptor to spare") { try connection.ask("GET /x").status == 200 }
+        #expect(try gateway.metric("tollgate_upstream_ejections_total") == 0)
+        #expect(try gateway.metric("tollgate_upstream_retries_total") == 0)
+        #expect(try gateway.accessLog(8)[0]["error"].text == "shortage")
+    }
 }

@@ -132,6 +132,17 @@ final class ControlState: Sendable {
         tell(.learned(upstream: upstream, address, healthy: isHealthy))
     }
 
+    /// When a shortage was last told, in nanoseconds of the monotonic clock.
+    private let shortageToldAt = Atomic<UInt64>(0)
+
+    /// The process lacks something for one more connection: said once a second at most, whichever worker meets it.
+    func shortage(_ fault: SystemFault, at now: MonotonicTime) {
+        let before = shortageToldAt.load(ordering: .relaxed)
+        guard now.nanoseconds(since: MonotonicTime(nanoseconds: before)) >= 1_000_000_000 else { return }
+        let (isMine, _) = shortageToldAt.compareExchange(expected: before, desired: now.nanoseconds, ordering: .relaxed)
+        if isMine { log.error("out of resources", ("error", fault.description)) }
+    }
+
     // MARK: life
 
     func drain(within milliseconds: UInt64) {

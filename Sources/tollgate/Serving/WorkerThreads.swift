@@ -27,7 +27,8 @@ struct WorkerPlan: Sendable {
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(control),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
-            healthChanged: { control.healthChanged($0, $1, $2) }, probes: id == 0,
+            healthChanged: { control.healthChanged($0, $1, $2) },
+            shortage: { control.shortage($0, at: EventLoop.now().monotonic) }, probes: id == 0,
             outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }
 
