@@ -15,12 +15,24 @@ extension RequestHead {
         return next
     }
 
-    /// Up to two empty lines before a request are harmless: some clients send one after a body (RFC 9112 §2.2).
+    /// So many empty lines before a request are harmless: some clients send one after a body (RFC 9112 §2.2).
+    package static let mostEmptyLines = 2
+
+    /// Whether `bytes` begin with an empty line.
+    package static func isEmptyLine(_ bytes: RawSpan) -> Bool {
+        bytes.byteCount > 1 && bytes[0] == ByteClass.carriageReturn && bytes[1] == ByteClass.lineFeed
+    }
+
+    /// Whether `bytes` hold more than what may become an empty line.
+    package static func isBegun(by bytes: RawSpan) -> Bool {
+        bytes.byteCount > 1 || bytes.byteCount == 1 && bytes[0] != ByteClass.carriageReturn
+    }
+
     @inline(__always)
     private static func skipEmptyLines(_ bytes: RawSpan) throws(HeadStop) -> Int {
         var start = 0
         while start < bytes.byteCount, bytes[start] == ByteClass.carriageReturn {
-            guard start < 4 else { throw .fault(.requestLine) }
+            guard start < 2 * mostEmptyLines else { throw .fault(.requestLine) }
             start = try bytes.endOfLine(at: start)
         }
         return start

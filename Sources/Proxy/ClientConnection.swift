@@ -27,6 +27,8 @@ struct ClientConnection: ~Copyable {
     var reading = Reading.head
     /// Whether a head has begun to arrive and not ended.
     var headBegun = false
+    /// Empty lines that came since the last request.
+    var emptyLines: UInt8 = 0
     /// Whether the client has sent its end of stream.
     var inputEnded = false
     /// Whether a request has come on it.

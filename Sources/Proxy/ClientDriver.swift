@@ -139,8 +139,15 @@ extension Worker {
     private mutating func readHead(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) -> Bool {
         // An answer that the client does not take stops the next request, or its answers would pile up here.
         guard clients[client].output.isEmpty else { return false }
-        if clients[client].headBegun, !clients[client].scan.isDue(input.readable, limits: settings.headLimits) {
-            return false
+        if clients[client].headBegun {
+            guard clients[client].scan.isDue(input.readable, limits: settings.headLimits) else { return false }
+        } else {
+            guard skipEmptyLines(client, &input) else {
+                input.removeAll()
+                faulted(client, HTTPFault(.requestLine), &scratch)
+                return true
+            }
+            guard RequestHead.isBegun(by: input.readable) else { return false }
         }
         switch scratch.request.parse(input.readable, limits: settings.headLimits) {
         case .incomplete:
@@ -160,10 +167,23 @@ extension Worker {
         return true
     }
 
+    /// Drops empty lines before a head. They begin none: the clock of the idle connection runs on.
+    ///
+    /// - Returns: whether they were no more than may come.
+    private mutating func skipEmptyLines(_ client: Int, _ input: inout ByteBuffer) -> Bool {
+        while RequestHead.isEmptyLine(input.readable) {
+            guard clients[client].emptyLines < RequestHead.mostEmptyLines else { return false }
+            clients[client].emptyLines += 1
+            input.discard(2)
+        }
+        return true
+    }
+
     /// Decides about the request whose head is in `scratch.request`, and starts what was decided.
     private mutating func begin(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         clients[client].reading = .nothing
         clients[client].wasUsed = true
+        clients[client].emptyLines = 0
         clients[client].room = ReceiveRoom()
         clients[client].body = BodyDecoder(scratch.request.framing)
         let action = clients[client].messages.headReceived(

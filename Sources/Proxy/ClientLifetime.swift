@@ -208,6 +208,7 @@ extension Worker {
         clients[client].phase = .free
         clients[client].reading = .head
         clients[client].headBegun = false
+        clients[client].emptyLines = 0
         clients[client].inputEnded = false
         clients[client].wasUsed = false
         clients[client].interest = Interest()
