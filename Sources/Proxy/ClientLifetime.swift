@@ -154,10 +154,19 @@ extension Worker {
             }
         case .body where wantsRead(client): faulted(client, HTTPFault(.late), &scratch)
         case .discard: faulted(client, HTTPFault(.late), &scratch)
-        // The upstream is what is waited for; its own clock runs.
-        case .body, .nothing: startIdling(client)
+        case .body, .nothing: awaitAnswer(client, &scratch)
         }
         if clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    /// It is not the client that is waited for: an upstream's own clock runs, and a handler of ours has its deadline.
+    private mutating func awaitAnswer(_ client: Int, _ scratch: inout Scratch) {
+        let exchange = clients[client].exchange
+        guard !exchange.isNone, let deadline = exchanges[Int(exchange.index)].localDeadline else {
+            return startIdling(client)
+        }
+        guard now.monotonic >= deadline else { return clientTimers.set(client, deadline: deadline) }
+        localTimedOut(Int(exchange.index), &scratch)
     }
 
     // MARK: end

@@ -14,6 +14,8 @@ struct Exchange: ~Copyable {
     /// Answered by the control plane, not by an upstream.
     var isLocal = false
     var local: LocalExchange?
+    /// When the handler that has the request must have answered.
+    var localDeadline: MonotonicTime?
     var dialect = Dialect.problem
 
     /// The head for the upstream and as much of the body as came with it, kept whole until the answer begins so that
@@ -60,6 +62,7 @@ struct Exchange: ~Copyable {
         upstream = .none
         isLocal = false
         local = nil
+        localDeadline = nil
         opening.reuse()
         openingSent = 0
         wasSent = false

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Transport
 import Wire
 
 /// Requests that the gateway answers itself: collects the body, hands the whole up, writes what comes back.
@@ -73,7 +74,18 @@ extension Worker {
         exchanges[exchange].local = nil
         local.request.body = exchanges[exchange].opening.readable.array
         exchanges[exchange].bodyCount = UInt64(local.request.body.count)
+        let deadline = now.monotonic.advanced(milliseconds: settings.localTimeout)
+        exchanges[exchange].localDeadline = deadline
+        clientTimers.set(Int(exchanges[exchange].client.index), deadline: deadline)
         LocalService.start(local.handler, local.request, for: exchangeHandle(exchange), answeringTo: mailbox)
+    }
+
+    /// The handler has not answered in time: the client is told, and an answer that still comes finds nobody.
+    mutating func localTimedOut(_ exchange: Int, _ scratch: inout Scratch) {
+        let client = exchanges[exchange].client
+        exchanges[exchange].record.error = "handler_late"
+        answer(exchange, with: .timeout, &scratch)
+        if clients.isCurrent(client) { continueReading(Int(client.index), &scratch) }
     }
 
     /// A line break would end the field, and what follows it would be taken for another: such a field is left out.

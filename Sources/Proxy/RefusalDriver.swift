@@ -46,7 +46,7 @@ extension Worker {
     // MARK: writing
 
     /// Writes the refusal in the exchange's dialect and ends the exchange.
-    private mutating func answer(_ exchange: Int, with refusal: Refusal, _ scratch: inout Scratch) {
+    mutating func answer(_ exchange: Int, with refusal: Refusal, _ scratch: inout Scratch) {
         let client = Int(exchanges[exchange].client.index)
         var body = ByteBuffer(capacity: 512)
         exchanges[exchange].dialect.writeBody(
