@@ -46,9 +46,10 @@ struct ClientConnection: ~Copyable {
     /// To be sent as soon as the socket takes it.
     var output = ByteBuffer()
     var room = ReceiveRoom()
-    /// Since when a body is waited for, and its bytes so far; while lingering, the bytes dropped.
-    var receivingSince = MonotonicTime(nanoseconds: 0)
-    var received: UInt64 = 0
+    /// How the body under way comes; while lingering, what is dropped.
+    var arrival = Pace()
+    /// How `output` is taken, from when something first waited in it.
+    var taking = Pace()
 
     /// Sends once of what waits.
     mutating func sendWaiting(_ workspace: inout TLSWorkspace) -> IOOutcome {

@@ -59,9 +59,9 @@ extension Worker {
         case .announcing: readAnnouncement(client, &input, &scratch)
         case .open: advance(client, &input, &scratch)
         case .lingering:
-            clients[client].received += UInt64(input.count)
+            clients[client].arrival.moved(input.count)
             input.removeAll()
-            if clients[client].received > Self.mostLingered { closeClient(client) }
+            if clients[client].arrival.bytes > Self.mostLingered { closeClient(client) }
         }
     }
 
@@ -114,8 +114,7 @@ extension Worker {
 
     /// The time that a body may take begins.
     mutating func startBodyClock(_ client: Int) {
-        clients[client].receivingSince = now.monotonic
-        clients[client].received = 0
+        clients[client].arrival.begin(at: now.monotonic)
         setBodyDeadline(client)
     }
 
@@ -219,7 +218,7 @@ extension Worker {
             relayBody(exchange, client, &input, &scratch)
         }
         guard clients[client].reading == .body, before != input.count else { return clients[client].reading != .body }
-        clients[client].received += UInt64(before - input.count)
+        clients[client].arrival.moved(before - input.count)
         setBodyDeadline(client)
         return true
     }
@@ -229,7 +228,7 @@ extension Worker {
         switch clients[client].body.next(input.readable) {
         case .data(let skip, let count):
             input.discard(skip + count)
-            clients[client].received += UInt64(count)
+            clients[client].arrival.moved(count)
             apply(clients[client].messages.discarded(count), client, &scratch)
             if clients[client].reading == .discard, clients[client].body.isAtEnd { endDiscarding(client, &scratch) }
         case .needMore(let consumed):
@@ -270,7 +269,9 @@ extension Worker {
     private mutating func flushClient(_ client: Int, _ scratch: inout Scratch) {
         while !clients[client].output.isEmpty {
             switch clients[client].sendWaiting(&workspace) {
-            case .done: clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.sendTimeout))
+            case .done(let count):
+                clients[client].taking.moved(count)
+                setTakingDeadline(client)
             case .wouldBlock: return
             case .closed, .failed: return abandon(client, &scratch)
             }
@@ -299,8 +300,11 @@ extension Worker {
             }
         }
         guard sent < bytes.byteCount else { return }
+        if clients[client].output.isEmpty {
+            clients[client].taking.begin(at: now.monotonic)
+            setTakingDeadline(client)
+        }
         clients[client].output.append(bytes.dropping(sent))
-        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.sendTimeout))
         refreshInterest(client)
     }
 

@@ -129,12 +129,15 @@ extension Worker {
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
     }
 
-    /// A body may take the body timeout, and then must have come at 1 KiB a second on average: each byte buys a
-    /// millisecond, so dripping does not stretch it.
+    /// A body may take the body timeout, and then must have come at 1 KiB a second on average.
     mutating func setBodyDeadline(_ client: Int) {
-        let earned = min(clients[client].received, 1 << 40)
-        clientTimers.set(
-            client, deadline: clients[client].receivingSince.advanced(milliseconds: settings.bodyTimeout + earned))
+        clientTimers.set(client, deadline: clients[client].arrival.deadline(allowance: settings.bodyTimeout))
+    }
+
+    /// Of what waits, the client must take something within the send timeout, and in the long run 1 KiB a second.
+    mutating func setTakingDeadline(_ client: Int) {
+        let next = now.monotonic.advanced(milliseconds: settings.sendTimeout)
+        clientTimers.set(client, deadline: min(next, clients[client].taking.deadline(allowance: settings.sendTimeout)))
     }
 
     mutating func clientTimedOut(_ client: Int, _ scratch: inout Scratch) {
@@ -180,7 +183,7 @@ extension Worker {
         }
         clients[client].channel.finishSending(&workspace)
         clients[client].phase = .lingering
-        clients[client].received = 0
+        clients[client].arrival.begin(at: now.monotonic)
         clients[client].input = ByteBuffer()
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: 2_000))
         refreshInterest(client)

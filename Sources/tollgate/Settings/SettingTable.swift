@@ -64,7 +64,7 @@ extension Setting {
         "How long a request body may take before it must have come at 1 KiB a second on average, so that dripping does not stretch it.")
     static let sendTimeout = Setting(
         "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), default: "60s",
-        "How long a client may take to read something of an answer that waits for it.")
+        "How long a client may take to read something of an answer that waits for it; beyond that time it must have taken 1 KiB a second on average, so that dripping does not stretch it.")
     static let idleTimeout = Setting(
         "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), default: "75s",
         "How long a connection is kept open between requests.")

@@ -1,0 +1,156 @@
+import Gate
+import Glibc
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// What a worker's clocks allow, on a clock that the test moves.
+@Suite(.timeLimit(.minutes(1)))
+struct ClockTests {
+    private let listener: Socket
+
+    init() throws { listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!) }
+
+    // MARK: empty lines
+
+    @Test func emptyLinesOnAnIdleConnectionBeginNoRequest() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        let upstream = try stepped.exchange(client, listener)
+        for line in ["\r\n", "\r", "\n"] {
+            try client.send(line)
+            try Line(stepped.worker.clients[0].channel.socket).wait(POLLIN)
+            stepped.pass(milliseconds: stepped.worker.settings.headTimeout + 1_000)
+        }
+        _ = try stepped.exchange(client, over: upstream, listener)
+        // The count begins anew with each request, and the clock with none of the lines: the end is as silent as the client.
+        try client.send("\r\n")
+        try Line(stepped.worker.clients[0].channel.socket).wait(POLLIN)
+        stepped.turn()
+        stepped.pass(milliseconds: stepped.worker.settings.idleTimeout + 1_000)
+        let all = try client.receiveAll()
+        #expect(all.text == "" && all.end == .closed)
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func moreEmptyLinesThanAClientMaySendAreRefused() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        for _ in 0..<3 { try client.send("\r\n") }
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 400)
+        client.close()
+    }
+
+    // MARK: taking
+
+    /// The upstream's answer is larger than what the kernel holds for a client with a small window.
+    @Test func aClientThatTakesTooLittleIsCutOff() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream) = try beginLargeAnswer(&stepped)
+        // Each step takes something within the send timeout, and so little that the average is too low.
+        var steps = 0
+        while steps < 20, stepped.worker.clients.count == 1 {
+            _ = try takeSome(client, &stepped)
+            stepped.pass(milliseconds: stepped.worker.settings.sendTimeout - 1_000)
+            steps += 1
+        }
+        #expect((1...5).contains(steps))
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aClientThatIsOnlySlowTakesAllOfItsAnswer() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream) = try beginLargeAnswer(&stepped)
+        for _ in 0..<30 { stepped.pass(milliseconds: try takeSome(client, &stepped)) }
+        #expect(stepped.worker.clients.count == 1)
+        for line in [client, upstream] { line.close() }
+    }
+
+    private func beginLargeAnswer(_ stepped: inout SteppedWorker) throws -> (client: Line, upstream: Line) {
+        let client = try Line(to: stepped.address, receiveBuffer: 4_096)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
+        _ = try upstream.receiveMessage()
+        // The kernel holds little and tells of little at a time.
+        var room: Int32 = 4_096
+        let served = stepped.worker.clients[0].channel.socket.descriptor
+        setsockopt(served, SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<Int32>.size))
+        try upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+        let piece = [UInt8](repeating: UInt8(ascii: "p"), count: 1 << 16)
+        while stepped.worker.clients[0].output.isEmpty {
+            _ = upstream.sendWhatGoes(piece, waiting: 0)
+            stepped.turn(waiting: 1)
+        }
+        // Enough for all that a test takes.
+        for _ in 0..<16 { _ = upstream.sendWhatGoes(piece, waiting: 0) }
+        return (client, upstream)
+    }
+
+    /// Receives until the worker has been able to pass on some more; answers how many bytes.
+    private func takeSome(_ client: Line, _ stepped: inout SteppedWorker) throws -> UInt64 {
+        let before = stepped.worker.clients[0].taking.bytes
+        for _ in 0..<10_000 where stepped.worker.clients[0].taking.bytes == before {
+            _ = try client.receive(4_096)
+            stepped.turn()
+        }
+        let after = stepped.worker.clients[0].taking.bytes
+        guard after > before else { throw TestFault("nothing was taken") }
+        return after - before
+    }
+
+    // MARK: handlers
+
+    /// What a handler waits in until the test lets it go on.
+    private final class Held: Sendable {
+        private let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
+
+        var isWaiting: Bool { waiting.withLock { $0 != nil } }
+        func wait() async { await withCheckedContinuation { continuation in waiting.withLock { $0 = continuation } } }
+        func letGo() { waiting.withLock { $0.take() }?.resume() }
+    }
+
+    @Test func aHandlerThatDoesNotReturnIsGivenUpAndItsLateAnswerReachesNobody() async throws {
+        let held = Held()
+        let handler: LocalHandler = { request in
+            if request.path == "/held" { await held.wait() }
+            return LocalResponse(status: 200, contentType: "text/plain", body: Array(request.path.utf8))
+        }
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .local(0), auth: .none)
+        rule.errors = .apple
+        var stepped = try SteppedWorker([rule], upstreams: [], local: [handler])
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        try client.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n")
+        // Handlers run where tests do: whoever waits for one makes room for it.
+        while !held.isWaiting {
+            stepped.turn()
+            await Task.yield()
+        }
+        stepped.pass(milliseconds: stepped.worker.settings.localTimeout - 1_000)
+        #expect(!client.isReady(milliseconds: 0))
+        stepped.pass(milliseconds: 2_000)
+        let refusal = try client.receiveMessage()
+        #expect(refusal.status == 504 && refusal.body.hasPrefix("{\"error\":{"))
+        held.letGo()
+        while !client.isReady(milliseconds: 0) {
+            stepped.turn()
+            await Task.yield()
+        }
+        #expect(try client.receiveMessage().body == "/next")
+        for _ in 0..<10 {
+            stepped.turn(waiting: 1)
+            await Task.yield()
+        }
+        #expect(!client.isReady(milliseconds: 0))
+        client.close()
+    }
+}
