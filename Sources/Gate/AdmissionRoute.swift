@@ -40,7 +40,9 @@ extension Admission {
             return decision.refuse(.badRequest(.path(.encodedSlash)))
         }
         switch match {
-        case .methodNotAllowed(let allowed): decision.refuse(.methodNotAllowed(allowed))
+        case .methodNotAllowed(let allowed, let route):
+            decision.dialect = policy.gates[route].dialect
+            decision.refuse(.methodNotAllowed(allowed))
         case .none, .route: decision.refuse(.notFound)
         }
     }

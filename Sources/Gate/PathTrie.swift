@@ -6,6 +6,8 @@ struct PathTrie {
     struct Entry: Sendable {
         var route: Int32
         var methods: MethodSet
+        /// Whether no wider rule may take the path.
+        var isEndpoint = false
     }
 
     struct EntryRange: Sendable {

@@ -113,6 +113,9 @@ package struct RouteRule: Sendable {
     package var errors: Dialect
     package var encodedSlashPasses: Bool
     package var shadow: ShadowSet
+    /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
+    /// there although a wider route might take it. Not for prefixes.
+    package var isEndpoint: Bool
 
     /// A rule with the defaults of the settings.
     package init(
@@ -138,6 +141,7 @@ package struct RouteRule: Sendable {
         errors = .password
         encodedSlashPasses = false
         shadow = []
+        isEndpoint = false
     }
 
     /// `METHODS HOST/PATH*` as it stands in the settings.

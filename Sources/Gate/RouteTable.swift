@@ -5,8 +5,8 @@ package import Wire
 package enum RouteMatch: Equatable, Sendable {
     /// Index of the rule.
     case route(Int)
-    /// Rules take the path, but not with this method.
-    case methodNotAllowed(MethodSet)
+    /// Rules take the path, but not with this method; and the index of the most specific of them.
+    case methodNotAllowed(MethodSet, by: Int)
     case none
 }
 
@@ -62,10 +62,12 @@ package struct RouteTable: Sendable {
             let path = try Self.canonicalPath(rule)
             var root = anyHost
             if let host = rule.host { root = try hosts.root(of: host, rule.name) { builder.newRoot() } }
-            let entry = PathTrie.Entry(route: Int32(index), methods: set)
-            if let twin = builder.insert(entry, path: path, isPrefix: rule.isPrefix, root: root) {
-                throw .equal(rules[twin].name, rule.name)
+            let entry = PathTrie.Entry(route: Int32(index), methods: set, isEndpoint: rule.isEndpoint)
+            var twin = builder.insert(entry, path: path, isPrefix: rule.isPrefix, root: root)
+            if rule.isEndpoint {
+                twin = twin ?? builder.insert(entry, path: path + [UInt8(ascii: "/")], isPrefix: false, root: root)
             }
+            if let twin { throw .equal(rules[twin].name, rule.name) }
         }
         self.rules = rules
         self.methods = methods
@@ -103,17 +105,31 @@ package struct RouteTable: Sendable {
     package func match(host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan) -> RouteMatch {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
         let bit = methods.bit(method, methodText)
+        var refused = Refused()
+        if let root = hosts.root(of: host), let route = find(root, path, bit, &refused) { return .route(route) }
+        if let route = find(anyHost, path, bit, &refused) { return .route(route) }
+        return refused.first < 0 ? .none : .methodNotAllowed(refused.allowed, by: Int(refused.first))
+    }
+
+    /// The rules on the way that take the path with other methods.
+    private struct Refused {
         var allowed = MethodSet()
-        if let root = hosts.root(of: host), let route = find(root, path, bit, &allowed) { return .route(route) }
-        if let route = find(anyHost, path, bit, &allowed) { return .route(route) }
-        return allowed.bits == 0 ? .none : .methodNotAllowed(allowed)
+        /// The most specific of them; -1 if there is none.
+        var first: Int32 = -1
+        var isAtEndpoint = false
+
+        mutating func add(_ entry: PathTrie.Entry) {
+            allowed.formUnion(entry.methods)
+            if first < 0 { first = entry.route }
+            if entry.isEndpoint { isAtEndpoint = true }
+        }
     }
 
     /// The methods of `set` as `Allow` lists them.
     package func writeAllow(_ set: MethodSet, into out: inout ByteBuffer) { methods.write(set, into: &out) }
 
-    /// The rule under `root` for `path`; on the way, the methods of all rules that would take the path otherwise.
-    private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ allowed: inout MethodSet) -> Int? {
+    /// The rule under `root` for `path`; on the way, the rules that would take the path otherwise.
+    private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ refused: inout Refused) -> Int? {
         let labels = labels.rawBytes
         var node = root
         var offset = 0
@@ -127,11 +143,12 @@ package struct RouteTable: Sendable {
             if !nodes[node].prefix.isEmpty { prefix = node }
         }
         if offset == path.byteCount {
-            if let route = pick(nodes[node].exact, bit, &allowed) { return route }
-            if let route = pick(nodes[node].bare, bit, &allowed) { return route }
+            if let route = pick(nodes[node].exact, bit, &refused) { return route }
+            if refused.isAtEndpoint { return nil }
+            if let route = pick(nodes[node].bare, bit, &refused) { return route }
         }
         while prefix >= 0 {
-            if let route = pick(nodes[prefix].prefix, bit, &allowed) { return route }
+            if let route = pick(nodes[prefix].prefix, bit, &refused) { return route }
             prefix = Int(nodes[prefix].outerPrefix)
         }
         return nil
@@ -151,11 +168,11 @@ package struct RouteTable: Sendable {
     }
 
     /// The first entry, and so the one with the fewest methods, that takes `bit`.
-    private func pick(_ range: PathTrie.EntryRange, _ bit: UInt64, _ allowed: inout MethodSet) -> Int? {
+    private func pick(_ range: PathTrie.EntryRange, _ bit: UInt64, _ refused: inout Refused) -> Int? {
         for index in Int(range.start)..<Int(range.end) {
             let entry = entries[index]
             if entry.methods.contains(bit: bit) { return Int(entry.route) }
-            allowed.formUnion(entry.methods)
+            refused.add(entry)
         }
         return nil
     }

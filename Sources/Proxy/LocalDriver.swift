@@ -30,11 +30,18 @@ extension Worker {
             let field = scratch.request.fields[index]
             fields.append((name: bytes[field.name].text, value: bytes[field.value].text))
         }
+        // Nothing was decided about a request to the admin listeners.
+        let isAdmin = listeners[clients[client].listener].isAdmin
         return LocalRequest(
             method: bytes[scratch.request.methodText].text, target: bytes[scratch.request.target].text,
             path: bytes[scratch.request.path].text,
-            query: bytes[scratch.request.query].text, fields: fields, body: [], client: clients[client].peer.address,
-            requestID: exchanges[exchange].marks.requestID.readable.text)
+            query: bytes[scratch.request.query].text, fields: fields, body: [], client: isAdmin ? clients[client].peer.address : scratch.decision.client.address,
+            requestID: exchanges[exchange].marks.requestID.readable.text, caller: Self.caller(scratch.decision))
+    }
+
+    private static func caller(_ decision: borrowing Decision) -> LocalCaller? {
+        guard let identity = decision.identity else { return nil }
+        return LocalCaller(userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn)
     }
 
     /// Adds to the body of a local request; starts it when that is whole.

@@ -1,42 +1,5 @@
-import Gate
-import HTTP
-import Telemetry
+package import HTTP
 import Transport
-package import Wire
-
-/// A whole request that the gateway answers itself: a contract's endpoint, a page, a metric. Bounded and collected.
-package struct LocalRequest: Sendable {
-    package var method: String
-    /// The request target as it was sent.
-    package var target: String
-    /// The target's path, as it was sent.
-    package var path: String
-    /// With its question mark, or empty.
-    package var query: String
-    /// In order, names as they were sent.
-    package var fields: [(name: String, value: String)]
-    package var body: [UInt8]
-    package var client: IPAddress
-    package var requestID: String
-
-    /// The first value of a field; `name` in lower case.
-    package func value(of name: String) -> String? {
-        fields.first { $0.name.lowercased() == name }?.value
-    }
-}
-
-/// The answer to a `LocalRequest`; `Content-Length` and `X-Request-Id` are added on the way out.
-package struct LocalResponse: Sendable {
-    package var status: Int
-    package var fields: [(name: String, value: String)]
-    package var body: [UInt8]
-
-    package init(status: Int, contentType: String, body: [UInt8], fields: [(name: String, value: String)] = []) {
-        self.status = status
-        self.fields = [(name: "Content-Type", value: contentType)] + fields
-        self.body = body
-    }
-}
 
 /// Answers whole requests on the control plane, off the loop.
 package typealias LocalHandler = @Sendable (LocalRequest) async -> LocalResponse

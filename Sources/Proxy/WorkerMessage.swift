@@ -1,5 +1,5 @@
 package import Gate
-import HTTP
+package import HTTP
 package import Telemetry
 package import Transport
 import Wire

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import HTTP
 internal import Glibc
 internal import Proxy
 internal import Telemetry

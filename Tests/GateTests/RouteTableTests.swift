@@ -22,6 +22,13 @@ func rule(_ name: String, _ pattern: String, auth: AuthMode = .required) -> Rout
         auth: auth)
 }
 
+private func endpoint(_ name: String) -> RouteRule {
+    var endpoint = RouteRule(
+        name: name, methods: ["POST"], path: "/" + name, isPrefix: false, target: .local(1), auth: .none)
+    endpoint.isEndpoint = true
+    return endpoint
+}
+
 private func table(_ patterns: [String]) throws -> RouteTable {
     try RouteTable(patterns.map { rule($0, $0) })
 }
@@ -37,7 +44,7 @@ extension RouteTable {
         switch match {
         case .route(let index): return rules[index].name
         case .none: return "404"
-        case .methodNotAllowed(let set):
+        case .methodNotAllowed(let set, _):
             var out = ByteBuffer()
             writeAllow(set, into: &out)
             return "405 " + out.readable.text
@@ -103,6 +110,34 @@ extension RouteTable {
         #expect(table.answer("purge", "h", "/b") == "405 GET, PURGE")
         #expect(table.answer("get", "h", "/a") == "405 GET, POST, PUT, DELETE")
         #expect(table.answer("PATCH", "h", "/c") == "404")
+    }
+
+    @Test func theRefusalOfAMethodNamesTheMostSpecificRule() throws {
+        let table = try table(["/b", "GET /a/*", "GET /a/b", "PUT /a/b"])
+        let match = "/a/b".withRawBytes { path in
+            table.match(host: RawSpan(), path: path, method: .post, methodText: ("POST" as StaticString).rawBytes)
+        }
+        #expect(match == .methodNotAllowed(MethodSet(bits: 1 << UInt64(Method.get.rawValue) | 1 << UInt64(Method.put.rawValue)), by: 2))
+    }
+
+    @Test(arguments: [
+        ("POST", "/login", "login"), ("POST", "/login/", "login"), ("GET", "/login", "405 POST"), ("PUT", "/login/", "405 POST"),
+        ("POST", "/login/x", "/*"), ("GET", "/user", "GET /user"), ("POST", "/user", "user"), ("PUT", "/user", "405 GET, POST"),
+        ("GET", "/", "/*"),
+    ])
+    func anEndpointAnswersForItsPathAlone(_ method: String, _ path: String, _ expected: String) throws {
+        let table = try RouteTable([rule("/*", "/*"), endpoint("login"), endpoint("user"), rule("GET /user", "GET /user")])
+        #expect(table.answer(method, "h", path) == expected)
+    }
+
+    @Test(arguments: ["POST /login", "POST /login/", "PUT /login"])
+    func anEndpointAndARouteOfItsRequestsAreEqual(_ pattern: String) {
+        let clash: () throws -> RouteTable = { try RouteTable([rule("mine", pattern), endpoint("login")]) }
+        guard pattern.hasPrefix("POST") else {
+            #expect(throws: Never.self) { try clash() }
+            return
+        }
+        #expect(throws: RouteFault.equal("mine", "login")) { try clash() }
     }
 
     @Test func getDoesNotAdmitHead() throws {

@@ -1,3 +1,4 @@
+internal import HTTP
 internal import Proxy
 internal import Telemetry
 internal import Wire

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import HTTP
 internal import Proxy
 internal import Synchronization
 internal import Telemetry

@@ -1,0 +1,68 @@
+package import Wire
+
+/// A whole request that the gateway answers itself: a contract's endpoint, a page, a metric. Bounded and collected.
+package struct LocalRequest: Sendable {
+    package var method: String
+    /// The request target as it was sent.
+    package var target: String
+    /// The target's path, as it was sent.
+    package var path: String
+    /// With its question mark, or empty.
+    package var query: String
+    /// In order, names as they were sent.
+    package var fields: [(name: String, value: String)]
+    package var body: [UInt8]
+    /// Whom the gate takes the client to be behind trusted proxies.
+    package var client: IPAddress
+    package var requestID: String
+    /// Who sent it, where a token was looked at and held.
+    package var caller: LocalCaller?
+
+    package init(
+        method: String, target: String, path: String, query: String, fields: [(name: String, value: String)],
+        body: [UInt8], client: IPAddress, requestID: String, caller: LocalCaller? = nil
+    ) {
+        self.method = method
+        self.target = target
+        self.path = path
+        self.query = query
+        self.fields = fields
+        self.body = body
+        self.client = client
+        self.requestID = requestID
+        self.caller = caller
+    }
+
+    /// The first value of a field; `name` in lower case.
+    package func value(of name: String) -> String? {
+        fields.first { $0.name.lowercased() == name }?.value
+    }
+}
+
+/// What a token that was verified says of the sender of a local request.
+package struct LocalCaller: Sendable, Equatable {
+    package var userID: String
+    /// Empty if the token names no session.
+    package var sessionID: String
+    /// Whether the gateway itself issued the token.
+    package var isOwn: Bool
+
+    package init(userID: String, sessionID: String, isOwn: Bool) {
+        self.userID = userID
+        self.sessionID = sessionID
+        self.isOwn = isOwn
+    }
+}
+
+/// The answer to a `LocalRequest`; `Content-Length`, `Cache-Control: no-store` and `X-Request-Id` are added on the way out.
+package struct LocalResponse: Sendable {
+    package var status: Int
+    package var fields: [(name: String, value: String)]
+    package var body: [UInt8]
+
+    package init(status: Int, contentType: String, body: [UInt8], fields: [(name: String, value: String)] = []) {
+        self.status = status
+        self.fields = [(name: "Content-Type", value: contentType)] + fields
+        self.body = body
+    }
+}
