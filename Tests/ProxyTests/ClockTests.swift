@@ -1,4 +1,5 @@
 import Gate
+import HTTP
 import Glibc
 import Synchronization
 import Testing

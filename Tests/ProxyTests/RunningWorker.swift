@@ -1,5 +1,6 @@
 import Credentials
 import Gate
+import HTTP
 import Glibc
 import Synchronization
 import Telemetry
