@@ -23,7 +23,7 @@ package struct Admission: ~Copyable {
         self.policy = policy
         self.limiter = limiter
         limits = LimitSheet(policy, limiter.hash)
-        cache = TokenCache(capacity: cacheCapacity, hash: limiter.hash)
+        cache = TokenCache(capacity: cacheCapacity, hash: .random())
     }
 
     /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that
@@ -42,33 +42,35 @@ package struct Admission: ~Copyable {
     package mutating func decide(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
     ) {
-        if let charge = admit(head, bytes, peer: peer, at: now, &decision) {
-            decision.charged(limiter.take(charge, now: now.monotonic))
-        }
+        guard admit(head, bytes, peer: peer, at: now, &decision) else { return }
+        limiter.take(&decision.charge, now: now.monotonic, into: &decision.limitVerdict)
+        charged(&decision)
     }
 
-    /// Decides all but the limit. If a charge is answered, the request passes unless the store of counts, whose
-    /// answer goes to `Decision.charged`, has another word.
+    /// Decides all but the limits, and answers whether they are to decide: then `decision.charge` asks the store of
+    /// counts, and what that writes into `decision.limitVerdict` goes to `charged`, at once or, if the store is far, by way
+    /// of a `PendingLimit`.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
-    ) -> LimitCharge? {
+    ) -> Bool {
         decision.reset(dialect: policy.dialect)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
-        guard let route = findRoute(head, bytes, &decision) else { return nil }
+        guard let route = findRoute(head, bytes, &decision) else { return false }
         let gate = policy.gates[route]
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, now.wall, &decision), authorise(gate, &decision) else { return nil }
+        guard identify(gate, head, bytes, now.wall, &decision), authorise(gate, &decision) else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
-            return nil
+            return false
         }
         switch gate.target {
         case .upstream(let number): decision.verdict = .forward(upstream: number)
         case .local(let number): decision.verdict = .local(number)
         }
-        return gate.hasLimit ? charge(route, gate, head, bytes, &decision) : nil
+        if gate.hasLimit { charge(route, gate, head, bytes, &decision) }
+        return gate.hasLimit
     }
 
     // MARK: Identity
@@ -177,28 +179,42 @@ package struct Admission: ~Copyable {
 
     // MARK: Limit
 
-    /// What to charge, with the constant part of the header lines written.
+    /// Says in the decision what to charge.
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) -> LimitCharge {
-        let line = limits.line(route, decision.identity?.tier)
-        decision.limit.rate = line.rate
+    ) {
+        decision.limitRow = limits.row(route, decision.identity?.tier)
         decision.isLimitShadowed = gate.shadow.contains(.limit)
-        decision.limitBytes.append(limits.texts.rawBytes[line.prefix])
-        let subject = subject(gate, head, bytes, decision)
-        return LimitCharge(key: subject.combined(with: line.key), rate: line.rate)
+        let row = limits.rows[decision.limitRow]
+        for line in row.first..<row.first + row.count {
+            let line = limits.lines[line]
+            let key = subject(line, head, bytes, &decision).combined(with: line.key)
+            decision.charge.append(LimitCharge.Item(key: key, rate: line.rate))
+        }
+    }
+
+    /// Takes the answer to the charge that `admit` asked for.
+    package mutating func charged(_ decision: inout Decision) {
+        decision.limit = limits.settle(
+            decision.limitRow, isShadowed: decision.isLimitShadowed, &decision.limitVerdict, into: &decision.limitBytes)
+        if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
+        if let refusal = decision.limit.refusal { decision.refuse(refusal) }
+    }
+
+    /// What to keep of a decision whose charge has yet to be answered: the decision itself will have been used again
+    /// by then.
+    package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
+        PendingLimit(sheet: limits, row: decision.limitRow, isShadowed: decision.isLimitShadowed)
     }
 
     private func subject(
-        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision
+        _ line: LimitSheet.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> LimitKey {
-        switch gate.subject {
+        switch line.subject {
         case .user: if let identity = decision.identity { return identity.user }
         case .session: if let identity = decision.identity { return identity.session }
         case .header:
-            let texts = policy.texts
-            let name = texts.rawBytes[gate.subjectField]
-            for index in 0..<head.fields.count where Self.isCalled(name, bytes[head.fields[index].name]) {
+            for index in 0..<head.fields.count where limits.isCounted(line, by: bytes[head.fields[index].name]) {
                 let value = bytes[head.fields[index].value]
                 if value.byteCount == 0 { break }
                 return LimitSubject.header(value, limiter.hash)
@@ -206,11 +222,5 @@ package struct Admission: ~Copyable {
         case .address: break
         }
         return LimitSubject.address(decision.client.address, limiter.hash)
-    }
-
-    private static func isCalled(_ lowercased: RawSpan, _ name: RawSpan) -> Bool {
-        guard lowercased.byteCount == name.byteCount else { return false }
-        for offset in 0..<name.byteCount where name[offset].lowercasedASCII != lowercased[offset] { return false }
-        return true
     }
 }

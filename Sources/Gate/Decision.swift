@@ -53,9 +53,14 @@ package struct Decision: ~Copyable {
     /// What would have been refused but for `shadow=`.
     package internal(set) var shadowed: ShadowSet = []
     package internal(set) var limit = LimitOutcome()
-    var limitBytes = ByteBuffer(capacity: 256)
-    /// Whether the limit of this route only watches.
+    /// What `admit` wants to be counted; empty if nothing is to be.
+    package var charge = LimitCharge()
+    /// What the count answered; means something once `Admission.charged` has taken it.
+    package var limitVerdict = LimitVerdict()
+    /// The limits' row in the sheet, and whether they only watch.
+    var limitRow = 0
     var isLimitShadowed = false
+    var limitBytes = ByteBuffer(capacity: 256)
 
     package init() {}
 
@@ -76,7 +81,7 @@ package struct Decision: ~Copyable {
         internalCaller = -1
         shadowed = []
         limit = LimitOutcome()
-        isLimitShadowed = false
+        charge.removeAll()
         limitBytes.removeAll()
     }
 
@@ -85,27 +90,21 @@ package struct Decision: ~Copyable {
 
     /// Complete header lines for the upstream, each with CRLF; empty if nobody is known.
     package var identityLines: RawSpan {
-        @_lifetime(borrow self) get { text(identity?.lines) }
+        @_lifetime(borrow self) get { block.readable[identity?.lines ?? Slice()] }
     }
 
-    /// Complete header lines for the client about its limit, each with CRLF; empty without a limit.
+    /// Complete header lines for the client about its limits, each with CRLF; empty without a limit.
     package var limitLines: RawSpan { @_lifetime(borrow self) get { limitBytes.readable } }
 
     /// Empty if unknown.
-    package var userID: RawSpan { @_lifetime(borrow self) get { text(identity?.userID) } }
+    package var userID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.userID ?? Slice()] } }
     /// Empty if unknown.
-    package var sessionID: RawSpan { @_lifetime(borrow self) get { text(identity?.sessionID) } }
+    package var sessionID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.sessionID ?? Slice()] } }
     /// `kid` of the key that verified the token; empty if it has none.
-    package var keyID: RawSpan { @_lifetime(borrow self) get { text(identity?.keyID) } }
+    package var keyID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.keyID ?? Slice()] } }
 
     /// The caller's tier; nil if nobody is known.
     package var tier: Tier? { identity?.tier }
-
-    @_lifetime(borrow self)
-    private func text(_ slice: Slice?) -> RawSpan {
-        guard let slice else { return RawSpan() }
-        return block.readable[slice]
-    }
 
     package var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }
@@ -117,81 +116,6 @@ package struct Decision: ~Copyable {
         verdict = .refuse(refusal)
         auth = outcome
         authReason = reason
-    }
-}
-
-/// What a limit said.
-package struct LimitOutcome: Equatable, Sendable {
-    package enum Result: UInt8, CaseIterable, Sendable {
-        /// The route has none, or the request did not come so far.
-        case none
-        case admitted
-        case refused
-        /// Refused, but let pass by `shadow=limit`.
-        case shadowRefused
-        /// Nothing could be counted; passed.
-        case open
-        /// Nothing could be counted; refused.
-        case closed
-
-        package var text: StaticString {
-            switch self {
-            case .none: "none"
-            case .admitted: "allow"
-            case .refused: "deny"
-            case .shadowRefused: "shadow_deny"
-            case .open: "open"
-            case .closed: "closed"
-            }
-        }
-    }
-
-    package var result = Result.none
-    package var rate: LimitRate?
-    /// What could pass now.
-    package var remaining: UInt32 = 0
-    /// Until the full burst is there again, rounded up.
-    package var resetSeconds: UInt32 = 0
-    /// Until one more may pass, rounded up and at least 1; 0 unless refused.
-    package var retryAfterSeconds: UInt32 = 0
-}
-
-extension Decision {
-    /// Takes the answer to the charge that `admit` asked for.
-    package mutating func charged(_ answer: LimitVerdict) {
-        switch answer {
-        case .counted(let outcome): counted(outcome)
-        case .open:
-            limit.result = .open
-            limitBytes.removeAll()
-        case .closed(let seconds):
-            limit.result = .closed
-            limitBytes.removeAll()
-            verdict = .refuse(.unavailable(.limits, retryAfterSeconds: max(1, seconds)))
-        }
-    }
-
-    private mutating func counted(_ outcome: GCRA.Outcome) {
-        limit.remaining = outcome.remaining
-        limit.resetSeconds = Self.seconds(outcome.reset)
-        LimitHeaders.finish(limit, &limitBytes)
-        if outcome.granted > 0 {
-            limit.result = .admitted
-            return
-        }
-        limit.retryAfterSeconds = max(1, Self.seconds(outcome.retryAfter))
-        if isLimitShadowed {
-            limit.result = .shadowRefused
-            shadowed.insert(.limit)
-        } else {
-            limit.result = .refused
-            verdict = .refuse(.rateLimited(retryAfterSeconds: limit.retryAfterSeconds))
-        }
-    }
-
-    /// Rounded up.
-    private static func seconds(_ microseconds: UInt64) -> UInt32 {
-        UInt32(truncatingIfNeeded: min((microseconds &+ 999_999) / 1_000_000, UInt64(UInt32.max)))
     }
 }
 

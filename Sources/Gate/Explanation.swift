@@ -41,7 +41,7 @@ package struct Explanation: Sendable, Equatable {
         if refusal != .forbidden(.caller) { add("identity", Self.identity(decision, policy)) }
         if let tier = rule.tier { add("tier", Self.tier(decision, policy, needed: tier)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
-        if rule.limit != nil { add("limit", Self.limit(decision, rule)) }
+        for index in rule.limits.indices { add("limit", Self.limit(decision, rule, index)) }
     }
 
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name: name, text: text)) }
@@ -97,15 +97,19 @@ package struct Explanation: Sendable, Equatable {
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
     }
 
-    private static func limit(_ decision: borrowing Decision, _ rule: RouteRule) -> String {
-        guard let rate = decision.limit.rate else { return "not reached, nothing is charged" }
-        let left = "\(rate.text) by \(rule.limitBy.text): \(decision.limit.remaining) left"
+    private static func limit(_ decision: borrowing Decision, _ rule: RouteRule, _ index: Int) -> String {
+        let term = rule.limits[index].term(of: decision.tier)
+        let limit = "\(term.rate.text) by \((term.by ?? rule.limitBy).text)"
         switch decision.limit.result {
-        case .none, .admitted: return left
-        case .refused: return "\(left), again in \(decision.limit.retryAfterSeconds) s"
-        case .shadowRefused: return "\(left), again in \(decision.limit.retryAfterSeconds) s, but only watched"
-        case .open: return "\(rate.text): cannot be counted, and passes"
-        case .closed: return "\(rate.text): cannot be counted, and does not pass"
+        case .none: return "not reached, nothing is charged"
+        case .open: return "\(limit): cannot be counted, and passes"
+        case .closed: return "\(limit): cannot be counted, and does not pass"
+        case .admitted, .refused, .shadowRefused:
+            let reading = decision.limitVerdict[index]
+            let left = "\(limit): \(reading.remaining) left"
+            guard reading.retryAfter > 0, decision.limit.result != .admitted else { return left }
+            let wait = "\(left), again in \(LimitOutcome.seconds(reading.retryAfter)) s"
+            return decision.limit.result == .shadowRefused ? "\(wait), but only watched" : wait
         }
     }
 }

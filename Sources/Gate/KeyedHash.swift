@@ -18,6 +18,12 @@ package struct KeyedHash: Sendable {
         return KeyedHash(first: key.rawBytes.load64(0), second: key.rawBytes.load64(8))
     }
 
+    /// With a key that everyone who knows `secret` computes alike: for gateways that count together.
+    package init(derivedFrom secret: RawSpan) {
+        let key = Digest.hmacSHA256(("tollgate limit keys" as StaticString).rawBytes, key: secret)
+        self.init(first: key.rawBytes.load64(0), second: key.rawBytes.load64(8))
+    }
+
     package func hash64(_ bytes: RawSpan) -> UInt64 {
         var state = State(first, second)
         state.absorb(bytes)

@@ -21,7 +21,7 @@ package final class Policy: Sendable {
 
     /// What Admission needs of each rule, in their order.
     let gates: [RouteGate]
-    /// Canonical prefixes without their last slash, and names of fields that limits count by; sliced by the gates.
+    /// Canonical prefixes without their last slash; sliced by the gates.
     let texts: [UInt8]
     /// The realm as the inside of a quoted-string.
     let realmText: [UInt8]
@@ -82,18 +82,12 @@ package final class Policy: Sendable {
 
 /// What a route asks, without a pointer: to read one costs no reference count.
 struct RouteGate: Sendable {
-    /// What a limit counts by.
-    enum Subject: UInt8 { case user, address, session, header }
-
     let target: RouteTarget
     let auth: AuthMode
     let tier: Tier?
     /// Requirements that must hold, as in `VerifiedToken.requirementMask`.
     let claims: UInt64
     let hasLimit: Bool
-    let subject: Subject
-    /// In the policy's texts, lower case.
-    let subjectField: Slice
     let forwardsAuthorization: Bool
     let encodedSlashPasses: Bool
     /// In the policy's texts; empty: nothing is stripped.
@@ -110,21 +104,14 @@ struct RouteGate: Sendable {
         auth = rule.auth
         tier = rule.tier
         claims = try Self.mask(rule, trust)
-        hasLimit = rule.limit != nil
-        var field = ""
-        switch rule.limitBy {
-        case .user: subject = .user
-        case .address: subject = .address
-        case .session: subject = .session
-        case .header(let name):
-            subject = .header
-            field = name.lowercased()
-        }
-        subjectField = Self.keep(Array(field.utf8), &texts)
+        guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
+        hasLimit = !rule.limits.isEmpty
         // With auth=none nobody here has looked at it, so it is not ours to take away.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         encodedSlashPasses = rule.encodedSlashPasses
-        strip = Self.keep(try Self.strip(rule), &texts)
+        let prefix = try Self.strip(rule)
+        strip = Slice(start: texts.count, count: prefix.count)
+        texts += prefix
         bodyLimit = rule.bodyLimit
         timeoutMilliseconds = rule.timeoutMilliseconds.map(UInt64.init)
         retries = rule.retries.map(Int.init)
@@ -155,11 +142,5 @@ struct RouteGate: Sendable {
         }
         while path.last == UInt8(ascii: "/") { path.removeLast() }
         return path
-    }
-
-    private static func keep(_ text: [UInt8], _ texts: inout [UInt8]) -> Slice {
-        let slice = Slice(start: texts.count, count: text.count)
-        texts += text
-        return slice
     }
 }

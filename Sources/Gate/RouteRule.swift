@@ -46,42 +46,6 @@ package struct ShadowSet: OptionSet, Hashable, Sendable {
     package static let filter = Self(rawValue: 4)
 }
 
-/// Whom a limit counts (`limit-by=`).
-package enum LimitBy: Hashable, Sendable {
-    /// The user; without one the address.
-    case user
-    /// The client's address, IPv6 by its /64.
-    case address
-    /// The session; without one the user, then the address.
-    case session
-    /// The first value of this field, lower-case name; without one the address.
-    case header(String)
-
-    /// `user`, `address`, `session` or `header:NAME`.
-    package init?(parsing text: String) {
-        switch text {
-        case "user": self = .user
-        case "address": self = .address
-        case "session": self = .session
-        default:
-            let prefix = "header:"
-            guard text.hasPrefix(prefix), text.utf8.count > prefix.utf8.count else { return nil }
-            let name = text.dropFirst(prefix.count).lowercased()
-            guard name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
-            self = .header(name)
-        }
-    }
-
-    package var text: String {
-        switch self {
-        case .user: "user"
-        case .address: "address"
-        case .session: "session"
-        case .header(let name): "header:\(name)"
-        }
-    }
-}
-
 /// One `TOLLGATE_ROUTE_<NAME>`: which requests it takes, where they go, under which policy.
 package struct RouteRule: Sendable {
     /// The route's name in lower case.
@@ -98,7 +62,9 @@ package struct RouteRule: Sendable {
     package var auth: AuthMode
     /// The lowest tier that may pass.
     package var tier: Tier?
-    package var limit: LimitPolicy?
+    /// All must admit a request; at most `LimitCharge.capacity`.
+    package var limits: [LimitPolicy]
+    /// Whom a limit counts that does not say so itself.
     package var limitBy: LimitBy
     /// All must hold.
     package var claims: [ClaimRequirement]
@@ -130,7 +96,7 @@ package struct RouteRule: Sendable {
         self.target = target
         self.auth = auth
         tier = nil
-        limit = nil
+        limits = []
         limitBy = .user
         claims = []
         forwardsAuthorization = false
@@ -149,6 +115,9 @@ package struct RouteRule: Sendable {
         let methods = methods.isEmpty ? "" : methods.joined(separator: ",") + " "
         return "\(methods)\(host ?? "")\(path)\(isPrefix ? "*" : "")"
     }
+
+    /// What answers and logs call limit `index`: the first by the route's name, the others `NAME.2`, `NAME.3` and so on.
+    package func limitName(_ index: Int) -> String { index == 0 ? name : "\(name).\(index + 1)" }
 
     /// The claim requirements of all `rules`, each once: what the trust that serves them must be made with.
     package static func requirements(of rules: [RouteRule]) -> [ClaimRequirement] {

@@ -22,6 +22,8 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     case unknownRequirement(String, claim: String)
     /// `tier` or `claims` on a route that never looks at identity.
     case identityNeeded(String)
+    /// More than `LimitCharge.capacity`.
+    case tooManyLimits(String)
 
     package var description: String { message }
 
@@ -34,6 +36,7 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
         case .badStrip(let route, let strip): "the route \(route) strips \"\(strip)\", which is no path"
         case .unknownRequirement(let route, let claim): "the route \(route) asks for the claim \(claim), which is not known"
         case .identityNeeded(let route): "the route \(route) has auth=none, so no identity can meet its tier= or claims="
+        case .tooManyLimits(let route): "the route \(route) has more than \(LimitCharge.capacity) limits"
         }
     }
 }

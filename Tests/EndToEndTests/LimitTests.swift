@@ -58,6 +58,23 @@ import Testing
         #expect(try connection.ask("GET /feed", callers[3].1)["X-RateLimit-Limit"] == "10")
     }
 
+    @Test func severalLimitsMustAllAdmitAndARefusalCostsNothing() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEED=\"/feed upstream=u limit=2/h limit=free:3/h+by=address,premium:50/h+by=address\"")
+        let (ada, bob) = (try gateway.bearer("--sub", "ada"), try gateway.bearer("--sub", "bob"))
+        let eva = try gateway.bearer("--sub", "eva", "--tier", "premium")
+        #expect(try (0..<4).map { _ in try gateway.ask("GET /feed", [ada]).status } == [200, 200, 429, 429])
+        // Of the address's three, two are spent.
+        let bobs = try (0..<2).map { _ in try gateway.ask("GET /feed", [bob]) }
+        #expect(bobs.map(\.status) == [200, 429])
+        #expect(bobs[0]["RateLimit-Policy"] == #""feed";q=2;w=3600, "feed.2";q=3;w=3600"#)
+        #expect(bobs[0]["RateLimit"] == #""feed";r=1;t=1800, "feed.2";r=0;t=3600"#)
+        #expect(bobs[1]["X-RateLimit-Limit"] == "3" && bobs[1]["X-RateLimit-Remaining"] == "0")
+        #expect(bobs[1]["Retry-After"] == "1200")
+        #expect(try gateway.ask("GET /feed", [eva]).status == 200)
+    }
+
     @Test func theSubjectIsWhatTheRouteSays() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(

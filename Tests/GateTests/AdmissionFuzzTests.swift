@@ -20,10 +20,10 @@ import Wire
         var open = rule("o", "/o/*", auth: .optional)
         open.encodedSlashPasses = true
         open.strip = "/o"
-        open.limit = try LimitPolicy(parsing: "5/s", tiers: .standard)
+        open.limits = [try LimitPolicy(parsing: "5/s", tiers: .standard)]
         open.limitBy = .header("x-device")
         var private_ = rule("p", "/p/*")
-        private_.limit = try LimitPolicy(parsing: "5/s", tiers: .standard)
+        private_.limits = [try LimitPolicy(parsing: "5/s", tiers: .standard)]
         let house = try Gatehouse(
             [open, private_, rule("i", "/i/*", auth: .internal), rule("n", "GET h.test/n/*", auth: .none)], proxies: ["10.0.0.0/8"],
             internals: [InternalCaller(name: "b", networks: [CIDR(parsing: "10.0.0.0/8")!])])

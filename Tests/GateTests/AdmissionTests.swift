@@ -207,7 +207,7 @@ import Wire
     @Test func tooLowATierIs403AndNobodyIs401() throws {
         var premium = rule("api", "/api/*", auth: .optional)
         premium.tier = Tier(rawValue: 1)
-        premium.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        premium.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
         let house = try Gatehouse([premium])
         let nobody = house.get("/api/x")
         #expect(nobody.status == 401 && nobody.code == "UNAUTHORIZED")
@@ -256,7 +256,7 @@ import Wire
     @Test func tooLargeContentIs413AndNotCharged() throws {
         var small = rule("api", "/api/*", auth: .none)
         small.bodyLimit = 10
-        small.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        small.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
         let house = try Gatehouse([small])
         #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 11").status == 413)
         #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 10").status == 0)

@@ -8,11 +8,11 @@ import Wire
     private func house() throws -> Gatehouse {
         var premium = rule("export", "POST /export", auth: .required)
         premium.tier = Tier(rawValue: 1)
-        premium.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        premium.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
         premium.bodyLimit = 100
         var shadowed = rule("shadow", "/shadow", auth: .optional)
         shadowed.tier = Tier(rawValue: 1)
-        shadowed.limit = try LimitPolicy(parsing: "1/h", tiers: .standard)
+        shadowed.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
         shadowed.shadow = [.tier, .limit]
         var claiming = rule("claims", "GET /claims/*")
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]

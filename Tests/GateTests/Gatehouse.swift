@@ -102,6 +102,37 @@ final class Gatehouse {
         return Judged(decision, head, bytes.rawBytes, admission.policy)
     }
 
+    /// Asks as `get` does, and answers the charge with `answer` in place of the count.
+    func get(_ path: String, answer: LimitVerdict) -> Judged {
+        let bytes = Self.request(path)
+        if admit(bytes) {
+            decision.limitVerdict = answer
+            admission.charged(&decision)
+        }
+        return Judged(decision, head, bytes.rawBytes, admission.policy)
+    }
+
+    /// What is kept of a request while its charge waits for an answer; nil if nothing is charged.
+    func pending(_ path: String) -> PendingLimit? {
+        admit(Self.request(path)) ? admission.pendingLimit(&decision) : nil
+    }
+
+    /// What a request is charged to.
+    func keys(_ path: String, _ more: String = "") -> [LimitKey] {
+        guard admit(Self.request(path, more)) else { return [] }
+        return (0..<decision.charge.count).map { decision.charge[$0].key }
+    }
+
+    private func admit(_ bytes: [UInt8]) -> Bool {
+        let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
+        precondition(outcome == .complete)
+        return admission.admit(head, bytes.rawBytes, peer: Peer(address: IPAddress(high: 0, low: 1)), at: now, &decision)
+    }
+
+    private static func request(_ path: String, _ more: String = "") -> [UInt8] {
+        Array("GET \(path) HTTP/1.1\r\nHost: gate.test\r\n\(more.isEmpty ? "" : more + "\r\n")\r\n".utf8)
+    }
+
     /// Asks with raw bytes; nil if they are no request.
     func ask(raw bytes: [UInt8], from peer: Peer) -> Judged? {
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { return nil }

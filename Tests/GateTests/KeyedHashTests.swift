@@ -30,6 +30,14 @@ import Wire
         #expect(seen.count == 40 * 4 + 39 * 40 / 2)
     }
 
+    @Test func whoKnowsTheSecretHasTheSameHash() {
+        let value = Array("user-1".utf8)
+        let hashed = { (secret: String) in KeyedHash(derivedFrom: Array(secret.utf8).rawBytes).hash128(value.rawBytes, domain: 1) }
+        #expect(hashed("one") == hashed("one"))
+        #expect(hashed("one") != hashed("two"))
+        #expect(KeyedHash.random().hash64(value.rawBytes) != KeyedHash.random().hash64(value.rawBytes))
+    }
+
     @Test func twoWordsHashLikeTheirBytes() {
         let hash = KeyedHash(first: 5, second: 6)
         var bytes = ByteBuffer()

@@ -47,23 +47,35 @@ import Testing
 
     @Test func oneRateIsForEveryone() throws {
         let policy = try LimitPolicy(parsing: "60/m", tiers: tiers)
-        #expect([nil, .lowest, Tier(rawValue: 1)].map { policy.rate(of: $0).count } == [60, 60, 60])
+        #expect([nil, .lowest, Tier(rawValue: 1)].map { policy.term(of: $0).rate.count } == [60, 60, 60])
     }
 
     @Test func aTierLeftOutHasTheNearestLowerOnesLimit() throws {
         let tiers = try TierList(["free", "plus", "premium", "gold"])
         let policy = try LimitPolicy(parsing: "premium:600/m,free:60/m", tiers: tiers)
-        #expect((0..<4).map { policy.rate(of: Tier(rawValue: $0)).count } == [60, 60, 600, 600])
-        #expect(policy.rate(of: nil).count == 60)
+        #expect((0..<4).map { policy.term(of: Tier(rawValue: $0)).rate.count } == [60, 60, 600, 600])
+        #expect(policy.term(of: nil).rate.count == 60)
         let named = try LimitPolicy(parsing: "anonymous:20/m,free:60/m", tiers: tiers)
-        #expect(named.rate(of: nil).count == 20)
-        #expect(named.rate(of: .lowest).count == 60)
+        #expect(named.term(of: nil).rate.count == 20)
+        #expect(named.term(of: .lowest).rate.count == 60)
+    }
+
+    @Test func eachRateMaySayWhomItCounts() throws {
+        let plain = try LimitPolicy(parsing: "60/m+by=header:X-Key+burst=3", tiers: tiers)
+        #expect(plain.term(of: nil).by == .header("x-key"))
+        #expect(plain.term(of: nil).rate.burst == 3)
+        let list = try LimitPolicy(parsing: "anonymous:5/m+by=address,free:60/m,premium:1/s+by=header:X-Key", tiers: tiers)
+        #expect([nil, .lowest, Tier(rawValue: 1)].map { list.term(of: $0).by } == [.address, nil, .header("x-key")])
+        #expect(list.text == "anonymous:5/m+by=address,free:60/m,premium:1/s+by=header:X-Key")
     }
 
     @Test(arguments: [
         ("premium:600/m", "free"), ("free:60/m,600/m", "names no tier"), ("free:60/m,gold:1/m", "gold"),
         ("free:60/m,free:1/m", "twice"), ("anonymous:1/m,anonymous:1/m,free:1/m", "twice"), ("free:60", "no rate"),
         ("free:1/m,", "names no tier"), ("60/x", "no rate"), (":1/m", "no tier"),
+        ("60/m,10/s", "limit= once"), ("60/m+by=moon", "\"+by=moon\" is not known"), ("60/m+by=", "is not known"),
+        ("60/m+by=user+by=address", "two things"), ("60/m+by=header:", "is not known"), ("60/m+by=header:A+B", "no rate"),
+        ("+by=user", "no rate"), ("free:60/m,premium:1/m+by=sun", "is not known"),
     ])
     func aFaultIsToldToPeople(_ text: String, _ part: String) {
         let fault = #expect(throws: LimitPolicy.Fault.self) { try LimitPolicy(parsing: text, tiers: tiers) }

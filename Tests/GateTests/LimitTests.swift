@@ -7,7 +7,7 @@ import Wire
 @Suite struct LimitTests {
     private func limited(_ limit: String, _ auth: AuthMode = .optional, by: LimitBy = .user) throws -> RouteRule {
         var rule = rule("passages", "/p/*", auth: auth)
-        rule.limit = try LimitPolicy(parsing: limit, tiers: .standard)
+        rule.limits = try limit.split(separator: " ").map { try LimitPolicy(parsing: String($0), tiers: .standard) }
         rule.limitBy = by
         return rule
     }
@@ -157,13 +157,16 @@ import Wire
     }
 
     @Test func aStoreThatCannotCountIsOpenOrClosed() throws {
-        var decision = Decision()
-        decision.charged(.open)
-        #expect(decision.limit.result == .open)
-        let lines = decision.limitLines.byteCount
-        #expect(lines == 0)
-        decision.charged(.closed(retryAfterSeconds: 0))
-        let verdict = decision.verdict
-        #expect(verdict == .refuse(.unavailable(.limits, retryAfterSeconds: 1)))
+        let house = try Gatehouse([try limited("3/h")])
+        let open = house.get("/p/x", answer: .open)
+        #expect(open.status == 0 && open.limit.result == .open && open.limit.source == .fallback)
+        #expect(open.limitLines == [])
+        let closed = house.get("/p/x", answer: .closed(retryAfterSeconds: 0))
+        #expect(closed.verdict == .refuse(.unavailable(.limits, retryAfterSeconds: 1)))
+        #expect(closed.limit.result == .closed && closed.limitLines == [])
+        var watched = try limited("3/h")
+        watched.shadow = .limit
+        let shadowed = try Gatehouse([watched]).get("/p/x", answer: .closed(retryAfterSeconds: 9))
+        #expect(shadowed.status == 0 && shadowed.limit.result == .open)
     }
 }

@@ -6,18 +6,16 @@ import Wire
 
 private func microseconds(_ value: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: value * 1_000) }
 
-extension LimitVerdict {
-    fileprivate var granted: UInt32 {
-        if case .counted(let outcome) = self { outcome.granted } else { 0 }
-    }
+extension SharedLimiter {
+    fileprivate func take(_ item: LimitCharge.Item, now: MonotonicTime) -> GCRA.Outcome { take(item, now: now, want: 1) }
 }
 
 @Suite struct SharedLimiterTests {
     private let hash = KeyedHash(first: 1, second: 2)
     private let rate = LimitRate(count: 10, windowSeconds: 1, burst: 5)!
 
-    private func charge(_ subject: UInt64, _ rate: LimitRate? = nil) -> LimitCharge {
-        LimitCharge(key: hash.hash128(0, subject, domain: 0), rate: rate ?? self.rate)
+    private func charge(_ subject: UInt64, _ rate: LimitRate? = nil) -> LimitCharge.Item {
+        LimitCharge.Item(key: hash.hash128(0, subject, domain: 0), rate: rate ?? self.rate)
     }
 
     @Test func everyKeyHasACountOfItsOwn() {

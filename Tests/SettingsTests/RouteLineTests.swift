@@ -28,7 +28,7 @@ import Testing
         let rule = parse("/* upstream=u").0.rule
         #expect(rule.auth == .required)
         #expect(rule.tier == nil)
-        #expect(rule.limit == nil)
+        #expect(rule.limits == [])
         #expect(rule.limitBy == .user)
         #expect(rule.claims == [])
         #expect(!rule.forwardsAuthorization)
@@ -40,12 +40,13 @@ import Testing
 
     @Test func everyKeyIsRead() {
         let (route, findings) = parse(
-            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier")
+            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier")
         let rule = route.rule
         #expect(findings.faults == [])
         #expect(rule.auth == .optional)
         #expect(rule.tier == Tier(rawValue: 1))
-        #expect(rule.limit?.tiers.map(\.burst) == [60, 10])
+        #expect(rule.limits.map { $0.tiers.map(\.rate.burst) } == [[60, 10], [5, 5]])
+        #expect(rule.limits.map { $0.anonymous.by } == [nil, .address])
         #expect(rule.limitBy == .header("x-key"))
         #expect(rule.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d=e")])
         #expect(rule.forwardsAuthorization)
@@ -75,6 +76,10 @@ import Testing
         ("/a upstream=u tier=gold", #""tier=gold" names no tier, the tiers are free, premium"#),
         ("/a upstream=u limit=1/m limit-by=moon", #""limit-by=moon" is not known, write user, address, session or header:NAME"#),
         ("/a upstream=u limit-by=user", "limit-by= needs a limit, add limit=60/m or remove it"),
+        ("/a upstream=u limit=1/s limit=1/m limit=1/h limit=1/d limit=2/d", "limit= is given more than 4 times, keep 4 at most"),
+        ("/a upstream=u auth=none auth=none", "auth= is given twice, keep one of them"),
+        ("/a upstream=u limit=1/m limit=5", #""limit=5" is no limit: "5" is no rate; a rate is like 60/m, 10/h+burst=5, 100/s+lease or 60/m+by=address"#),
+        ("/a upstream=u limit=1/m+by=moon", #""limit=1/m+by=moon" is no limit: "+by=moon" is not known; write +by=user, address, session or header:NAME"#),
         ("/a upstream=u claims=role", #""claims=role" is no list of claims, write claims=name=value,name=value"#),
         ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization"#),
         ("/a upstream=u strip=a", #""strip=a" is no path to remove, write one like /content"#),

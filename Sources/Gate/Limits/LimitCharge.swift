@@ -1,5 +1,6 @@
 
-/// Whom a charge counts against: 128 bits of a keyed hash, of the policy (route, rate and burst) and of the subject.
+/// Whom a charge counts against: 128 bits of a keyed hash, of the policy (limit, rate, burst and what it counts by) and
+/// of the subject.
 ///
 /// The policy is part of it, so a caller whose tier changes is counted under the new one's limit at once.
 @frozen
@@ -19,23 +20,50 @@ public struct LimitKey: Hashable, Sendable {
     }
 }
 
-/// What a store of counts is asked: may one more pass? The seam between the gate and whatever counts.
+/// What a store of counts is asked: may one more pass, by all of these limits? The seam between the gate and whatever
+/// counts.
+///
+/// Up to four counts in a fixed place, so that none is allocated; filled and asked about where it lies (`inout`), for to
+/// hand it over by value would copy them all.
 package struct LimitCharge: Sendable {
-    package var key: LimitKey
-    package var rate: LimitRate
+    /// One limit's count of one subject.
+    package struct Item: Equatable, Sendable {
+        package var key: LimitKey
+        package var rate: LimitRate
 
-    package init(key: LimitKey, rate: LimitRate) {
-        self.key = key
-        self.rate = rate
+        package init(key: LimitKey, rate: LimitRate) {
+            self.key = key
+            self.rate = rate
+        }
     }
-}
 
-/// What a store of counts answers.
-package enum LimitVerdict: Equatable, Sendable {
-    /// Counted: the times are microseconds.
-    case counted(GCRA.Outcome)
-    /// Nothing could be counted, and the request passes all the same.
-    case open
-    /// Nothing could be counted, and the request must not pass.
-    case closed(retryAfterSeconds: UInt32)
+    /// Limits of one request at most.
+    package static let capacity = 4
+
+    /// How many limits count the request; the first is the route's first.
+    package private(set) var count = 0
+    private var items: InlineArray<4, Item>
+
+    /// A charge of nothing.
+    package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing)) }
+
+    /// One more limit that must admit the request; traps past `capacity`.
+    package mutating func append(_ item: Item) {
+        items[count] = item
+        count += 1
+    }
+
+    package mutating func removeAll() { count = 0 }
+
+    /// Item `index`, below `count`.
+    package subscript(index: Int) -> Item {
+        get {
+            precondition(index < count)
+            return items[index]
+        }
+        set {
+            precondition(index < count)
+            items[index] = newValue
+        }
+    }
 }

@@ -1,29 +1,71 @@
 import Wire
 
-/// The header lines about a limit: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) and the
-/// `X-RateLimit-` three. What does not change from request to request is rendered once for each rate.
+/// The header lines about limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an
+/// item for each limit, and the `X-RateLimit-` three of the tightest. What does not change from request to request is
+/// rendered once for each policy and lies in a `LimitSheet`.
 enum LimitHeaders {
-    /// All up to the number of what could pass now.
-    static func prefix(route: String, _ rate: LimitRate) -> [UInt8] {
+    // MARK: once for each policy
+
+    /// All up to the first number of a route's limits: behind `r=` where there is one limit, otherwise before the items.
+    static func head(_ names: [String], _ rates: [LimitRate]) -> [UInt8] {
         var out = ByteBuffer(capacity: 128)
-        out.append("RateLimit-Policy: \"\(route)\";q=\(rate.count);w=\(rate.windowSeconds)\r\n")
-        out.append("X-RateLimit-Limit: \(rate.count)\r\n")
-        out.append("RateLimit: \"\(route)\";r=")
+        let policies = zip(names, rates).map { "\"\($0)\";q=\($1.count);w=\($1.windowSeconds)" }
+        out.append("RateLimit-Policy: \(policies.joined(separator: ", "))\r\n")
+        if rates.count == 1 {
+            out.append("X-RateLimit-Limit: \(rates[0].count)\r\nRateLimit: \"\(names[0])\";r=")
+        } else {
+            out.append("RateLimit: " as StaticString)
+        }
         return out.readable.array
     }
 
-    /// The rest, behind a prefix.
-    static func finish(_ limit: LimitOutcome, _ out: inout ByteBuffer) {
-        let remaining = Digits(limit.remaining)
-        let reset = Digits(limit.resetSeconds)
-        remaining.write(into: &out)
-        out.append(";t=" as StaticString)
-        reset.write(into: &out)
-        out.append("\r\nX-RateLimit-Remaining: " as StaticString)
+    /// What stands before the number of what remains of one of several limits.
+    static func item(_ name: String) -> [UInt8] { Array("\"\(name)\";r=".utf8) }
+
+    /// What stands behind the items, where this limit is the tightest of several.
+    static func tail(_ rate: LimitRate) -> [UInt8] {
+        Array("\r\nX-RateLimit-Limit: \(rate.count)\r\nX-RateLimit-Remaining: ".utf8)
+    }
+
+    // MARK: for each request
+
+    /// All lines about `verdict` under row `row` of the sheet, each with CRLF; `tightest` is what it came to.
+    static func write(
+        _ verdict: inout LimitVerdict, _ tightest: LimitOutcome, _ sheet: LimitSheet, _ row: LimitSheet.Row,
+        _ out: inout ByteBuffer
+    ) {
+        sheet.append(row.head, to: &out)
+        let remaining = Digits(tightest.remaining)
+        let reset = Digits(tightest.resetSeconds)
+        if row.count == 1 {
+            write(remaining, reset, &out)
+            out.append("\r\nX-RateLimit-Remaining: " as StaticString)
+        } else {
+            writeItems(&verdict, sheet, row, &out)
+            sheet.append(sheet.lines[row.first + tightest.index].tail, to: &out)
+        }
         remaining.write(into: &out)
         out.append("\r\nX-RateLimit-Reset: " as StaticString)
         reset.write(into: &out)
         out.append("\r\n" as StaticString)
+    }
+
+    private static func writeItems(
+        _ verdict: inout LimitVerdict, _ sheet: LimitSheet, _ row: LimitSheet.Row, _ out: inout ByteBuffer
+    ) {
+        var isFirst = true
+        for index in 0..<verdict.count where verdict[index].isKnown {
+            if !isFirst { out.append(", " as StaticString) }
+            isFirst = false
+            sheet.append(sheet.lines[row.first + index].item, to: &out)
+            write(Digits(verdict[index].remaining), Digits(LimitOutcome.seconds(verdict[index].reset)), &out)
+        }
+    }
+
+    private static func write(_ remaining: Digits, _ reset: Digits, _ out: inout ByteBuffer) {
+        remaining.write(into: &out)
+        out.append(";t=" as StaticString)
+        reset.write(into: &out)
     }
 
     /// A number in decimal, worked out once for the two places where each stands. Up to eight digits fit a word.
@@ -46,46 +88,5 @@ enum LimitHeaders {
         func write(into out: inout ByteBuffer) {
             if count > 0 { out.append(lowBytes: word, count: count) } else { out.append(decimal: UInt64(value)) }
         }
-    }
-}
-
-/// The rates of a policy, ready to be charged: for each route with a limit one for callers without identity, then one
-/// for each tier.
-struct LimitSheet: Sendable {
-    struct Line: Sendable {
-        let rate: LimitRate
-        /// The policy's half of the key.
-        let key: LimitKey
-        /// In `texts`.
-        let prefix: Slice
-    }
-
-    /// Where each route's lines begin; -1 without a limit.
-    private var starts: [Int] = []
-    private var lines: [Line] = []
-    private(set) var texts: [UInt8] = []
-
-    init(_ policy: Policy, _ hash: KeyedHash) {
-        for rule in policy.rules {
-            guard let limit = rule.limit else {
-                starts.append(-1)
-                continue
-            }
-            starts.append(lines.count)
-            add(rule.name, limit.anonymous, hash)
-            for rank in policy.tiers.names.indices { add(rule.name, limit.rate(of: Tier(rawValue: UInt8(rank))), hash) }
-        }
-    }
-
-    private mutating func add(_ route: String, _ rate: LimitRate, _ hash: KeyedHash) {
-        let prefix = LimitHeaders.prefix(route: route, rate)
-        let slice = Slice(start: texts.count, count: prefix.count)
-        texts += prefix
-        lines.append(Line(rate: rate, key: LimitSubject.policy(route, rate, hash), prefix: slice))
-    }
-
-    /// The line of a route with a limit.
-    func line(_ route: Int, _ tier: Tier?) -> Line {
-        lines[starts[route] + (tier.map { Int($0.rawValue) + 1 } ?? 0)]
     }
 }

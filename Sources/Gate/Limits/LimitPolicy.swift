@@ -1,4 +1,4 @@
-/// A `limit=`: a rate for callers without identity, and one for each tier.
+/// One `limit=`: a rate for callers without identity, and one for each tier.
 package struct LimitPolicy: Hashable, Sendable {
     /// What is wrong with the text, for people.
     package struct Fault: Error, Equatable, Sendable {
@@ -6,37 +6,39 @@ package struct LimitPolicy: Hashable, Sendable {
     }
 
     /// Of callers whose identity is unknown or not looked at.
-    package let anonymous: LimitRate
+    package let anonymous: LimitTerm
     /// By rank.
-    package let tiers: [LimitRate]
+    package let tiers: [LimitTerm]
     /// As it stands in the settings.
     package let text: String
 
-    /// One rate for everyone.
-    package init(_ rate: LimitRate, tiers: TierList) {
-        self.init(anonymous: rate, tiers: Array(repeating: rate, count: tiers.names.count), text: rate.text)
-    }
-
     /// `60/m`, or a list by tier: `anonymous:20/m,free:60/m,premium:600/m+burst=50`. A list names the lowest tier; a
-    /// tier that it leaves out has the rate of the nearest lower one, `anonymous` that of the lowest.
+    /// tier that it leaves out has the rate of the nearest lower one, `anonymous` that of the lowest. Each rate may say
+    /// whom it counts.
     package init(parsing text: String, tiers: TierList) throws(Fault) {
-        guard text.contains(":") else {
-            self.init(try Self.rate(text), tiers: tiers)
+        let items = text.split(separator: ",", omittingEmptySubsequences: false).map(Self.split)
+        guard items.contains(where: { $0.tier != nil }) else {
+            guard items.count == 1 else {
+                throw Fault(message: "the list names no tiers; write limit= once for each limit, or tiers like free:60/m")
+            }
+            let term = try LimitTerm(parsing: text)
+            self.init(anonymous: term, tiers: Array(repeating: term, count: tiers.names.count), text: text)
             return
         }
-        var anonymous: LimitRate?
-        var named: [LimitRate?] = Array(repeating: nil, count: tiers.names.count)
-        for item in text.split(separator: ",", omittingEmptySubsequences: false) {
-            let pair = item.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-            guard pair.count == 2 else { throw Fault(message: "\"\(item)\" names no tier, unlike the rest of the list") }
-            let rate = try Self.rate(pair[1])
-            if pair[0] == "anonymous" {
+        var anonymous: LimitTerm?
+        var named: [LimitTerm?] = Array(repeating: nil, count: tiers.names.count)
+        for item in items {
+            guard let tier = item.tier else {
+                throw Fault(message: "\"\(item.term)\" names no tier, unlike the rest of the list")
+            }
+            let term = try LimitTerm(parsing: item.term)
+            if tier == "anonymous" {
                 guard anonymous == nil else { throw Fault(message: "anonymous is limited twice") }
-                anonymous = rate
+                anonymous = term
             } else {
-                let rank = try Self.rank(pair[0], tiers)
-                guard named[rank] == nil else { throw Fault(message: "the tier \(pair[0]) is limited twice") }
-                named[rank] = rate
+                let rank = try Self.rank(tier, tiers)
+                guard named[rank] == nil else { throw Fault(message: "the tier \(tier) is limited twice") }
+                named[rank] = term
             }
         }
         guard let lowest = named[0] else {
@@ -45,17 +47,16 @@ package struct LimitPolicy: Hashable, Sendable {
         self.init(anonymous: anonymous ?? lowest, tiers: Self.filled(named, from: lowest), text: text)
     }
 
-    private init(anonymous: LimitRate, tiers: [LimitRate], text: String) {
+    private init(anonymous: LimitTerm, tiers: [LimitTerm], text: String) {
         self.anonymous = anonymous
         self.tiers = tiers
         self.text = text
     }
 
-    private static func rate(_ text: String) throws(Fault) -> LimitRate {
-        guard let rate = LimitRate(parsing: text) else {
-            throw Fault(message: "\"\(text)\" is no rate; a rate is like 60/m, 10/h+burst=5 or 100/s+lease")
-        }
-        return rate
+    /// `free:60/m` into its two parts. A colon behind a plus is part of what is counted by.
+    private static func split(_ item: Substring) -> (tier: String?, term: String) {
+        guard let colon = item.prefix(while: { $0 != "+" }).firstIndex(of: ":") else { return (nil, String(item)) }
+        return (String(item[..<colon]), String(item[item.index(after: colon)...]))
     }
 
     private static func rank(_ name: String, _ tiers: TierList) throws(Fault) -> Int {
@@ -66,16 +67,16 @@ package struct LimitPolicy: Hashable, Sendable {
         return Int(tier.rawValue)
     }
 
-    private static func filled(_ named: [LimitRate?], from lowest: LimitRate) -> [LimitRate] {
+    private static func filled(_ named: [LimitTerm?], from lowest: LimitTerm) -> [LimitTerm] {
         var last = lowest
-        return named.map { rate in
-            last = rate ?? last
+        return named.map { term in
+            last = term ?? last
             return last
         }
     }
 
-    /// The rate of a caller; `tier` is nil for one without identity.
-    package func rate(of tier: Tier?) -> LimitRate {
+    /// What limits a caller; `tier` is nil for one without identity.
+    package func term(of tier: Tier?) -> LimitTerm {
         guard let tier else { return anonymous }
         return tiers[min(Int(tier.rawValue), tiers.count - 1)]
     }

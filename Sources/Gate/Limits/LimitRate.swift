@@ -35,6 +35,17 @@ package struct LimitRate: Hashable, Sendable {
         guard UInt64(burst) <= Self.longestTolerance / interval else { return nil }
     }
 
+    /// What stands where no rate is yet: nothing passes.
+    static let nothing = LimitRate()
+
+    private init() {
+        count = 0
+        windowSeconds = 0
+        burst = 0
+        mayLease = false
+        interval = .max
+    }
+
     /// `10/h`, `60/m+burst=10`, `60/m+lease`; nil for anything else.
     package init?(parsing text: String) {
         let parts = text.split(separator: "+", omittingEmptySubsequences: false).map(String.init)

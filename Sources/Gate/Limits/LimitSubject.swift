@@ -35,8 +35,8 @@ enum LimitSubject {
         hash.hash128(value, domain: headerDomain)
     }
 
-    /// The other half: a route's rate.
-    static func policy(_ route: String, _ rate: LimitRate, _ hash: KeyedHash) -> LimitKey {
-        "\(rate.text) \(route)".withRawBytes { hash.hash128($0, domain: policyDomain) }
+    /// The other half: a limit's name, its rate, and whom it counts.
+    static func policy(_ name: String, _ rate: LimitRate, _ by: LimitBy, _ hash: KeyedHash) -> LimitKey {
+        "\(rate.text) \(by.text) \(name)".withRawBytes { hash.hash128($0, domain: policyDomain) }
     }
 }

@@ -21,7 +21,7 @@ package import Wire
 /// later gets a slot of its own starts from that count. (Eight live keys in a bucket where 262,144 fit in all: with
 /// 50,000 live keys about one bucket in 30,000.)
 package final class SharedLimiter: Sendable {
-    /// What keeps the keys of one process from being chosen by its peers.
+    /// What limit keys are made with, which keeps peers from choosing them. Gateways that count together share it.
     package let hash: KeyedHash
 
     private let table: SlotTable
@@ -33,14 +33,19 @@ package final class SharedLimiter: Sendable {
         table = SlotTable(capacity: capacity)
     }
 
-    /// Charges one, from any thread. `now` is the monotonic clock of all callers.
-    package func take(_ charge: LimitCharge, now: MonotonicTime) -> LimitVerdict {
-        .counted(take(charge, now: now, want: 1))
+    /// Charges one to all counts of `charge`, or to none, from any thread. `now` is the monotonic clock of all callers.
+    package func take(_ charge: inout LimitCharge, now: MonotonicTime, into verdict: inout LimitVerdict) {
+        verdict.becomes(granted: true, .process, count: charge.count)
+        guard charge.count == 1 else { return table.take(&charge, now: Self.clock(now), &verdict) }
+        let outcome = take(charge[0], now: now, want: 1)
+        verdict[0] = LimitReading(outcome)
+        if outcome.granted == 0 { verdict.becomes(granted: false, .process, count: 1) }
     }
 
-    /// Charges up to `want`.
-    package func take(_ charge: LimitCharge, now: MonotonicTime, want: UInt32) -> GCRA.Outcome {
-        table.take(charge, now: Self.clock(now), want: want)
+    /// Charges up to `want` to one count.
+    package func take(_ item: LimitCharge.Item, now: MonotonicTime, want: UInt32) -> GCRA.Outcome {
+        var place = SlotTable.Place()
+        return table.take(item, now: Self.clock(now), want: want, &place)
     }
 
     /// Microseconds, never 0: that is the TAT of a slot never used.
@@ -82,6 +87,16 @@ private final class SlotTable: @unchecked Sendable {
         return unsafe memory.bindMemory(to: Value.self, capacity: count)
     }
 
+    /// Where a charge was counted, and what stood there before and after.
+    struct Place {
+        var slot = 0
+        var key: UInt = 0
+        /// Whether `slot` is the number of a bucket, and the count that which its further keys share.
+        var isShared = false
+        var before: UInt64 = 0
+        var after: UInt64 = 0
+    }
+
     /// What a look through a bucket found.
     private enum Search {
         case found(slot: Int, WordPair)
@@ -89,29 +104,97 @@ private final class SlotTable: @unchecked Sendable {
         case full
     }
 
-    func take(_ charge: LimitCharge, now: UInt64, want: UInt32) -> GCRA.Outcome {
-        // 0 marks slots never used.
-        let key = UInt(max(charge.key.low, 1))
-        let bucket = Int(charge.key.high & bucketMask)
+    // MARK: one count
+
+    func take(_ item: LimitCharge.Item, now: UInt64, want: UInt32, _ place: inout Place) -> GCRA.Outcome {
+        let key = Self.key(item)
+        let bucket = bucket(item)
         while true {
             let horizon = unsafe horizons[bucket].load(ordering: .sequentiallyConsistent)
             switch search(key, bucket, horizon) {
             case .found(let slot, let pair):
-                let outcome = Self.count(charge, now, UInt64(pair.second), want)
+                let outcome = Self.count(item, now, UInt64(pair.second), want)
+                place = Place(slot: slot, key: key, before: UInt64(pair.second), after: outcome.tat)
                 if outcome.granted == 0 || exchange(slot, pair, key, outcome.tat) { return outcome }
             case .free(let slot, let pair):
                 let shared = unsafe overflows[bucket].load(ordering: .sequentiallyConsistent)
-                let outcome = Self.count(charge, now, shared, want)
+                let outcome = Self.count(item, now, shared, want)
+                place = Place(slot: slot, key: key, before: shared, after: outcome.tat)
                 if outcome.granted == 0 || exchange(slot, pair, key, outcome.tat) { return outcome }
             case .full:
                 let moved = now > Self.slack ? now - Self.slack : 0
-                if moved <= horizon { return takeShared(charge, bucket, now, want) }
+                if moved <= horizon { return takeShared(item, bucket, now, want, &place) }
                 // If another worker moved it first, that serves as well.
                 _ = unsafe horizons[bucket].compareExchange(
                     expected: horizon, desired: moved, ordering: .sequentiallyConsistent)
             }
         }
     }
+
+    // MARK: several counts
+
+    /// Charges one to all counts or to none, and says so in `verdict`, which is a grant until then.
+    ///
+    /// It looks before it takes: a request that is refused has touched nothing, so none meets a charge that is only about
+    /// to be taken back. One that finds a count overtaken between the look and the taking puts back what it took. Each
+    /// taking is a grant by its own count, so the bound of each holds whatever becomes of the others.
+    func take(_ charge: inout LimitCharge, now: UInt64, _ verdict: inout LimitVerdict) {
+        var allAdmit = true
+        for index in 0..<charge.count {
+            verdict[index] = LimitReading(look(charge[index], now))
+            if verdict[index].remaining == 0 { allAdmit = false }
+        }
+        guard allAdmit else { return verdict.becomes(granted: false, .process, count: charge.count) }
+        var places = InlineArray<4, Place>(repeating: Place())
+        for index in 0..<charge.count {
+            let outcome = take(charge[index], now: now, want: 1, &places[index])
+            verdict[index] = LimitReading(outcome)
+            guard outcome.granted == 0 else { continue }
+            for earlier in (0..<index).reversed() {
+                putBack(places[earlier], now)
+                verdict[earlier] = LimitReading(look(charge[earlier], now))
+            }
+            return verdict.becomes(granted: false, .process, count: charge.count)
+        }
+    }
+
+    /// What one count would say to a request, without charging it.
+    private func look(_ item: LimitCharge.Item, _ now: UInt64) -> GCRA.Outcome {
+        let bucket = bucket(item)
+        let horizon = unsafe horizons[bucket].load(ordering: .sequentiallyConsistent)
+        let tat =
+            switch search(Self.key(item), bucket, horizon) {
+            case .found(_, let pair): UInt64(pair.second)
+            case .free, .full: unsafe overflows[bucket].load(ordering: .sequentiallyConsistent)
+            }
+        return Self.count(item, now, tat, 0)
+    }
+
+    /// Undoes a charge, if nobody has charged the count since; otherwise the charge stays and its caller has lost one.
+    ///
+    /// To take an interval off whatever stands there now would not undo it. A charge moves the TAT to an interval past
+    /// the later of now and itself: once time has passed the TAT that the charge left, another charge begins at its own
+    /// now and owes nothing to this one, and an interval off would let one more pass than the rate allows. So it is the
+    /// exact word that is put back, for the exact word that was left there.
+    ///
+    /// A TAT in the past comes back as now, which says the same, a full burst, and keeps the slot from being free again:
+    /// at a given horizon slots only stop being free, or two could be claimed for one key.
+    private func putBack(_ place: Place, _ now: UInt64) {
+        if place.isShared {
+            _ = unsafe overflows[place.slot].compareExchange(
+                expected: place.after, desired: place.before, ordering: .sequentiallyConsistent)
+        } else {
+            let left = WordPair(first: place.key, second: UInt(place.after))
+            _ = exchange(place.slot, left, place.key, max(place.before, now))
+        }
+    }
+
+    // MARK: slots
+
+    /// 0 marks slots never used.
+    private static func key(_ item: LimitCharge.Item) -> UInt { UInt(max(item.key.low, 1)) }
+
+    private func bucket(_ item: LimitCharge.Item) -> Int { Int(item.key.high & bucketMask) }
 
     /// Looks for `key`, and for the first free slot, from a slot on that depends on the key alone.
     private func search(_ key: UInt, _ bucket: Int, _ horizon: UInt64) -> Search {
@@ -136,10 +219,13 @@ private final class SlotTable: @unchecked Sendable {
         ).exchanged
     }
 
-    private func takeShared(_ charge: LimitCharge, _ bucket: Int, _ now: UInt64, _ want: UInt32) -> GCRA.Outcome {
+    private func takeShared(
+        _ item: LimitCharge.Item, _ bucket: Int, _ now: UInt64, _ want: UInt32, _ place: inout Place
+    ) -> GCRA.Outcome {
         while true {
             let shared = unsafe overflows[bucket].load(ordering: .sequentiallyConsistent)
-            let outcome = Self.count(charge, now, shared, want)
+            let outcome = Self.count(item, now, shared, want)
+            place = Place(slot: bucket, isShared: true, before: shared, after: outcome.tat)
             if outcome.granted == 0 { return outcome }
             let exchanged = unsafe overflows[bucket].compareExchange(
                 expected: shared, desired: outcome.tat, ordering: .sequentiallyConsistent
@@ -148,8 +234,9 @@ private final class SlotTable: @unchecked Sendable {
         }
     }
 
-    private static func count(_ charge: LimitCharge, _ now: UInt64, _ tat: UInt64, _ want: UInt32) -> GCRA.Outcome {
-        GCRA.take(
-            now: now, tat: tat, interval: charge.rate.interval, tolerance: charge.rate.tolerance, want: want)
+    private static func count(
+        _ item: LimitCharge.Item, _ now: UInt64, _ tat: UInt64, _ want: UInt32
+    ) -> GCRA.Outcome {
+        GCRA.take(now: now, tat: tat, interval: item.rate.interval, tolerance: item.rate.tolerance, want: want)
     }
 }

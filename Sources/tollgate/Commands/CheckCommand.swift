@@ -64,8 +64,10 @@ enum CheckCommand {
         json.field("upstream", route.upstream)
         json.field("auth", rule.auth.name)
         json.optional("tier", rule.tier.map { configuration.tiers.name(of: $0) })
-        json.optional("limit", rule.limit?.text)
-        if rule.limit != nil { json.field("limit_by", rule.limitBy.text) }
+        if !rule.limits.isEmpty {
+            json.field("limit", rule.limits.map(\.text).joined(separator: " "))
+            json.field("limit_by", rule.limitBy.text)
+        }
         json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
         json.field("body_limit", Int(rule.bodyLimit))
         json.field("errors", rule.errors.name)
@@ -114,7 +116,8 @@ enum CheckTable {
 
     private static func route(_ route: RouteDeclaration, _ configuration: Configuration) -> [String] {
         let rule = route.rule
-        let limit = rule.limit.map { "\($0.text) by \(rule.limitBy.text)" } ?? ""
+        let limits = rule.limits.map(\.text).joined(separator: " ")
+        let limit = limits.isEmpty ? "" : "\(limits) by \(rule.limitBy.text)"
         let tier = rule.tier.map { configuration.tiers.name(of: $0) } ?? ""
         return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
     }

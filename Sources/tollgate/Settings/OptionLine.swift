@@ -7,12 +7,15 @@ package struct LineOption: Hashable, Sendable {
     package let values: String
     package let doc: String
     package let stage: SettingStage
+    /// How often it may stand in a line.
+    package let most: Int
 
-    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built) {
+    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built, most: Int = 1) {
         self.key = key
         self.values = values
         self.doc = doc
         self.stage = stage
+        self.most = most
     }
 }
 
@@ -23,7 +26,8 @@ struct OptionLine {
     let entry: EnvEntry
     /// What is no option, in order.
     private(set) var words: [String] = []
-    private var options: [String: String] = [:]
+    /// The values of each, in order.
+    private var options: [String: [String]] = [:]
     private(set) var findings = Findings()
 
     init(_ entry: EnvEntry, knows: [LineOption]) {
@@ -40,10 +44,13 @@ struct OptionLine {
             let nearest = nearestName(to: key, in: knows.map(\.key)) ?? ""
             return fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
         }
-        guard options[key] == nil else { return fault("\(key)= is given twice, keep one of them") }
+        guard options[key, default: []].count < option.most else {
+            let times = option.most == 1 ? "twice, keep one of them" : "more than \(option.most) times, keep \(option.most) at most"
+            return fault("\(key)= is given \(times)")
+        }
         guard !value.isEmpty else { return fault("\(key)= has no value, write \(option.values) or leave it out") }
         switch option.stage {
-        case .built: options[key] = value
+        case .built: options[key, default: []].append(value)
         case .ignored: warn("\(key)= is not built yet in this version, it has no effect")
         case .refused: fault("\(key)= is not built yet in this version and must not be passed over, remove it")
         }
@@ -59,17 +66,21 @@ struct OptionLine {
     /// Whether the option is there, good or bad.
     func has(_ key: String) -> Bool { options[key] != nil }
 
-    func text(_ key: String) -> String? { options[key] }
+    func text(_ key: String) -> String? { options[key]?.first }
 
     /// The option's value as `read` takes it.
     mutating func value<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> Value? {
-        guard let text = options[key] else { return nil }
-        return take("\(key)=\(text)", text, read)
+        values(key, read).first
+    }
+
+    /// The values of an option that may stand several times, each as `read` takes it, without the bad ones.
+    mutating func values<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> [Value] {
+        options[key, default: []].compactMap { take("\(key)=\($0)", $0, read) }
     }
 
     /// Each part of a comma-separated value as `read` takes it; nil when the option is missing.
     mutating func list<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> [Value]? {
-        guard let text = options[key] else { return nil }
+        guard let text = text(key) else { return nil }
         return text.split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
             take("\(key)=\(text)", String(part), read)
         }

@@ -15,8 +15,11 @@ extension LineOption {
         LineOption("upstream", "a name", "where the requests go; required"),
         LineOption("auth", "required, optional, none or internal", "what is asked of the caller"),
         LineOption("tier", "a tier", "the lowest that may pass"),
-        LineOption("limit", "60/m, or free:60/m,premium:600/m", "the rate, `+burst=10` for another burst"),
-        LineOption("limit-by", "user, address, session or header:NAME", "whom the limit counts"),
+        LineOption(
+            "limit", "60/m, or free:60/m,premium:600/m",
+            "the rate, `+burst=10` for another burst, `+by=address` for another `limit-by`; up to \(LimitCharge.capacity) times, and all must admit",
+            most: LimitCharge.capacity),
+        LineOption("limit-by", "user, address, session or header:NAME", "whom limits count that do not say so"),
         LineOption("claims", "name=value,name=value", "what the token must say"),
         LineOption("forward", "authorization", "keeps the bearer for the upstream"),
         LineOption("strip", "a path", "removed from the start of the path"),
@@ -91,19 +94,19 @@ enum RouteLine {
             rule.auth = AuthMode(name: auth) ?? .required
         }
         rule.tier = line.value("tier") { text throws(Complaint) in try tier(text, tiers) }
-        rule.limit = line.value("limit") { text throws(Complaint) in
+        rule.limits = line.values("limit") { text throws(Complaint) in
             do throws(LimitPolicy.Fault) {
                 return try LimitPolicy(parsing: text, tiers: tiers)
             } catch {
                 throw Complaint("is no limit: \(error.message)")
             }
         }
-        if let limit = rule.limit, limit.anonymous.mayLease || limit.tiers.contains(where: \.mayLease) {
+        if rule.limits.contains(where: { ([$0.anonymous] + $0.tiers).contains(where: \.rate.mayLease) }) {
             line.warn("+lease is not built yet in this version, the limit is exact without it")
         }
         if let limitBy = line.value("limit-by", { text throws(Complaint) in try Self.limitBy(text) }) {
             rule.limitBy = limitBy
-            if rule.limit == nil, !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
+            if !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
         }
         rule.claims = line.list("claims") { text throws(Complaint) in try claim(text) } ?? []
         rule.shadow = shadow(&line)

@@ -81,6 +81,8 @@ extension ConfigurationReader {
             return tell(name, "strip=\(strip) is no path to remove, write one like /content", routes)
         case .unknownRequirement(let name, let claim):
             return tell(name, "claims=\(claim) cannot be asked for, remove it", routes)
+        case .tooManyLimits(let name):
+            return tell(name, "has more than \(LimitCharge.capacity) limits, keep \(LimitCharge.capacity) at most", routes)
         case .identityNeeded(let name):
             return tell(name, "has auth=none, so nobody can meet its tier= or claims=, write auth=required", routes)
         }

@@ -1,0 +1,115 @@
+import Wire
+
+/// The limits of a policy, ready to be charged and to be told of. Immutable, so that a request that waits for its answer
+/// keeps the sheet it was charged by while a reload makes another.
+///
+/// Each route with limits has a row for callers without identity, then one for each tier; a row has a line for each limit.
+final class LimitSheet: Sendable {
+    /// What a limit counts by.
+    enum Subject: UInt8 { case user, address, session, header }
+
+    struct Line: Sendable {
+        let rate: LimitRate
+        /// The policy's half of the key.
+        let key: LimitKey
+        let subject: Subject
+        /// The name of the field that is counted by, in lower case.
+        let field: Slice
+        /// As `LimitHeaders` renders them; both empty where the row has one line.
+        let item: Slice
+        let tail: Slice
+    }
+
+    struct Row: Sendable {
+        let first: Int
+        let count: Int
+        let head: Slice
+    }
+
+    let rows: [Row]
+    let lines: [Line]
+    /// Where each route's rows begin; -1 without a limit.
+    private let starts: [Int]
+    private let texts: [UInt8]
+
+    init(_ policy: Policy, _ hash: KeyedHash) {
+        var draft = Draft(hash: hash)
+        var starts: [Int] = []
+        for rule in policy.rules {
+            starts.append(rule.limits.isEmpty ? -1 : draft.rows.count)
+            guard !rule.limits.isEmpty else { continue }
+            draft.addRow(rule, nil)
+            for rank in policy.tiers.names.indices { draft.addRow(rule, Tier(rawValue: UInt8(rank))) }
+        }
+        self.starts = starts
+        rows = draft.rows
+        lines = draft.lines
+        texts = draft.texts
+    }
+
+    /// The row of a caller on a route with limits; `tier` is nil for one without identity.
+    func row(_ route: Int, _ tier: Tier?) -> Int { starts[route] + (tier.map { Int($0.rawValue) + 1 } ?? 0) }
+
+    func append(_ slice: Slice, to out: inout ByteBuffer) {
+        let texts = texts
+        out.append(texts.rawBytes[slice])
+    }
+
+    /// Whether the field that `line` counts by is called `name`, in any case.
+    func isCounted(_ line: Line, by name: RawSpan) -> Bool {
+        guard name.byteCount == Int(line.field.count) else { return false }
+        let texts = texts
+        let field = texts.rawBytes[line.field]
+        for offset in 0..<name.byteCount where name[offset].lowercasedASCII != field[offset] { return false }
+        return true
+    }
+}
+
+/// A sheet in the making.
+private struct Draft {
+    let hash: KeyedHash
+    var rows: [LimitSheet.Row] = []
+    var lines: [LimitSheet.Line] = []
+    var texts: [UInt8] = []
+
+    mutating func addRow(_ rule: RouteRule, _ tier: Tier?) {
+        let terms = rule.limits.map { $0.term(of: tier) }
+        let names = terms.indices.map(rule.limitName)
+        rows.append(.init(first: lines.count, count: terms.count, head: keep(LimitHeaders.head(names, terms.map(\.rate)))))
+        for (name, term) in zip(names, terms) {
+            let by = term.by ?? rule.limitBy
+            lines.append(
+                .init(
+                    rate: term.rate, key: LimitSubject.policy(name, term.rate, by, hash), subject: .init(by),
+                    field: keep(Array(by.field.utf8)), item: terms.count == 1 ? Slice() : keep(LimitHeaders.item(name)),
+                    tail: terms.count == 1 ? Slice() : keep(LimitHeaders.tail(term.rate))))
+        }
+    }
+
+    private mutating func keep(_ text: [UInt8]) -> Slice {
+        let slice = Slice(start: texts.count, count: text.count)
+        texts += text
+        return slice
+    }
+}
+
+extension LimitBy {
+    /// The field that is counted by; empty for none.
+    fileprivate var field: String {
+        switch self {
+        case .user, .address, .session: ""
+        case .header(let name): name
+        }
+    }
+}
+
+extension LimitSheet.Subject {
+    fileprivate init(_ by: LimitBy) {
+        switch by {
+        case .user: self = .user
+        case .address: self = .address
+        case .session: self = .session
+        case .header: self = .header
+        }
+    }
+}

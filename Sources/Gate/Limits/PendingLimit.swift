@@ -1,0 +1,60 @@
+package import Wire
+
+/// A charge that waits for its answer: all that turns the answer into header lines and a refusal, without the decision it
+/// came from. To keep it costs a reference and nothing else, and it outlives a reload.
+package struct PendingLimit: Sendable {
+    let sheet: LimitSheet
+    let row: Int
+    /// Whether the limits only watch.
+    let isShadowed: Bool
+
+    /// What becomes of the request. Writes whole header lines for the client, each with CRLF, behind what is in `lines`;
+    /// nothing where nothing was counted.
+    package func settle(_ verdict: inout LimitVerdict, into lines: inout ByteBuffer) -> LimitOutcome {
+        sheet.settle(row, isShadowed: isShadowed, &verdict, into: &lines)
+    }
+}
+
+extension LimitSheet {
+    /// Tells what `verdict` means for a request that was charged by row `row`.
+    @inline(__always)
+    func settle(
+        _ row: Int, isShadowed: Bool, _ verdict: inout LimitVerdict, into lines: inout ByteBuffer
+    ) -> LimitOutcome {
+        let row = rows[row]
+        var outcome = LimitOutcome()
+        outcome.index = verdict.tightest
+        outcome.source = verdict.source
+        outcome.rate = self.lines[row.first + outcome.index].rate
+        switch verdict.kind {
+        case .open: outcome.result = .open
+        // What only watches keeps nobody out.
+        case .closed where isShadowed: outcome.result = .open
+        case .closed:
+            outcome.result = .closed
+            outcome.retryAfterSeconds = max(1, verdict.retryAfterSeconds)
+        case .granted, .refused:
+            outcome.count(verdict.kind == .granted, verdict[outcome.index], isShadowed)
+            LimitHeaders.write(&verdict, outcome, self, row, &lines)
+        }
+        return outcome
+    }
+}
+
+extension LimitOutcome {
+    fileprivate mutating func count(_ isGranted: Bool, _ reading: LimitReading, _ isShadowed: Bool) {
+        remaining = reading.remaining
+        resetSeconds = Self.seconds(reading.reset)
+        guard !isGranted else {
+            result = .admitted
+            return
+        }
+        result = isShadowed ? .shadowRefused : .refused
+        retryAfterSeconds = max(1, Self.seconds(reading.retryAfter))
+    }
+
+    /// Rounded up.
+    static func seconds(_ microseconds: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: min((microseconds &+ 999_999) / 1_000_000, UInt64(UInt32.max)))
+    }
+}
