@@ -10,7 +10,7 @@ package import Wire
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
     package private(set) var policy: Policy
-    private var limits: LimitSheet
+    var limits: LimitSheet
     private let limiter: SharedLimiter
     private var verifier = TokenVerifier()
     private var cache: TokenCache

@@ -25,12 +25,24 @@ extension Worker {
         exchanges[exchange].record.route = telemetry.labels.routes[scratch.decision.routeIndex]
         if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
         count(scratch.decision, exchanges[exchange].record.route)
+        if telemetry.logs {
+            var line = ByteBuffer()
+            swap(&line, &exchanges[exchange].record.line)
+            beginLine(scratch.request, bytes, scratch.decision, clients[client].peer, &line)
+            addLimitMarks(&scratch, &line)
+            swap(&line, &exchanges[exchange].record.line)
+            addMarks(exchange)
+        }
+        noteLimit(exchange, scratch.decision.limit)
+    }
+
+    /// What the limits of the request came to; nothing while they have not answered.
+    mutating func noteLimit(_ exchange: Int, _ limit: LimitOutcome) {
+        guard exchanges[exchange].record.isRecorded, limit.result != .none else { return }
+        telemetry.metrics.rateLimitDecision(
+            route: exchanges[exchange].record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
         guard telemetry.logs else { return }
-        var line = ByteBuffer()
-        swap(&line, &exchanges[exchange].record.line)
-        beginLine(scratch.request, bytes, scratch.decision, clients[client].peer, &line)
-        swap(&line, &exchanges[exchange].record.line)
-        addMarks(exchange)
+        telemetry.addLimit(limit, to: &exchanges[exchange].record.line)
     }
 
     /// A request whose head was no good.
@@ -94,9 +106,6 @@ extension Worker {
                 nanoseconds: EventLoop.now().monotonic.nanoseconds(since: now.monotonic))
             telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         }
-        if decision.limit.result != .none {
-            telemetry.metrics.rateLimitDecision(route: route, outcome: Int(decision.limit.result.rawValue), .local)
-        }
         if decision.issuerToRefetch >= 0 {
             telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[decision.issuerToRefetch])
             services.unknownKey(decision.issuerToRefetch)
@@ -121,7 +130,6 @@ extension Worker {
         if decision.routeIndex >= 0 { line.add(.route, admission.policy.rules[decision.routeIndex].name, to: &out) }
         if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
         addIdentity(decision, line, &out)
-        addLimit(decision, line, &out)
         if decision.refusal != nil { line.add(.dialect, decision.dialect.name, to: &out) }
     }
 
@@ -143,10 +151,17 @@ extension Worker {
         if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.wall.seconds - identity.issuedAt), to: &out) }
     }
 
-    private func addLimit(_ decision: borrowing Decision, _ line: AccessLogLine, _ out: inout ByteBuffer) {
-        guard decision.limit.result != .none else { return }
-        line.add(.limitPolicy, admission.policy.rules[decision.routeIndex].name, to: &out)
-        line.add(.limitRemaining, Int(decision.limit.remaining), to: &out)
+    /// Whom the limits count: also before they have answered, for the bytes of the request are here now.
+    private func addLimitMarks(_ scratch: inout Scratch, _ line: inout ByteBuffer) {
+        guard scratch.decision.charge.count > 0 else { return }
+        var marks = ByteBuffer()
+        swap(&marks, &scratch.output)
+        marks.removeAll()
+        admission.appendLimitMarks(&scratch.decision, to: &marks)
+        telemetry.line.add(.limitPolicy, admission.policy.rules[scratch.decision.routeIndex].name, to: &line)
+        telemetry.line.add(.limitKeys, marks.readable, to: &line)
+        marks.removeAll()
+        swap(&marks, &scratch.output)
     }
 
     private mutating func addMarks(_ exchange: Int) {

@@ -61,7 +61,8 @@ package struct WorkerTelemetry: ~Copyable {
             methods: Method.allCases.map { "\($0)".uppercased() }, algorithms: SigningAlgorithm.allCases.map(\.name),
             authOutcomes: AuthOutcome.allCases.map { $0.text.description },
             authReasons: AuthReason.allCases.map { $0.text.description },
-            limitOutcomes: LimitOutcome.Result.allCases.map { $0.text.description })
+            limitOutcomes: LimitOutcome.Result.allCases.map { $0.text.description },
+            limitSources: LimitOutcome.Source.allCases.map { $0.text.description })
     }
 
     mutating func adopt(_ labels: MetricLabels) {
@@ -95,6 +96,14 @@ package struct WorkerTelemetry: ~Copyable {
         }
         if record.error.utf8CodeUnitCount > 0 { line.add(.error, record.error, to: &lines) }
         line.end(into: &lines)
+    }
+
+    /// Adds what the limits of a request came to.
+    func addLimit(_ limit: LimitOutcome, to out: inout ByteBuffer) {
+        line.add(.limitOutcome, limit.result.text, to: &out)
+        line.add(.limitSource, limit.source.text, to: &out)
+        line.add(.limitRemaining, Int(limit.remaining), to: &out)
+        line.add(.limitAt, limit.countedAt, to: &out)
     }
 
     /// Hands finished lines on, if it is time.

@@ -4,9 +4,9 @@ package import Wire
 /// password, no code, no email, and of a query only that there was one.
 package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
-    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitSource, refresh, dialect, userAgent, tlsVersion
+    case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
     case instance, error, upstreamAddress
-    case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, bytesIn, bytesOut, connectionID
+    case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
     case configVersion
     case clientIP, peerIP
     case duration, overhead, upstreamDuration
@@ -30,7 +30,9 @@ package enum AccessField: Sendable {
         case .tierSource: "tier_source"
         case .cache: "cache"
         case .limitPolicy: "limit_policy"
+        case .limitOutcome: "limit_outcome"
         case .limitSource: "limit_source"
+        case .limitKeys: "limit_keys"
         case .refresh: "refresh"
         case .dialect: "dialect"
         case .userAgent: "user_agent"
@@ -43,6 +45,7 @@ package enum AccessField: Sendable {
         case .attempts: "attempts"
         case .tokenAgeSeconds: "token_age_s"
         case .limitRemaining: "limit_remaining"
+        case .limitAt: "limit_at"
         case .bytesIn: "bytes_in"
         case .bytesOut: "bytes_out"
         case .connectionID: "conn_id"

@@ -55,7 +55,7 @@ extension FamilyDescription {
         let isConfigured = dimensions.count <= 1 && dimensions.allSatisfy { $0.isCurrent(series, labels) }
         switch kind {
         case .lowestGauge: return isConfigured && cells.first != .max
-        case .counter, .gauge, .histogram: return isConfigured || cells.contains { $0 != 0 }
+        case .counter, .gauge, .highestGauge, .histogram: return isConfigured || cells.contains { $0 != 0 }
         }
     }
 }
@@ -64,7 +64,7 @@ extension FamilyDescription.Kind {
     fileprivate var type: StaticString {
         switch self {
         case .counter: "counter"
-        case .gauge, .lowestGauge: "gauge"
+        case .gauge, .lowestGauge, .highestGauge: "gauge"
         case .histogram: "histogram"
         }
     }

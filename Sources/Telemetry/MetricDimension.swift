@@ -3,7 +3,7 @@ enum MetricDimension {
     case route, policy, upstream, tier, issuer
     case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
-    case retryReason, limitOutcome, limitSource, phase
+    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
 
     /// The label's name in the exposition.
     var label: String {
@@ -22,6 +22,8 @@ enum MetricDimension {
         case .tlsVersion: "version"
         case .authOutcome, .limitOutcome: "outcome"
         case .limitSource: "source"
+        case .redisCommand: "cmd"
+        case .redisResult: "result"
         case .phase: "phase"
         }
     }
@@ -45,7 +47,9 @@ enum MetricDimension {
         case .handshake: HandshakeResult.allCases.map(\.text)
         case .tlsVersion: HandshakeVersion.allCases.map(\.text)
         case .retryReason: RetryReason.allCases.map(\.text)
-        case .limitSource: LimitSource.allCases.map(\.text)
+        case .limitSource: labels.words.limitSources
+        case .redisCommand: RedisCommandKind.allCases.map(\.text)
+        case .redisResult: RedisResult.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         }
     }
@@ -59,9 +63,9 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
-            .authOutcome, .limitOutcome, .limitSource:
+            .authOutcome, .limitOutcome:
             true
-        case .method, .authReason, .result, .algorithm, .phase: false
+        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult: false
         }
     }
 }

@@ -5,7 +5,8 @@ enum MetricFamily: Int, CaseIterable {
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
-    case rateLimitDecisions
+    case rateLimitDecisions, rateLimitLeased, rateLimitFallback
+    case redisCommands, redisDuration, redisBatchSize, redisBreaker
 }
 
 /// What one family is called and how its numbers come together.
@@ -23,6 +24,8 @@ struct FamilyDescription {
         case gauge
         /// Goes up and down; the lowest of what the workers see.
         case lowestGauge
+        /// Goes up and down; the highest of what the workers see.
+        case highestGauge
         case histogram(HistogramScale)
     }
 
@@ -36,7 +39,7 @@ struct FamilyDescription {
     /// Cells that one series takes.
     var width: Int {
         switch kind {
-        case .counter, .gauge, .lowestGauge: 1
+        case .counter, .gauge, .lowestGauge, .highestGauge: 1
         case .histogram(let scale): scale.width
         }
     }
@@ -97,6 +100,18 @@ extension MetricFamily {
             .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
         case .rateLimitDecisions:
             .init("ratelimit_decisions_total", .counter, [.policy, .limitOutcome, .limitSource], "Verdicts of rate limits.")
+        case .rateLimitLeased:
+            .init("ratelimit_leased_tokens_total", .counter, [], "Grants taken from Redis in advance, for limits with +lease.")
+        case .rateLimitFallback:
+            .init("ratelimit_fallback_active", .highestGauge, [], "1 while limits are judged without Redis.")
+        case .redisCommands:
+            .init("redis_commands_total", .counter, [.redisCommand, .redisResult], "Commands to Redis.")
+        case .redisDuration:
+            .init("redis_command_seconds", .histogram(.work), [], "Time from a command to its answer.")
+        case .redisBatchSize:
+            .init("redis_batch_size", .histogram(.count), [], "Commands that went to Redis in one write.")
+        case .redisBreaker:
+            .init("redis_breaker_state", .highestGauge, [], "0 closed, 1 half open, 2 open: Redis is not asked.")
         }
     }
 }
@@ -109,18 +124,22 @@ enum HistogramScale: Equatable {
     case work
     /// Bytes, 256 to 64 MiB.
     case bytes
+    /// Things, 1 to 1,024.
+    case count
 
     static let latencyBounds: [UInt64] = [
         500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000,
         10_000_000,
     ]
     static let byteBounds: [UInt64] = (4...13).map { 1 << (2 * $0) }
+    static let countBounds: [UInt64] = (0...10).map { 1 << $0 }
 
     /// The highest value that each bucket takes; one more bucket takes the rest.
     var bounds: [UInt64] {
         switch self {
         case .latency, .work: Self.latencyBounds
         case .bytes: Self.byteBounds
+        case .count: Self.countBounds
         }
     }
 
@@ -132,7 +151,7 @@ enum HistogramScale: Equatable {
         switch self {
         case .latency: 6
         case .work: 9
-        case .bytes: 0
+        case .bytes, .count: 0
         }
     }
 }

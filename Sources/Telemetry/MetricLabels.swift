@@ -49,10 +49,12 @@ package struct MetricWords: Equatable, Sendable {
     let authOutcomes: [String]
     let authReasons: [String]
     let limitOutcomes: [String]
+    let limitSources: [String]
 
     /// The first of `authReasons` is the one that says that nothing is wrong.
     package init(
-        methods: [String], algorithms: [String], authOutcomes: [String], authReasons: [String], limitOutcomes: [String]
+        methods: [String], algorithms: [String], authOutcomes: [String], authReasons: [String], limitOutcomes: [String],
+        limitSources: [String]
     ) {
         // A head that is no good has no method, and a token that is none no algorithm.
         self.methods = ["-"] + methods
@@ -60,6 +62,7 @@ package struct MetricWords: Equatable, Sendable {
         self.authOutcomes = authOutcomes
         self.authReasons = authReasons
         self.limitOutcomes = limitOutcomes
+        self.limitSources = limitSources
     }
 }
 

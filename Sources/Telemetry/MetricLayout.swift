@@ -63,17 +63,26 @@ struct MetricLayout {
     func add(_ counted: [UInt64], from older: MetricLayout, to cells: inout [UInt64]) {
         for family in MetricFamily.allCases {
             let (from, to) = (older[family], self[family])
-            let keepsLowest = family.description.kind == .lowestGauge
+            let kind = family.description.kind
             for series in 0..<from.seriesCount {
                 let values = from.values(ofSeries: series)
                 let source = from.base + series * from.width
                 let target = to.cell(values.0, values.1, values.2, values.3)
                 for offset in 0..<from.width {
-                    let value = counted[source + offset]
-                    if keepsLowest { cells[target + offset] = min(cells[target + offset], value) }
-                    else { cells[target + offset] &+= value }
+                    cells[target + offset] = kind.merged(cells[target + offset], counted[source + offset])
                 }
             }
+        }
+    }
+}
+
+extension FamilyDescription.Kind {
+    /// What two workers' numbers are together.
+    fileprivate func merged(_ one: UInt64, _ other: UInt64) -> UInt64 {
+        switch self {
+        case .counter, .gauge, .histogram: one &+ other
+        case .lowestGauge: min(one, other)
+        case .highestGauge: max(one, other)
         }
     }
 }

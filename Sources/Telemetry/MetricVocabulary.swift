@@ -56,12 +56,25 @@ package enum RetryReason: Int, MetricWord {
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
-/// What knew a limit's verdict.
-package enum LimitSource: Int, MetricWord {
-    /// Counted in this process.
-    case local
+/// What a command to Redis is for.
+package enum RedisCommandKind: Int, MetricWord {
+    /// Takes grants of limits.
+    case take
+    /// Says that this gateway is alive, and asks how many are.
+    case heartbeat
 
     var text: String { "\(self)" }
+}
+
+/// How a command to Redis ended.
+package enum RedisResult: Int, MetricWord {
+    case ok
+    /// The server refused it.
+    case error
+    /// There was no answer in time, or no connection.
+    case noAnswer
+
+    var text: String { self == .noAnswer ? "no_answer" : "\(self)" }
 }
 
 /// A part of the gateway's own work on a request.

@@ -153,8 +153,37 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
-    /// A limit gave its verdict; the policy is the route's. `outcome` is an index into the words given to the labels.
-    package mutating func rateLimitDecision(route: LabelID, outcome: Int, _ source: LimitSource) {
-        add(1, .rateLimitDecisions, route.index, outcome, source.rawValue)
+    /// A limit gave its verdict; the policy is the route's. `outcome` and `source` are indices into the words given to
+    /// the labels.
+    package mutating func rateLimitDecision(route: LabelID, outcome: Int, source: Int) {
+        add(1, .rateLimitDecisions, route.index, outcome, source)
+    }
+
+    /// Grants that Redis gave in advance.
+    package mutating func rateLimitLeased(_ count: Int) { add(UInt64(clamping: count), .rateLimitLeased) }
+
+    /// Whether limits are judged without Redis now.
+    package mutating func rateLimitFallback(_ isActive: Bool) {
+        cells[layout[.rateLimitFallback].cell(0)] = isActive ? 1 : 0
+    }
+}
+
+// MARK: Redis
+
+extension WorkerMetrics {
+    /// A command ended; of one without an answer there is no duration.
+    package mutating func redisCommand(_ kind: RedisCommandKind, _ result: RedisResult, nanoseconds: UInt64?) {
+        add(1, .redisCommands, kind.rawValue, result.rawValue)
+        if let nanoseconds { observe(nanoseconds, .redisDuration, HistogramScale.latencyBounds, 0) }
+    }
+
+    /// So many commands went out in one write.
+    package mutating func redisBatch(_ count: Int) {
+        observe(UInt64(clamping: count), .redisBatchSize, HistogramScale.countBounds, 0)
+    }
+
+    /// 0 closed, 1 half open, 2 open.
+    package mutating func redisBreaker(_ state: Int) {
+        cells[layout[.redisBreaker].cell(0)] = UInt64(clamping: state)
     }
 }

@@ -34,7 +34,7 @@ import Wire
         metrics.tokenCacheEvictions(3)
         metrics.tokenCacheHolds(17)
         metrics.unknownKeyID(issuer: labels.issuers[0])
-        metrics.rateLimitDecision(route: route, outcome: 2, .local)
+        metrics.rateLimitDecision(route: route, outcome: 2, source: 0)
         metrics.overhead(.auth, nanoseconds: 1_000)
         let shown = Set(samples([metrics.snapshot()]))
         for line in [
@@ -65,7 +65,7 @@ import Wire
             #"tollgate_token_verification_seconds_sum{alg="ES256"} 0.00009"#, "tollgate_token_cache_hits_total 1",
             "tollgate_token_cache_misses_total 1", "tollgate_token_cache_evictions_total 3", "tollgate_token_cache_entries 17",
             #"tollgate_jwks_unknown_kid_total{issuer="own"} 1"#,
-            #"tollgate_ratelimit_decisions_total{policy="passages",outcome="shadow_deny",source="local"} 1"#,
+            #"tollgate_ratelimit_decisions_total{policy="passages",outcome="shadow_deny",source="process"} 1"#,
             #"tollgate_overhead_seconds_bucket{phase="auth",le="0.000001"} 1"#,
         ] { #expect(shown.contains(line), "\(line)") }
     }

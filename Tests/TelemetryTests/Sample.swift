@@ -9,7 +9,8 @@ func sampleLabels(
     var labels = MetricLabels(
         MetricWords(
             methods: ["GET", "HEAD", "POST"], algorithms: ["HS256", "ES256"], authOutcomes: ["accepted", "refused"],
-            authReasons: ["ok", "expired", "bad_signature"], limitOutcomes: ["allow", "deny", "shadow_deny"]))
+            authReasons: ["ok", "expired", "bad_signature"], limitOutcomes: ["allow", "deny", "shadow_deny"],
+            limitSources: ["process", "redis"]))
     labels.declare(routes: routes, upstreams: upstreams, tiers: tiers, issuers: issuers)
     return labels
 }

@@ -1,3 +1,4 @@
+package import Wire
 
 /// Whom a charge counts against: 128 bits of a keyed hash, of the policy (limit, rate, burst and what it counts by) and
 /// of the subject.
@@ -17,6 +18,27 @@ public struct LimitKey: Hashable, Sendable {
     /// the two together.
     @inlinable public func combined(with other: LimitKey) -> LimitKey {
         LimitKey(high: high ^ other.high, low: low ^ other.low)
+    }
+}
+
+extension LimitKey {
+    /// 32 hexadecimal digits.
+    package func write(into out: inout ByteBuffer) {
+        out.append(hex: high, digits: 16)
+        out.append(hex: low, digits: 16)
+    }
+
+    package var text: String {
+        var out = ByteBuffer(capacity: 32)
+        write(into: &out)
+        return out.readable.text
+    }
+
+    /// What `write` wrote; nil for anything else.
+    package init?(parsing text: String) {
+        guard let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16) else { return nil }
+        self.init(high: high, low: low)
+        guard self.text == text else { return nil }
     }
 }
 

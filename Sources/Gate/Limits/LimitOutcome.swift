@@ -53,6 +53,8 @@ package struct LimitOutcome: Equatable, Sendable {
     /// Which of the route's limits the rest is about, the tightest; 0 is the first.
     package var index = 0
     package var rate: LimitRate?
+    /// `LimitVerdict.countedAt`.
+    package var countedAt: UInt64 = 0
     /// What could pass now.
     package var remaining: UInt32 = 0
     /// Until the full burst is there again, rounded up.

@@ -18,6 +18,8 @@ final class LimitSheet: Sendable {
         /// As `LimitHeaders` renders them; both empty where the row has one line.
         let item: Slice
         let tail: Slice
+        /// How the log names the rate, behind the key: `@60/m+burst=10`.
+        let mark: Slice
     }
 
     struct Row: Sendable {
@@ -55,6 +57,15 @@ final class LimitSheet: Sendable {
         out.append(texts.rawBytes[slice])
     }
 
+    /// Appends whom `charge`, made by row `row`, counts, for the log: `KEY@RATE`, separated by spaces.
+    func appendMarks(_ row: Int, _ charge: inout LimitCharge, to out: inout ByteBuffer) {
+        for index in 0..<charge.count {
+            if index > 0 { out.append(UInt8(ascii: " ")) }
+            charge[index].key.write(into: &out)
+            append(lines[rows[row].first + index].mark, to: &out)
+        }
+    }
+
     /// Whether the field that `line` counts by is called `name`, in any case.
     func isCounted(_ line: Line, by name: RawSpan) -> Bool {
         guard name.byteCount == Int(line.field.count) else { return false }
@@ -82,7 +93,8 @@ private struct Draft {
                 .init(
                     rate: term.rate, key: LimitSubject.policy(name, term.rate, by, hash), subject: .init(by),
                     field: keep(Array(by.field.utf8)), item: terms.count == 1 ? Slice() : keep(LimitHeaders.item(name)),
-                    tail: terms.count == 1 ? Slice() : keep(LimitHeaders.tail(term.rate))))
+                    tail: terms.count == 1 ? Slice() : keep(LimitHeaders.tail(term.rate)),
+                    mark: keep(Array("@\(term.rate.text)".utf8))))
         }
     }
 

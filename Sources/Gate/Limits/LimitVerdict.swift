@@ -49,6 +49,9 @@ package struct LimitVerdict: Equatable, Sendable {
     package private(set) var count = 0
     /// How long a caller who is refused for want of counting is told to wait.
     package private(set) var retryAfterSeconds: UInt32 = 0
+    /// When it was counted, in microseconds on the clock of whoever counted: in process since the machine started, by
+    /// Redis since 1970. What the proof over access logs goes by.
+    package var countedAt: UInt64 = 0
     private var readings: InlineArray<4, LimitReading>
 
     /// Closed, until something else is known.

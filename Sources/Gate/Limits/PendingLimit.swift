@@ -15,6 +15,14 @@ package struct PendingLimit: Sendable {
     }
 }
 
+extension Admission {
+    /// Appends whom the charge of `decision` counts and under which rates, for the log: `KEY@RATE`, separated by spaces.
+    /// Nothing of it is personal: a key is a keyed hash.
+    package func appendLimitMarks(_ decision: inout Decision, to out: inout ByteBuffer) {
+        limits.appendMarks(decision.limitRow, &decision.charge, to: &out)
+    }
+}
+
 extension LimitSheet {
     /// Tells what `verdict` means for a request that was charged by row `row`.
     @inline(__always)
@@ -25,6 +33,7 @@ extension LimitSheet {
         var outcome = LimitOutcome()
         outcome.index = verdict.tightest
         outcome.source = verdict.source
+        outcome.countedAt = verdict.countedAt
         outcome.rate = self.lines[row.first + outcome.index].rate
         switch verdict.kind {
         case .open: outcome.result = .open

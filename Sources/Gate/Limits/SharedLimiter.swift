@@ -36,6 +36,7 @@ package final class SharedLimiter: Sendable {
     /// Charges one to all counts of `charge`, or to none, from any thread. `now` is the monotonic clock of all callers.
     package func take(_ charge: inout LimitCharge, now: MonotonicTime, into verdict: inout LimitVerdict) {
         verdict.becomes(granted: true, .process, count: charge.count)
+        verdict.countedAt = Self.clock(now)
         guard charge.count == 1 else { return table.take(&charge, now: Self.clock(now), &verdict) }
         let outcome = take(charge[0], now: now, want: 1)
         verdict[0] = LimitReading(outcome)

@@ -94,7 +94,8 @@ extension Arguments {
         guard operands.count >= needed.count else {
             throw fault("`\(command.rawValue)` needs \(needed[operands.count...].joined(separator: " and ")) behind it")
         }
-        guard operands.count <= command.operands.count else {
+        let isOpen = command.operands.last?.hasSuffix("…") ?? false
+        guard isOpen || operands.count <= command.operands.count else {
             throw fault("\(quoted(operands[command.operands.count])) is one word too many for `\(command.rawValue)`")
         }
         for option in command.options where option.isRequired && !has(option.name) {

@@ -6,10 +6,11 @@ package enum Command: String, CaseIterable, Sendable {
     case keysList = "keys list"
     case keysRotate = "keys rotate"
     case keysJwks = "keys jwks"
+    case limitsVerify = "limits verify"
     case echo, settings, help, version
 
     /// Commands that other people's notes name and that this version does not have.
-    package static let unbuilt = ["user", "actor", "outbox", "pin", "limits"]
+    package static let unbuilt = ["user", "actor", "outbox", "pin"]
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -25,11 +26,12 @@ package struct CommandOption: Hashable, Sendable {
 }
 
 extension Command {
-    /// What follows the command, in order; those in brackets may be left out.
+    /// What follows the command, in order; those in brackets may be left out, the last may be repeated if it ends in `…`.
     package var operands: [String] {
         switch self {
         case .explain: ["METHOD", "URL"]
         case .tokenInspect: ["TOKEN"]
+        case .limitsVerify: ["LOG…"]
         case .help: ["[COMMAND]"]
         case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .echo, .settings, .version: []
         }
@@ -45,6 +47,8 @@ extension Command {
         case .keysList: "lists the signing keys"
         case .keysRotate: "lets the next key sign; the old one verifies until its last token ends"
         case .keysJwks: "prints the public keys as a JWK Set"
+        case .limitsVerify:
+            "proves from the access logs of all gateways that no window admitted more than its limit, or names it (- reads standard input)"
         case .echo: "a small upstream that answers with what it received"
         case .settings: "lists every setting"
         case .help: "explains a command, or lists them; `help routes` lists the keys of the lines"
@@ -74,7 +78,7 @@ extension Command {
             [CommandOption(name: "listen", value: "ADDRESS", doc: "where to listen, like 127.0.0.1:9001", isRequired: true)]
         case .settings:
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of the README")]
-        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .help, .version: []
+        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .limitsVerify, .help, .version: []
         }
     }
 
@@ -82,7 +86,7 @@ extension Command {
     package var readsSettings: Bool {
         switch self {
         case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks: true
-        case .echo, .settings, .help, .version: false
+        case .limitsVerify, .echo, .settings, .help, .version: false
         }
     }
 

@@ -54,6 +54,7 @@ package struct CommandRunner: Sendable {
                 let token = arguments.operands[0] == "-" ? readInput() : arguments.operands[0]
                 return InspectCommand.run(token, configuration, json: arguments.has("json"), at: now)
             }
+        case .limitsVerify: LimitsCommand.verify(arguments.operands, json: arguments.has("json"))
         case .keysList: keys(arguments, KeysCommand.list)
         case .keysRotate: keys(arguments, KeysCommand.rotate)
         case .keysJwks: keys(arguments, KeysCommand.jwks)

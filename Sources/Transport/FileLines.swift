@@ -1,0 +1,53 @@
+import CLinux
+import Glibc
+package import Wire
+
+/// The lines of a file, one after another, however long the file is. Blocking; every fault names the path.
+package struct FileLines: ~Copyable {
+    /// A longer line is handed out without its end.
+    package static let longestLine = 1 << 20
+
+    private let path: String
+    private let descriptor: Int32
+    private var chunk = ByteBuffer(capacity: 1 << 16)
+    private var hasEnded = false
+
+    /// `-` is standard input.
+    package init(_ path: String) throws(SystemFault) {
+        self.path = path
+        descriptor = path == "-" ? dup(0) : unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw SystemFault("read \(path)") }
+    }
+
+    deinit { close(descriptor) }
+
+    /// Replaces `line` by the next line, without its line feed; false behind the last.
+    package mutating func next(into line: inout ByteBuffer) throws(SystemFault) -> Bool {
+        line.removeAll()
+        while true {
+            if let end = chunk.readable.firstIndex(of: UInt8(ascii: "\n")) {
+                keep(end, of: &line)
+                chunk.discard(end + 1)
+                return true
+            }
+            keep(chunk.count, of: &line)
+            chunk.removeAll()
+            if hasEnded { return !line.isEmpty }
+            try fill()
+        }
+    }
+
+    private func keep(_ count: Int, of line: inout ByteBuffer) {
+        line.append(chunk.readable.extracting(0..<min(count, max(0, Self.longestLine - line.count))))
+    }
+
+    private mutating func fill() throws(SystemFault) {
+        var count = 0
+        unsafe chunk.withUnsafeRoom(1 << 16) { room in
+            count = unsafe Glibc.read(descriptor, room.baseAddress, room.count)
+            return max(0, count)
+        }
+        if count < 0 && errno != EINTR { throw SystemFault("read \(path)") }
+        hasEnded = count == 0
+    }
+}

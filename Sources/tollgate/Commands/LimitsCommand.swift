@@ -1,0 +1,75 @@
+internal import Gate
+internal import Transport
+internal import Wire
+
+/// `tollgate limits verify`: the access logs of all gateways together prove that every limit was kept, or not.
+enum LimitsCommand {
+    /// What is told of at most, of each kind.
+    private static let mostTold = 20
+
+    static func verify(_ paths: [String], json: Bool) -> CommandResult {
+        var logged = LoggedGrants()
+        do throws(SystemFault) {
+            for path in paths { try logged.read(path) }
+        } catch {
+            return .failed(error.description)
+        }
+        if logged.proof.grantCount == 0 {
+            return .failed("\(logged.lines) lines tell of no request that a limit let pass, so nothing is proven; \(hint(logged))")
+        }
+        let violations = logged.proof.violations()
+        return json ? report(logged, violations) : tell(logged, violations)
+    }
+
+    private static func hint(_ logged: LoggedGrants) -> String {
+        logged.unreadable > 0
+            ? "\(logged.unreadable) of them are no JSON: the log must be written with TOLLGATE_ACCESS_LOG=json"
+            : "give the access logs of gateways that have routes with limit="
+    }
+
+    private static func tell(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
+        var text = "\(logged.lines) lines, \(logged.proof.grantCount) requests let pass under \(logged.proof.subjectCount) limits"
+        text += " of \(Set(logged.routes.values).count) routes.\n"
+        if logged.unreadable > 0 { text += "\(logged.unreadable) lines are no JSON and were passed over.\n" }
+        if logged.uncounted > 0 {
+            text += "\(logged.uncounted) requests passed uncounted while Redis did not answer: they are held to the limit here.\n"
+        }
+        guard !violations.isEmpty else {
+            return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T.\n")
+        }
+        for violation in violations.prefix(mostTold) { text += sentence(violation, logged) + "\n" }
+        if violations.count > mostTold { text += "… and \(violations.count - mostTold) more.\n" }
+        return CommandResult(output: text, exitCode: 1)
+    }
+
+    private static func sentence(_ violation: LimitProof.Violation, _ logged: LoggedGrants) -> String {
+        let seconds = Double(violation.to - violation.from) / 1_000_000
+        let route = logged.routes[violation.subject] ?? "?"
+        return "route \(route), limit \(violation.subject.rate.text), caller \(violation.subject.key.text): "
+            + "\(violation.admitted) passed within \(seconds) s from \(violation.from) µs on, at most \(violation.bound) may."
+    }
+
+    private static func report(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
+        .json(exitCode: violations.isEmpty ? 0 : 1) { json in
+            json.beginObject()
+            json.field("ok", violations.isEmpty)
+            json.field("lines", logged.lines)
+            json.field("unreadable", logged.unreadable)
+            json.field("grants", logged.proof.grantCount)
+            json.field("limits", logged.proof.subjectCount)
+            json.field("uncounted", logged.uncounted)
+            json.array("violations", violations) { json, violation in
+                json.beginObject()
+                json.optional("route", logged.routes[violation.subject])
+                json.field("limit", violation.subject.rate.text)
+                json.field("caller", violation.subject.key.text)
+                json.field("from_us", Int(clamping: violation.from))
+                json.field("to_us", Int(clamping: violation.to))
+                json.field("admitted", violation.admitted)
+                json.field("bound", violation.bound)
+                json.endObject()
+            }
+            json.endObject()
+        }
+    }
+}

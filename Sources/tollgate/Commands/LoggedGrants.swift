@@ -1,0 +1,79 @@
+internal import Gate
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// What access logs say of requests that a limit let pass: each line names whom it counted, under which rate, and when,
+/// by the clock of whoever counted.
+struct LoggedGrants {
+    private(set) var proof = LimitProof()
+    /// The route that each limit was met on.
+    private(set) var routes: [LimitProof.Subject: String] = [:]
+    private(set) var lines = 0
+    /// Lines that are no JSON object.
+    private(set) var unreadable = 0
+    /// Requests that passed although nobody could count them.
+    private(set) var uncounted = 0
+
+    /// Adds the lines of the file at `path`; `-` is standard input.
+    mutating func read(_ path: String) throws(SystemFault) {
+        var file = try FileLines(path)
+        var line = ByteBuffer()
+        while try file.next(into: &line) {
+            guard !line.isEmpty else { continue }
+            lines += 1
+            do throws(JSONFault) {
+                try add(line.readable)
+            } catch {
+                unreadable += 1
+            }
+        }
+    }
+
+    /// The fields of a line that matter here.
+    private struct Fields {
+        var policy = ""
+        var keys = ""
+        var at: Int64 = 0
+        var outcome = ""
+    }
+
+    private static let passed = [LimitOutcome.Result.admitted, .open].map(\.text.description)
+
+    private mutating func add(_ line: RawSpan) throws(JSONFault) {
+        let fields = try Self.fields(line)
+        guard fields.at > 0, Self.passed.contains(fields.outcome) else { return }
+        if fields.outcome != Self.passed[0] { uncounted += 1 }
+        for grant in fields.keys.split(separator: " ") {
+            let parts = grant.split(separator: "@", maxSplits: 1)
+            guard parts.count == 2, let key = LimitKey(parsing: String(parts[0])),
+                let rate = LimitRate(parsing: String(parts[1]))
+            else { continue }
+            let subject = LimitProof.Subject(key: key, rate: rate)
+            proof.add(subject, at: UInt64(fields.at))
+            if routes[subject] == nil { routes[subject] = fields.policy }
+        }
+    }
+
+    private static func fields(_ line: RawSpan) throws(JSONFault) -> Fields {
+        var fields = Fields()
+        var reader = JSONReader(line)
+        guard try reader.next() == .beginObject else { return fields }
+        while true {
+            guard case .key(let key) = try reader.next() else { return fields }
+            if reader.text(key, equals: AccessField.limitAt.name) {
+                if case .number(let number) = try reader.next() { fields.at = reader.integer(number) ?? 0 }
+            } else if let text = field(reader, key) {
+                if case .string(let value) = try reader.next() { fields[keyPath: text] = reader.string(value) }
+            } else {
+                try reader.skipValue()
+            }
+        }
+    }
+
+    private static func field(_ reader: borrowing JSONReader, _ key: JSONText) -> WritableKeyPath<Fields, String>? {
+        if reader.text(key, equals: AccessField.limitKeys.name) { return \.keys }
+        if reader.text(key, equals: AccessField.limitOutcome.name) { return \.outcome }
+        return reader.text(key, equals: AccessField.limitPolicy.name) ? \.policy : nil
+    }
+}
