@@ -20,7 +20,7 @@ extension TLSSession {
 
     private mutating func establish() {
         isEstablished = true
-        server = nil
+        unsafe port.pointee.server = nil
         unsafe port.pointee.collectsOutput = false
         hasMore = holdsBytes
     }

@@ -8,6 +8,8 @@ import Wire
 @safe
 struct TLSPort: ~Copyable {
     let socket: Socket
+    /// Kept until the handshake is over, for the callbacks; nil at a client.
+    var server: TLSServerContext?
     /// Read before the session began and not yet taken by OpenSSL.
     private(set) var received = ByteBuffer()
     /// Encrypted and not yet taken by the system.
@@ -21,8 +23,9 @@ struct TLSPort: ~Copyable {
     /// The error number that ended the connection, else 0.
     var failure: Int32 = 0
 
-    init(socket: Socket, received: RawSpan = RawSpan()) {
+    init(socket: Socket, server: TLSServerContext? = nil, received: RawSpan = RawSpan()) {
         self.socket = socket
+        self.server = server
         self.received.append(received)
     }
 
@@ -91,6 +94,9 @@ extension TLSPort {
         unsafe BIO_set_init(bio, 1)
         return unsafe bio
     }
+
+    /// The server context of a session in its handshake.
+    static func server(of session: OpaquePointer) -> TLSServerContext? { unsafe port(SSL_get_rbio(session))?.pointee.server }
 
     /// Immutable once made, and OpenSSL only reads it.
     private nonisolated(unsafe) static let method: OpaquePointer? = {

@@ -12,6 +12,7 @@ package final class TLSServerContext: Sendable {
     private nonisolated(unsafe) let contexts: [OpaquePointer]
     private nonisolated(unsafe) let leaves: [OpaquePointer]
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
+    let tickets: TLSTicketKeys
 
     /// The first pair answers where no pair's names fit. `protocols` are offered by ALPN, best first. With `previous`,
     /// sessions that began under it can be resumed.
@@ -20,6 +21,7 @@ package final class TLSServerContext: Sendable {
         resuming previous: TLSServerContext? = nil
     ) throws(TLSFault) {
         guard !pairs.isEmpty else { throw TLSFault("TLS needs a certificate and its key") }
+        tickets = if let previous { previous.tickets } else { try TLSTicketKeys() }
         var contexts: [OpaquePointer] = unsafe []
         var leaves: [OpaquePointer] = unsafe []
         var warnings: [String] = []
@@ -40,8 +42,24 @@ package final class TLSServerContext: Sendable {
         unsafe self.leaves = unsafe leaves
         unsafe self.protocols = unsafe TLSProtocols.encode(protocols)
         if let fault { throw fault }
-        if let previous { unsafe Self.copyTicketKeys(from: previous.first, to: contexts[0]) }
-        listen()
+        unsafe Self.listen(contexts)
+    }
+
+    /// The same with a new key for session tickets. Sessions that the present key sealed can still be resumed, those of the
+    /// one before it no more.
+    package func withNewTicketKey() throws(TLSFault) -> TLSServerContext {
+        TLSServerContext(self, tickets: try tickets.rotated())
+    }
+
+    private init(_ other: TLSServerContext, tickets: TLSTicketKeys) {
+        self.tickets = tickets
+        warnings = other.warnings
+        unsafe contexts = unsafe other.contexts
+        unsafe leaves = unsafe other.leaves
+        unsafe protocols = .allocate(capacity: other.protocols.count)
+        _ = unsafe protocols.initialize(fromContentsOf: other.protocols)
+        for unsafe context in unsafe contexts { unsafe SSL_CTX_up_ref(context) }
+        for unsafe leaf in unsafe leaves { unsafe X509_up_ref(leaf) }
     }
 
     deinit {
@@ -50,26 +68,27 @@ package final class TLSServerContext: Sendable {
         unsafe protocols.deallocate()
     }
 
-    /// Where every session begins: it holds the ticket keys, and the first pair.
+    /// Where every session begins: it holds the first pair.
     var first: OpaquePointer { unsafe contexts[0] }
 
-    /// The callbacks hold this object unretained: a session keeps it until its handshake is over.
-    private func listen() {
-        let me = unsafe Unmanaged.passUnretained(self).toOpaque()
-        unsafe tls_on_server_name(
-            first,
-            { session, _, argument in
-                guard let session = unsafe session, let argument = unsafe argument else { return SSL_TLSEXT_ERR_NOACK }
-                return unsafe Unmanaged<TLSServerContext>.fromOpaque(argument).takeUnretainedValue().choose(session)
-            }, me)
+    /// The callbacks learn from the session whose context they work for: it has it until its handshake is over.
+    private static func listen(_ contexts: [OpaquePointer]) {
+        unsafe tls_on_server_name(contexts[0]) { session, _, _ in
+            guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
+                return SSL_TLSEXT_ERR_NOACK
+            }
+            return unsafe server.choose(session)
+        }
+        unsafe TLSTicketKeys.listen(contexts[0])
         for unsafe context in unsafe contexts {
             unsafe SSL_CTX_set_alpn_select_cb(
                 context,
-                { _, chosen, count, offered, offeredCount, argument in
-                    guard let argument = unsafe argument else { return SSL_TLSEXT_ERR_ALERT_FATAL }
-                    let mine = unsafe Unmanaged<TLSServerContext>.fromOpaque(argument).takeUnretainedValue().protocols
-                    return unsafe TLSProtocols.select(chosen, count, mine, offered, offeredCount)
-                }, me)
+                { session, chosen, count, offered, offeredCount, _ in
+                    guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
+                        return SSL_TLSEXT_ERR_ALERT_FATAL
+                    }
+                    return unsafe TLSProtocols.select(chosen, count, server.protocols, offered, offeredCount)
+                }, nil)
         }
     }
 
@@ -110,13 +129,5 @@ package final class TLSServerContext: Sendable {
             throw TLSFault("the certificate in \(pair.certificate) cannot serve: \(TLSErrors.takeText())")
         }
         return unsafe context
-    }
-
-    private static func copyTicketKeys(from old: OpaquePointer, to new: OpaquePointer) {
-        var keys = [UInt8](repeating: 0, count: 80)
-        if unsafe tls_get_ticket_keys(old, &keys, keys.count) == 1 {
-            _ = unsafe tls_set_ticket_keys(new, &keys, keys.count)
-        }
-        unsafe OPENSSL_cleanse(&keys, keys.count)
     }
 }

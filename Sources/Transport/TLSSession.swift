@@ -18,8 +18,6 @@ package struct TLSWorkspace: ~Copyable {
 package struct TLSSession: ~Copyable {
     let session: OpaquePointer
     let port: UnsafeMutablePointer<TLSPort>
-    /// Kept until the handshake is over, for the callbacks; nil at a client.
-    var server: TLSServerContext?
     /// OpenSSL's handshake is over; the last of it may wait in the port.
     var isEstablished = false
     /// Bytes that epoll will not announce are inside.
@@ -35,8 +33,8 @@ package struct TLSSession: ~Copyable {
     package init(
         _ context: TLSServerContext, _ socket: Socket, received: RawSpan = RawSpan()
     ) throws(TLSFault) {
-        unsafe (session, port) = try unsafe Self.open(context.first, TLSPort(socket: socket, received: received))
-        server = context
+        unsafe (session, port) = try unsafe Self.open(
+            context.first, TLSPort(socket: socket, server: context, received: received))
         unsafe SSL_set_accept_state(session)
     }
 

@@ -97,6 +97,33 @@ import Wire
         #expect(again.join() == ["\(name) - resumed"])
     }
 
+    /// The key changes so often between the two connections.
+    @Test(arguments: ["-tls1_2", "-tls1_3"], 0...2)
+    func `a ticket outlives one change of its key and not two`(_ version: String, _ changes: Int) throws {
+        let folder = try Folder()
+        let session = folder.file("session")
+        var context = try context()
+        let server = try LineServer(context)
+        try run("openssl", client(server, [version, "-sess_out", session]), input: "bye\n", mayFail: true)
+        _ = server.join()
+        for _ in 0..<changes { context = try context.withNewTicketKey() }
+        // Reading the certificates again changes no key.
+        context = try TLSServerContext(pairs: [certificates.pair("localhost")], now: later, resuming: context)
+        let again = try LineServer(context)
+        try run("openssl", client(again, [version, "-sess_in", session]), input: "bye\n", mayFail: true)
+        let name = version == "-tls1_2" ? "TLSv1.2" : "TLSv1.3"
+        #expect(again.join() == ["\(name) - \(changes < 2 ? "resumed" : "new")"])
+    }
+
+    @Test func `a context with a new ticket key serves every name`() throws {
+        let server = try LineServer(context().withNewTicketKey(), connections: 2)
+        for (name, subject) in [("api.example.com", "api"), ("localhost", "localhost")] {
+            let output = try run("openssl", client(server, ["-brief", "-servername", name, "-alpn", "http/1.1"]), input: "bye\n", mayFail: true)
+            #expect(output.contains("Peer certificate: CN = \(subject)\n"))
+        }
+        #expect(server.join() == ["TLSv1.3 http/1.1 new", "TLSv1.3 http/1.1 new"])
+    }
+
     @Test func `a session of another context begins anew`() throws {
         let folder = try Folder()
         let session = folder.file("session")

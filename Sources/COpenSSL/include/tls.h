@@ -1,15 +1,16 @@
-// libssl's macros as functions. Each is the macro and nothing more.
+// libssl's macros as functions. Each is the macro and nothing more, but where a comment says what.
 #pragma once
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
 typedef int (*tls_server_name_callback)(SSL *, int *, void *);
 
-static inline void tls_on_server_name(SSL_CTX *context, tls_server_name_callback callback, void *argument) {
+static inline void tls_on_server_name(SSL_CTX *context, tls_server_name_callback callback) {
     SSL_CTX_set_tlsext_servername_callback(context, callback);
-    SSL_CTX_set_tlsext_servername_arg(context, argument);
 }
 
 static inline int tls_set_versions(SSL_CTX *context, int lowest, int highest) {
@@ -39,11 +40,16 @@ static inline int tls_add_chain(SSL_CTX *context, X509 *certificate) {
 static inline int tls_set_server_name(SSL *session, const char *name) {
     return (int)SSL_set_tlsext_host_name(session, name);
 }
-static inline int tls_get_ticket_keys(SSL_CTX *context, void *keys, long count) {
-    return (int)SSL_CTX_get_tlsext_ticket_keys(context, keys, count);
-}
-static inline int tls_set_ticket_keys(SSL_CTX *context, void *keys, long count) {
-    return (int)SSL_CTX_set_tlsext_ticket_keys(context, keys, count);
+// What OpenSSL's callback for tickets must do with both contexts; each key is 32 bytes long, `iv` 16.
+static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const unsigned char *cipher_key,
+                                     const unsigned char *mac_key, const unsigned char *iv, int seals) {
+    OSSL_PARAM parameters[3] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)mac_key, 32),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, cipher_key, iv, seals) == 1 &&
+           EVP_MAC_CTX_set_params(mac, parameters) == 1;
 }
 static inline int tls_host_flags(void) { return X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS; }
 static inline int tls_host_flag_exact(void) { return X509_CHECK_FLAG_NO_WILDCARDS; }

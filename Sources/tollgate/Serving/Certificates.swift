@@ -6,9 +6,16 @@ struct Certificates {
     private(set) var context: TLSServerContext?
     private var pairs: [TLSCertificatePair] = []
     private var stamps: [FileStamp?] = []
+    /// Since when the present key seals session tickets.
+    private var ticketKeySince: MonotonicTime
 
-    init(_ configuration: Configuration, now: WallTime) throws(TLSFault) {
-        try adopt(configuration, now: now)
+    /// How long one key seals tickets, in milliseconds: who learns it can read what was resumed under it, so it must not live
+    /// as long as the process. Sessions last two hours, so the key before it is all that must still open.
+    private static let ticketKeyLife: UInt64 = 12 * 3_600_000
+
+    init(_ configuration: Configuration, at moment: Moment) throws(TLSFault) {
+        ticketKeySince = moment.monotonic
+        try adopt(configuration, now: moment.wall)
     }
 
     /// Reads the files that `configuration` names. On a fault nothing changes.
@@ -33,6 +40,15 @@ struct Certificates {
         } catch {
             return .failure(error)
         }
+    }
+
+    /// The context with a new key for session tickets, if the present one has served its time.
+    mutating func rotated(now: MonotonicTime) throws(TLSFault) -> TLSServerContext? {
+        guard let context, now >= ticketKeySince.advanced(milliseconds: Self.ticketKeyLife) else { return nil }
+        ticketKeySince = now
+        let renewed = try context.withNewTicketKey()
+        self.context = renewed
+        return renewed
     }
 
     private static func stamps(_ pairs: [TLSCertificatePair]) -> [FileStamp?] {

@@ -22,7 +22,7 @@ struct Gateway {
         let moment = EventLoop.now()
         let count = configuration.workers ?? coreCount
         log = try ServerLog(configuration)
-        certificates = try Certificates(configuration, now: moment.wall)
+        certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
         addresses = sockets.addresses
         let keys = try KeyFeed.load(configuration, at: moment)
@@ -73,7 +73,13 @@ struct Gateway {
     /// What is done once a second.
     private mutating func look(_ socket: String?) {
         notifySystemd(.alive, socket: socket)
-        switch certificates.changed(now: EventLoop.now().wall) {
+        let moment = EventLoop.now()
+        do {
+            if let context = try certificates.rotated(now: moment.monotonic) { control.adoptCertificates(context) }
+        } catch {
+            log.error("session tickets keep their key", ("error", "\(error)"))
+        }
+        switch certificates.changed(now: moment.wall) {
         case .none: break
         case .some(.success(let context)):
             control.adoptCertificates(context)
