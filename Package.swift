@@ -55,7 +55,7 @@ let package = Package(
             name: "ProxyTests",
             dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
-            name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Transport", "Wire"],
+            name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Proxy", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", swiftSettings: tests),

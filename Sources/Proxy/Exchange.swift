@@ -22,6 +22,8 @@ struct Exchange: ~Copyable {
     /// it can be sent again. For a local request, its body.
     var opening = ByteBuffer(capacity: 2_048)
     var openingSent = 0
+    /// Where in the opening the words stand that belong to the address it goes to.
+    var addressed = AddressedWords()
     /// Whether any of it may have reached the upstream.
     var wasSent = false
     /// Body bytes behind the opening that the upstream's socket has not taken yet.

@@ -7,12 +7,21 @@ import Wire
 /// Nothing that describes the connection, and nothing under a name that the gateway injects, is copied; what the
 /// gateway knows itself is written anew. The output is unambiguous whatever the input looked like.
 enum ForwardedRequest {
+    /// Appends the head to `out`, which must be empty; answers what `readdress` must know of it.
+    ///
+    /// - Parameter sendsOwnHost: whether `Host` is the address's and not the client's.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, marks: borrowing RequestMarks,
-        from peer: Peer, to upstream: UpstreamSettings, into out: inout ByteBuffer
-    ) {
-        writeRequestLine(head, bytes, decision, upstream, &out)
-        writeHost(head, bytes, upstream, &out)
+        from peer: Peer, to place: borrowing UpstreamAddress, sendsOwnHost: Bool, into out: inout ByteBuffer
+    ) -> AddressedWords {
+        var words = AddressedWords()
+        words.prefix = writeRequestLine(head, bytes, decision, place.pathPrefix, &out)
+        if sendsOwnHost || head.host.isEmpty {
+            words.host = out.appendAddressed(place.authority)
+        } else {
+            out.append(bytes[head.host])
+        }
+        out.append("\r\n")
         copyFields(head.fields, bytes, keepsAuthorization: decision.forwardsAuthorization, &out)
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(marks.requestID.readable)
@@ -29,31 +38,37 @@ enum ForwardedRequest {
         case .chunked: out.append("Transfer-Encoding: chunked\r\n")
         }
         out.append("\r\n")
+        return words
     }
 
+    /// Rewrites a head that `write` appended, at the start of `opening`, for another address.
+    static func readdress(_ opening: inout ByteBuffer, _ words: inout AddressedWords, to place: borrowing UpstreamAddress) {
+        var head = ByteBuffer(capacity: opening.count + place.pathPrefix.utf8.count + place.authority.utf8.count)
+        head.append(opening.readable.extracting(0..<Int(words.prefix.start)))
+        let prefix = head.appendAddressed(place.pathPrefix)
+        var rest = words.prefix.end
+        if !words.host.isEmpty {
+            head.append(opening.readable.extracting(rest..<Int(words.host.start)))
+            rest = words.host.end
+            words.host = head.appendAddressed(place.authority)
+        }
+        words.prefix = prefix
+        head.append(opening.readable.dropping(rest))
+        swap(&head, &opening)
+    }
+
+    /// Answers where the base path stands.
     private static func writeRequestLine(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ upstream: UpstreamSettings,
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ prefix: String,
         _ out: inout ByteBuffer
-    ) {
+    ) -> Slice {
         out.append(bytes[head.methodText])
         out.append(UInt8(ascii: " "))
-        if !upstream.pathPrefix.isEmpty { out.append(upstream.pathPrefix) }
+        let base = out.appendAddressed(prefix)
         out.append(decision.pathIsVerbatim ? bytes[head.path] : decision.path)
         out.append(bytes[head.query])
         out.append(" HTTP/1.1\r\nHost: ")
-    }
-
-    private static func writeHost(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ upstream: UpstreamSettings, _ out: inout ByteBuffer
-    ) {
-        if let host = upstream.host {
-            out.append(host)
-        } else if head.host.isEmpty {
-            out.append(upstream.authority)
-        } else {
-            out.append(bytes[head.host])
-        }
-        out.append("\r\n")
+        return base
     }
 
     private static func copyFields(
@@ -114,6 +129,23 @@ enum ForwardedRequest {
             out.append(bytes[fields[index].value])
             out.append(", ")
         }
+    }
+}
+
+/// Where in a forwarded head the words stand that belong to the address it goes to.
+struct AddressedWords: Equatable {
+    /// The base path in front of the request's own path.
+    var prefix = Slice()
+    /// `Host`, if it is the address's; empty if it is the client's.
+    var host = Slice()
+}
+
+extension ByteBuffer {
+    /// Appends `text`; answers where it stands.
+    fileprivate mutating func appendAddressed(_ text: String) -> Slice {
+        let start = count
+        if !text.isEmpty { append(text) }
+        return Slice(start: start, count: count - start)
     }
 }
 

@@ -34,12 +34,13 @@ extension Worker {
     /// The connection stands: asks.
     mutating func sendProbe(_ upstream: Int, _ scratch: inout Scratch) {
         let settings = directory.pools[upstreams[upstream].pool].settings
+        let place = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint].place
         var request = ByteBuffer(capacity: 256)
         request.append("GET ")
-        request.append(settings.pathPrefix)
+        request.append(place.pathPrefix)
         request.append(settings.healthPath ?? "/")
         request.append(" HTTP/1.1\r\nHost: ")
-        request.append(settings.host ?? settings.authority)
+        request.append(place.authority)
         request.append("\r\nUser-Agent: tollgate-health\r\nConnection: close\r\n\r\n")
         guard case .done(request.count) = upstreams[upstream].channel.send(request.readable, &workspace) else {
             return lost(upstream, .brokenWhileSending, &scratch)
@@ -91,7 +92,7 @@ extension Worker {
         case .none, .ejected: break
         case .turnedHealthy, .turnedUnhealthy:
             services.healthChanged(
-                directory.pools[pool].settings.name, directory.pools[pool].endpoints[endpoint].address, good)
+                directory.pools[pool].settings.name, directory.pools[pool].endpoints[endpoint].place, good)
         }
     }
 }

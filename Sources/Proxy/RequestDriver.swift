@@ -59,9 +59,10 @@ extension Worker {
         exchanges[exchange].lines.append(scratch.decision.limitLines)
         var opening = ByteBuffer()
         swap(&opening, &exchanges[exchange].opening)
-        ForwardedRequest.write(
+        exchanges[exchange].addressed = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, marks: exchanges[exchange].marks, from: clients[client].peer,
-            to: directory.pools[pool].settings, into: &opening)
+            to: directory.pools[pool].endpoints[exchanges[exchange].endpoint].place,
+            sendsOwnHost: directory.pools[pool].settings.sendsOwnHost, into: &opening)
         swap(&opening, &exchanges[exchange].opening)
     }
 

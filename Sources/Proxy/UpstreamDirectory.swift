@@ -2,17 +2,33 @@ package import Transport
 import Telemetry
 import Wire
 
-/// One address that an upstream's name resolved to, and how TLS is spoken there.
+/// One address that a base URL of an upstream resolved to, and how it is spoken to.
 package struct UpstreamAddress: Sendable {
     package var address: SocketAddress
     package var tls: TLSClientContext?
     /// What the certificate must be for, and the name asked for (SNI).
     package var serverName: String
+    /// The base URL's host, with its port unless that is the scheme's: `Host` for health checks, for a request that came
+    /// without one, and with `host=upstream` for all.
+    package var authority: String
+    /// The path in front of every request's path; empty for none.
+    package var pathPrefix: String
 
-    package init(address: SocketAddress, tls: TLSClientContext? = nil, serverName: String = "") {
+    package init(
+        address: SocketAddress, tls: TLSClientContext? = nil, serverName: String = "", authority: String = "localhost",
+        pathPrefix: String = ""
+    ) {
         self.address = address
         self.tls = tls
         self.serverName = serverName
+        self.authority = authority
+        self.pathPrefix = pathPrefix
+    }
+
+    /// Whether both are the same place, spoken to in the same way.
+    func isSame(as other: UpstreamAddress) -> Bool {
+        address == other.address && tls === other.tls && serverName == other.serverName && authority == other.authority
+            && pathPrefix == other.pathPrefix
     }
 }
 
@@ -52,12 +68,11 @@ struct UpstreamDirectory {
             pools[index].adopt(pools[index].settings, addresses: [])
         }
         places = declarations.map { declaration in
-            let endpoints = declaration.addresses.map(Endpoint.init)
             if let place = pools.firstIndex(where: { $0.settings.name == declaration.settings.name }) {
-                pools[place].adopt(declaration.settings, addresses: endpoints)
+                pools[place].adopt(declaration.settings, addresses: declaration.addresses)
                 return place
             }
-            pools.append(UpstreamPool(settings: declaration.settings, endpoints: endpoints))
+            pools.append(UpstreamPool(settings: declaration.settings, addresses: declaration.addresses))
             return pools.count - 1
         }
     }
@@ -65,22 +80,14 @@ struct UpstreamDirectory {
     /// Takes over the addresses that a name resolves to now.
     mutating func resolved(upstream name: String, to addresses: [UpstreamAddress]) {
         guard let place = pools.firstIndex(where: { $0.settings.name == name }) else { return }
-        pools[place].adopt(pools[place].settings, addresses: addresses.map(Endpoint.init))
+        pools[place].adopt(pools[place].settings, addresses: addresses)
     }
 
     /// Takes over a probe's verdict on one address, reached by the worker that probes.
-    mutating func learned(upstream name: String, address: SocketAddress, healthy: Bool) {
-        guard let place = pools.firstIndex(where: { $0.settings.name == name }) else { return }
-        for index in pools[place].endpoints.indices where pools[place].endpoints[index].address == address {
-            pools[place].endpoints[index].health.learned(healthy: healthy)
+    mutating func learned(upstream name: String, place address: UpstreamAddress, healthy: Bool) {
+        guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
+        for index in pools[pool].endpoints.indices where pools[pool].endpoints[index].place.isSame(as: address) {
+            pools[pool].endpoints[index].health.learned(healthy: healthy)
         }
-    }
-}
-
-extension Endpoint {
-    init(_ address: UpstreamAddress) {
-        self.address = address.address
-        tls = address.tls
-        serverName = address.serverName
     }
 }

@@ -91,7 +91,7 @@ extension Worker {
     /// Starts a connection, for an exchange or a probe.
     mutating func openUpstream(_ pool: Int, _ endpoint: Int) throws(UpstreamLoss) -> Int {
         let socket: Socket
-        switch Socket.connect(to: directory.pools[pool].endpoints[endpoint].address) {
+        switch Socket.connect(to: directory.pools[pool].endpoints[endpoint].place.address) {
         case .connected(let made), .inProgress(let made): socket = made
         case .failed(let fault): throw cannotBegin(fault)
         }
@@ -165,11 +165,11 @@ extension Worker {
     private mutating func finishConnecting(_ upstream: Int, _ scratch: inout Scratch) {
         let number = upstreams[upstream].channel.socket.takeError()
         guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
-        let endpoint = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint]
-        guard let tls = endpoint.tls else { return connected(upstream, &scratch) }
+        let place = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint].place
+        guard let tls = place.tls else { return connected(upstream, &scratch) }
         do {
             upstreams[upstream].channel.session = try TLSSession(
-                tls, upstreams[upstream].channel.socket, serverName: endpoint.serverName)
+                tls, upstreams[upstream].channel.socket, serverName: place.serverName)
             upstreams[upstream].phase = .handshaking
         } catch {
             return lost(upstream, .handshakeFailed("\(error)"), &scratch)
@@ -264,11 +264,21 @@ extension Worker {
             if case .endpoint(let next) = directory.pools[pool].choose(
                 avoiding: isStale ? nil : endpoint, at: now.monotonic)
             {
-                exchanges[exchange].endpoint = next
+                if next != endpoint { readdress(exchange, to: next) }
                 return dispatch(exchange, &scratch)
             }
         }
         answerLost(exchange, loss, &scratch)
+    }
+
+    /// Turns the exchange to another address, whose base path and name its head must carry.
+    private mutating func readdress(_ exchange: Int, to endpoint: Int) {
+        exchanges[exchange].endpoint = endpoint
+        var opening = ByteBuffer()
+        swap(&opening, &exchanges[exchange].opening)
+        ForwardedRequest.readdress(
+            &opening, &exchanges[exchange].addressed, to: directory.pools[exchanges[exchange].pool].endpoints[endpoint].place)
+        swap(&opening, &exchanges[exchange].opening)
     }
 
     private mutating func mayRepeat(_ exchange: Int, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
@@ -323,6 +333,14 @@ extension Worker {
         upstreams[upstream].input = ByteBuffer()
         upstreams.release(upstream)
         directory.pools[pool].endpoints[endpoint].connections -= 1
+    }
+
+    /// Closes idle connections to addresses that are gone; a busy one ends with its answer.
+    mutating func closeRetired() {
+        for upstream in upstreams.indices where upstreams[upstream].phase == .idle {
+            let isRetired = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint].isRetired
+            if isRetired { closeUpstream(upstream) }
+        }
     }
 
     private mutating func unlinkIdle(_ upstream: Int, _ pool: Int, _ endpoint: Int) {

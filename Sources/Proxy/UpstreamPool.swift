@@ -19,22 +19,15 @@ package struct UpstreamSettings: Sendable {
     /// The path of active health checks; nil for none.
     package var healthPath: String?
     package var healthInterval: UInt64 = 5_000
-    /// `Host` for the upstream; nil sends the client's.
-    package var host: String?
-    /// The path in front of every request's path; empty for none.
-    package var pathPrefix = ""
-    /// `host:port` of the base URL, for health checks and for a request that came without a host.
-    package var authority = ""
+    /// Whether `Host` is the address's own and not the client's.
+    package var sendsOwnHost = false
 
     package init(name: String) { self.name = name }
 }
 
 /// One address of an upstream as one worker knows it.
 struct Endpoint {
-    let address: SocketAddress
-    /// Where TLS is spoken: the context and the name that the certificate must carry.
-    let tls: TLSClientContext?
-    let serverName: String
+    let place: UpstreamAddress
     var health = EndpointHealth()
     /// Requests on their way there from this worker.
     var outstanding = 0
@@ -55,9 +48,9 @@ struct UpstreamPool {
     /// When its addresses are probed next.
     var nextProbe = MonotonicTime(nanoseconds: 0)
 
-    init(settings: UpstreamSettings, endpoints: [Endpoint]) {
+    init(settings: UpstreamSettings, addresses: [UpstreamAddress]) {
         self.settings = settings
-        self.endpoints = endpoints
+        endpoints = addresses.map { Endpoint(place: $0) }
     }
 
     /// Whether one more connection may be made.
@@ -99,24 +92,18 @@ struct UpstreamPool {
     /// Takes over new settings and addresses; what is known of an address that stays is kept, one that is gone is retired.
     ///
     /// An index handed out before stays good: retired addresses keep their place.
-    mutating func adopt(_ settings: UpstreamSettings, addresses: [Endpoint]) {
+    mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress]) {
         self.settings = settings
         for index in endpoints.indices {
-            endpoints[index].isRetired = !addresses.contains { endpoints[index].reaches($0) }
+            endpoints[index].isRetired = !addresses.contains { endpoints[index].place.isSame(as: $0) }
         }
-        for address in addresses where !endpoints.contains(where: { $0.reaches(address) }) {
-            if let place = endpoints.firstIndex(where: { $0.isRetired && $0.connections == 0 && $0.outstanding == 0 }) {
-                endpoints[place] = address
+        for address in addresses where !endpoints.contains(where: { $0.place.isSame(as: address) }) {
+            let endpoint = Endpoint(place: address)
+            if let free = endpoints.firstIndex(where: { $0.isRetired && $0.connections == 0 && $0.outstanding == 0 }) {
+                endpoints[free] = endpoint
             } else {
-                endpoints.append(address)
+                endpoints.append(endpoint)
             }
         }
-    }
-}
-
-extension Endpoint {
-    /// Whether both are the same place, reached in the same way.
-    func reaches(_ other: Endpoint) -> Bool {
-        address == other.address && serverName == other.serverName && tls === other.tls
     }
 }

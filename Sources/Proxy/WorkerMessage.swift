@@ -15,7 +15,7 @@ package enum WorkerMessage: Sendable {
     /// The addresses that an upstream's name resolves to now.
     case resolved(upstream: String, [UpstreamAddress])
     /// A probe's verdict, reached by the worker that probes.
-    case learned(upstream: String, SocketAddress, healthy: Bool)
+    case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// The answer of a local service.
     case answered(Handle, LocalResponse)
     /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
@@ -35,7 +35,7 @@ package struct WorkerServices: Sendable {
     /// An issuer, by its number in the policy's trust, signed with a key that is not known here.
     package var unknownKey: @Sendable (Int) -> Void
     /// A probe's verdict changed; the other workers are to be told.
-    package var healthChanged: @Sendable (String, SocketAddress, Bool) -> Void
+    package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
     package var shortage: @Sendable (SystemFault) -> Void
     /// Whether this worker probes upstreams for all.
@@ -45,7 +45,7 @@ package struct WorkerServices: Sendable {
 
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
-        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in },
+        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in }, probes: Bool = false, outlastsOthers: Bool = false
     ) {
         self.admin = admin
@@ -66,14 +66,17 @@ extension Worker {
             case .adopt(let policy, let declarations, let settings, let labels):
                 self.settings = settings
                 directory.adopt(declarations)
+                closeRetired()
                 telemetry.adopt(labels)
                 admission.adopt(policy)
             case .adoptPolicy(let policy): admission.adopt(policy)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
-            case .resolved(let upstream, let addresses): directory.resolved(upstream: upstream, to: addresses)
+            case .resolved(let upstream, let addresses):
+                directory.resolved(upstream: upstream, to: addresses)
+                closeRetired()
             case .learned(let upstream, let address, let healthy):
-                directory.learned(upstream: upstream, address: address, healthy: healthy)
+                directory.learned(upstream: upstream, place: address, healthy: healthy)
             case .answered(let exchange, let response): answered(exchange, response, &scratch)
             case .report(let reply):
                 refreshGauges()

@@ -153,4 +153,25 @@ import Testing
         let log = try gateway.accessLog(6)
         #expect(log.suffix(3).allSatisfy { $0["error"].text == "handshake_failed" })
     }
+
+    @Test func aReloadKeepsTheConnectionsOfAnHTTPSUpstreamWhoseAuthorityStays() throws {
+        let folder = try Folder()
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("good", "DNS:localhost")
+        let pair = "ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key"));"
+        let upstream = try Nginx(pair + " location / { return 200 \"$connection\"; }", tls: true)
+        let settings = """
+            TOLLGATE_UPSTREAM_U="https://localhost:\(upstream.port) tls-ca=\(authority.file) balance=round"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """
+        let gateway = try Gateway(settings, folder: folder)
+        let connection = try gateway.connect()
+        let first = try connection.ask("GET /x").text
+        try gateway.reload(settings)
+        #expect(try connection.ask("GET /x").text == first)
+        // Another authority is another upstream: what was trusted by the old one is not used any more.
+        try CertificateAuthority(try Folder()).replace(authority.file)
+        try gateway.reload(settings)
+        #expect(try connection.ask("GET /x").status == 502)
+    }
 }

@@ -262,4 +262,18 @@ import Testing
         #expect(try gateway.metric("tollgate_upstream_retries_total") == 0)
         #expect(try gateway.accessLog(8)[0]["error"].text == "shortage")
     }
+
+    @Test func eachAddressIsAskedByItsOwnNameAndBelowItsOwnPath() throws {
+        let upstreams = [try Upstream(), try Upstream()]
+        let addresses = "\(upstreams[0].url)/one \(upstreams[1].url)/two/deep"
+        let gateway = try Gateway(Self.settings(addresses, "balance=round host=upstream health=/up"))
+        let connection = try gateway.connect()
+        for _ in 0..<4 { #expect(try connection.ask("GET /x?y").status == 200) }
+        for (upstream, base) in zip(upstreams, ["/one", "/two/deep"]) {
+            let requests = upstream.requests.now
+            #expect(requests.filter { $0.target == base + "/x?y" }.count == 2)
+            try eventually("a health check") { upstream.requests.now.contains { $0.target == base + "/up" } }
+            #expect(upstream.requests.now.allSatisfy { $0["Host"] == "127.0.0.1:\(upstream.port)" })
+        }
+    }
 }

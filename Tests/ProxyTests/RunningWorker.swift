@@ -46,7 +46,7 @@ final class RunningWorker: Sendable {
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
-        healthChanged: @escaping @Sendable (String, SocketAddress, Bool) -> Void = { _, _, _ in }
+        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     ) throws {
         let loopback = SocketAddress(parsing: "127.0.0.1:0")!
         let socket = try Socket.listen(on: loopback)

@@ -84,8 +84,10 @@ struct SteppedWorker: ~Copyable {
         return upstream
     }
 
+    func post(_ message: WorkerMessage) { mailbox.post(message) }
+
     mutating func end() {
-        mailbox.post(.drain(within: 0))
+        post(.drain(within: 0))
         while worker.phase != .ended { turn(waiting: 10) }
     }
 }

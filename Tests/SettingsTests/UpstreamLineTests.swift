@@ -37,11 +37,11 @@ import Testing
         #expect(upstream.authorityFile == "ca.pem")
     }
 
-    @Test func aBasePathStandsBeforeEveryPathOfAllAddresses() {
-        let (upstream, faults) = parse("http://a/base/ http://b/base")
+    @Test func eachAddressHasABasePathOfItsOwn() {
+        let (upstream, faults) = parse("http://a/base/ http://b http://a/other host=upstream")
         #expect(faults == [])
-        #expect(upstream.bases.map(\.pathPrefix) == ["/base", "/base"])
-        #expect(parse("http://a/base http://b").1 == ["has addresses with different base paths, write an upstream for each"])
+        #expect(upstream.bases.map(\.pathPrefix) == ["/base", "", "/other"])
+        #expect(upstream.bases.map(\.hostField) == ["a", "b", "a"])
     }
 
     static let bad: [(String, String)] = [

@@ -119,17 +119,18 @@ final class ControlState: Sendable {
         tell(.resolved(upstream: upstream, addresses))
     }
 
-    func healthChanged(_ upstream: String, _ address: SocketAddress, _ isHealthy: Bool) {
+    func healthChanged(_ upstream: String, _ place: UpstreamAddress, _ isHealthy: Bool) {
+        let address = "\(place.address)\(place.pathPrefix)"
         let key = "\(upstream) \(address)"
         state.withLock { state in
             if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
         }
         if isHealthy {
-            log.info("healthy again", ("upstream", upstream), ("address", address.description))
+            log.info("healthy again", ("upstream", upstream), ("address", address))
         } else {
-            log.warning("unhealthy", ("upstream", upstream), ("address", address.description))
+            log.warning("unhealthy", ("upstream", upstream), ("address", address))
         }
-        tell(.learned(upstream: upstream, address, healthy: isHealthy))
+        tell(.learned(upstream: upstream, place, healthy: isHealthy))
     }
 
     /// When a shortage was last told, in nanoseconds of the monotonic clock.

@@ -7,10 +7,15 @@ internal import Wire
 final class UpstreamResolver: Sendable {
     private struct State {
         var upstreams: [UpstreamDeclaration]
-        var contexts: [String: TLSClientContext]
+        var contexts: AuthorityContexts
+        /// Counts the configurations: addresses found for one are no news for the next.
+        var generation = 0
         var known: [String: [UpstreamAddress]] = [:]
         var isStopping = false
     }
+
+    /// The addresses of a host, or why there are none; it may block.
+    typealias LookUp = @Sendable (_ host: String, _ port: UInt16) throws(SystemFault) -> [SocketAddress]
 
     /// Addresses change at any time, and getaddrinfo does not tell how long they are good for.
     private static let interval: Int32 = 30_000
@@ -20,14 +25,18 @@ final class UpstreamResolver: Sendable {
     private let waker: Waker
     private let workers: Int
     private let log: ServerLog
+    private let lookUp: LookUp
     private let changed: @Sendable (String, [UpstreamAddress]) -> Void
     private let thread = Mutex<WorkerThread?>(nil)
 
-    /// `changed` is called on the resolver's thread when an upstream's addresses are others than before.
+    /// `changed` is called on the resolver's thread when an upstream's addresses are others than before; it must not ask
+    /// this resolver for anything.
     init(
-        _ upstreams: [UpstreamDeclaration], workers: Int, log: ServerLog, changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
+        _ upstreams: [UpstreamDeclaration], workers: Int, log: ServerLog, lookUp: @escaping LookUp = Resolver.resolve,
+        changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
     ) throws {
-        state = Mutex(State(upstreams: upstreams, contexts: try Self.contexts(upstreams)))
+        state = Mutex(State(upstreams: upstreams, contexts: try AuthorityContexts(upstreams)))
+        self.lookUp = lookUp
         waker = try Waker()
         self.workers = workers
         self.log = log
@@ -38,7 +47,7 @@ final class UpstreamResolver: Sendable {
     func snapshots() -> [UpstreamSnapshot] {
         let (upstreams, contexts) = state.withLock { ($0.upstreams, $0.contexts) }
         let snapshots = upstreams.map { upstream in
-            UpstreamSnapshot(settings: UpstreamSettings(upstream, workers: workers), addresses: resolve(upstream, contexts[upstream.name]))
+            UpstreamSnapshot(settings: UpstreamSettings(upstream, workers: workers), addresses: resolve(upstream, contexts[upstream]))
         }
         state.withLock { state in
             for snapshot in snapshots { state.known[snapshot.settings.name] = snapshot.addresses }
@@ -48,10 +57,11 @@ final class UpstreamResolver: Sendable {
 
     /// Changes over to another configuration, and answers its upstreams as `snapshots` does.
     func adopt(_ upstreams: [UpstreamDeclaration]) throws -> [UpstreamSnapshot] {
-        let contexts = try Self.contexts(upstreams)
+        let contexts = try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
         state.withLock { state in
             state.upstreams = upstreams
             state.contexts = contexts
+            state.generation += 1
         }
         return snapshots()
     }
@@ -80,20 +90,26 @@ final class UpstreamResolver: Sendable {
         }
     }
 
+    /// Looks every name up once more and tells what changed.
+    ///
     /// - Returns: whether every name has an address.
-    private func lookAgain() -> Bool {
-        let (upstreams, contexts, known) = state.withLock { ($0.upstreams, $0.contexts, $0.known) }
+    func lookAgain() -> Bool {
+        let (upstreams, contexts, generation) = state.withLock { ($0.upstreams, $0.contexts, $0.generation) }
         var isComplete = true
         for upstream in upstreams where upstream.hasNames {
-            let addresses = resolve(upstream, contexts[upstream.name])
+            let addresses = resolve(upstream, contexts[upstream])
             // A name server that is away takes no address from an upstream that works.
             guard !addresses.isEmpty else {
                 isComplete = false
                 continue
             }
-            if addresses.map(\.address) == (known[upstream.name] ?? []).map(\.address) { continue }
-            state.withLock { $0.known[upstream.name] = addresses }
-            changed(upstream.name, addresses)
+            state.withLock { state in
+                let known = state.known[upstream.name]?.map(\.address)
+                guard state.generation == generation, addresses.map(\.address) != known else { return }
+                state.known[upstream.name] = addresses
+                // Told under the lock: the addresses of an earlier configuration never come after a later one.
+                changed(upstream.name, addresses)
+            }
         }
         return isComplete
     }
@@ -101,28 +117,17 @@ final class UpstreamResolver: Sendable {
     private func resolve(_ upstream: UpstreamDeclaration, _ tls: TLSClientContext?) -> [UpstreamAddress] {
         var addresses: [UpstreamAddress] = []
         for base in upstream.bases {
-            let context = base.isTLS ? tls : nil
             switch base.endpoint {
-            case .unix(let path): addresses.append(UpstreamAddress(address: .unix(path), tls: context, serverName: base.hostField))
+            case .unix(let path): addresses.append(UpstreamAddress(.unix(path), base, serverName: base.hostField, tls))
             case .host(let host, let port):
                 do {
-                    let found = try Resolver.resolve(host: host, port: port)
-                    addresses += found.map { UpstreamAddress(address: $0, tls: context, serverName: host) }
+                    addresses += try lookUp(host, port).map { UpstreamAddress($0, base, serverName: host, tls) }
                 } catch {
                     log.warning("a name has no address", ("upstream", upstream.name), ("error", error.description))
                 }
             }
         }
         return addresses
-    }
-
-    /// One TLS context for each upstream that is reached by https.
-    private static func contexts(_ upstreams: [UpstreamDeclaration]) throws -> [String: TLSClientContext] {
-        var contexts: [String: TLSClientContext] = [:]
-        for upstream in upstreams where upstream.bases.contains(where: \.isTLS) {
-            contexts[upstream.name] = try TLSClientContext(authorityFile: upstream.authorityFile)
-        }
-        return contexts
     }
 }
 
@@ -132,6 +137,14 @@ extension UpstreamDeclaration {
         bases.contains { base in
             if case .host(let host, _) = base.endpoint { Resolver.numeric(host) == nil } else { false }
         }
+    }
+}
+
+extension UpstreamAddress {
+    fileprivate init(_ address: SocketAddress, _ base: UpstreamBase, serverName: String, _ tls: TLSClientContext?) {
+        self.init(
+            address: address, tls: base.isTLS ? tls : nil, serverName: serverName, authority: base.hostField,
+            pathPrefix: base.pathPrefix)
     }
 }
 
@@ -145,9 +158,6 @@ extension UpstreamSettings {
         // Each worker has its share, and at least one.
         maxConnections = declaration.maxConnections.map { max(1, $0 / workers) } ?? .max
         healthPath = declaration.healthPath
-        // Several bases of one upstream are the same service, so what the first says holds for all.
-        authority = declaration.bases.first?.hostField ?? ""
-        pathPrefix = declaration.bases.first?.pathPrefix ?? ""
-        if declaration.sendsOwnHost { host = authority }
+        sendsOwnHost = declaration.sendsOwnHost
     }
 }

@@ -51,7 +51,7 @@ extension LineOption {
         LineOption("connect-timeout", "2s", "for the connection, and the TLS handshake"),
         LineOption("retries", "1", "more tries of an idempotent request that got no answer, up to 5"),
         LineOption("max-connections", "unbounded", "connections of one worker to one address; past it 503"),
-        LineOption("host", "client or upstream", "whose `Host` the upstream receives"),
+        LineOption("host", "client or upstream", "whose `Host` the upstream receives: each address its own"),
         LineOption("tls-ca", "a PEM file", "the CA that must have signed its certificate; the system's CAs by default"),
     ]
 }
@@ -69,7 +69,6 @@ enum UpstreamLine {
         if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
         var upstream = UpstreamDeclaration(name: name, bases: bases, origin: entry.origin)
         read(&line, into: &upstream)
-        checkAlike(&line, upstream)
         return (upstream, line.findings)
     }
 
@@ -88,17 +87,6 @@ enum UpstreamLine {
         upstream.authorityFile = line.text("tls-ca")
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
-        }
-    }
-
-    /// The addresses of one upstream are the same service, so what the first says of it holds for all.
-    private static func checkAlike(_ line: inout OptionLine, _ upstream: UpstreamDeclaration) {
-        guard let first = upstream.bases.first else { return }
-        if upstream.bases.contains(where: { $0.pathPrefix != first.pathPrefix }) {
-            line.fault("has addresses with different base paths, write an upstream for each")
-        }
-        if upstream.sendsOwnHost, upstream.bases.contains(where: { $0.hostField != first.hostField }) {
-            line.warn("host=upstream sends \(quoted(first.hostField)) to all its addresses")
         }
     }
 

@@ -12,6 +12,9 @@ struct CertificateAuthority {
 
     var file: String { folder.file("ca.crt") }
 
+    /// Puts its certificate in the place of another's.
+    func replace(_ other: String) throws { try mustRun("mv", [file, other]) }
+
     private static let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
     /// Makes `name.crt` and `name.key`, good for `names` like `DNS:localhost`; replaces them whole if they exist.

@@ -1,0 +1,120 @@
+import Proxy
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import tollgate
+
+/// What upstreams' names come to, and what a reload leaves as it was.
+@Suite struct UpstreamResolverTests {
+    /// A name server whose answers the test chooses: none at all is a fault.
+    private final class Names: Sendable {
+        let addresses = Mutex<[String]>([])
+
+        var lookUp: UpstreamResolver.LookUp {
+            { host, port throws(SystemFault) in
+                let found = self.addresses.withLock { $0 }
+                guard !found.isEmpty else { throw SystemFault("find the address of \(host)", reason: "nobody knows") }
+                return found.compactMap { SocketAddress(parsing: "\($0):\(port)") }
+            }
+        }
+
+        func answer(_ texts: String...) { addresses.withLock { $0 = texts } }
+    }
+
+    private func upstream(_ value: String) -> UpstreamDeclaration {
+        UpstreamLine.parse(EnvEntry(name: "U", value: value, origin: .environment), name: "u").0
+    }
+
+    @Test func onlyAnswersThatDifferAreTold() throws {
+        let (names, told) = (Names(), Mailboxes())
+        names.answer("10.0.0.1", "10.0.0.2")
+        let log = try ServerLog(Configuration())
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], workers: 1, log: log, lookUp: names.lookUp) {
+            told.add("\($0) \($1.map(\.address.description))")
+        }
+        #expect(resolver.snapshots()[0].addresses.map(\.address.description) == ["10.0.0.1:80", "10.0.0.2:80"])
+        #expect(resolver.lookAgain())
+        #expect(told.all == [])
+        names.answer("10.0.0.2", "10.0.0.3")
+        #expect(resolver.lookAgain())
+        #expect(told.all == [#"u ["10.0.0.2:80", "10.0.0.3:80"]"#])
+        // A name server that is away takes nothing away, and is asked again soon.
+        names.answer()
+        #expect(!resolver.lookAgain())
+        names.answer("10.0.0.2", "10.0.0.3")
+        #expect(resolver.lookAgain())
+        #expect(told.all.count == 1)
+        log.close()
+    }
+
+    @Test func aNameThatHadNoAddressAtFirstGetsItLater() throws {
+        let (names, told) = (Names(), Mailboxes())
+        let log = try ServerLog(Configuration())
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], workers: 1, log: log, lookUp: names.lookUp) {
+            told.add("\($0) \($1.map(\.address.description))")
+        }
+        #expect(resolver.snapshots()[0].addresses.isEmpty)
+        names.answer("10.0.0.1")
+        #expect(resolver.lookAgain())
+        #expect(told.all == [#"u ["10.0.0.1:80"]"#])
+        log.close()
+    }
+
+    @Test func eachBaseUrlKeepsItsHostAndItsPath() throws {
+        let log = try ServerLog(Configuration())
+        let declared = upstream("http://127.0.0.1:9001/one http://127.0.0.1:9002 unix:/run/app.sock host=upstream")
+        let resolver = try UpstreamResolver([declared], workers: 1, log: log) { _, _ in }
+        let snapshot = resolver.snapshots()[0]
+        #expect(snapshot.settings.sendsOwnHost)
+        #expect(snapshot.addresses.map(\.authority) == ["127.0.0.1:9001", "127.0.0.1:9002", "localhost"])
+        #expect(snapshot.addresses.map(\.pathPrefix) == ["/one", "", ""])
+        log.close()
+    }
+
+    // MARK: reloads
+
+    private static let authority = """
+        -----BEGIN CERTIFICATE-----
+        MIIBfjCCASWgAwIBAgIUIAanurJ1tQ+SsPk3kYS/E+NJvygwCgYIKoZIzj0EAwIw
+        FDESMBAGA1UEAwwJYXV0aG9yaXR5MCAXDTI2MTEyMTE2MzMyMFoYDzIxMjYxMDI4
+        MTYzMzIwWjAUMRIwEAYDVQQDDAlhdXRob3JpdHkwWTATBgcqhkjOPQIBBggqhkjO
+        PQMBBwNCAATHBBwMBZt7/JqXPv30g8ob/F+4zeIAdY4tvtDQbdgFB8UkbxmZzW2V
+        arA3QKTbY7qwwH8+cCI+TjUPN2i3Smcxo1MwUTAdBgNVHQ4EFgQUpkvNnei1f8jR
+        pcCZT6nGgUE1d4wwHwYDVR0jBBgwFoAUpkvNnei1f8jRpcCZT6nGgUE1d4wwDwYD
+        VR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiBWXFNzU9v5ThyovzZfdQ8G
+        PJIQ5u3s31t+doFAZf34rQIgbTI6BDDwUjrDlmHNLgGm2vQ3GVRZB3VFJebJrYJW
+        YRw=
+        -----END CERTIFICATE-----
+
+        """
+
+    @Test func aReloadKeepsTheContextOfAFileThatStayedAsItWas() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/ca.pem"
+        try FileBytes.write(Array(Self.authority.utf8), to: file, mode: 0o600)
+        let ours = upstream("https://one.test tls-ca=\(file)")
+        let (system, plain) = (upstream("https://two.test"), upstream("http://three.test"))
+        let first = try AuthorityContexts([ours, system, plain])
+        #expect(first[ours] != nil && first[system] != nil)
+        let second = try AuthorityContexts([system, ours, upstream("https://four.test tls-ca=\(file)")], earlier: first)
+        #expect(second[ours] === first[ours] && second[system] === first[system])
+        #expect(second[upstream("https://four.test tls-ca=\(file)")] === first[ours])
+        // Written anew, it is another file, whatever it says.
+        try FileBytes.write(Array((Self.authority + "\n").utf8), to: file, mode: 0o600)
+        let third = try AuthorityContexts([ours, system], earlier: second)
+        #expect(third[ours] != nil && third[ours] !== first[ours])
+        #expect(third[system] === first[system])
+    }
+
+    @Test func aReloadHandsDownTheSameAddresses() throws {
+        let log = try ServerLog(Configuration())
+        let declared = [upstream("https://127.0.0.1:9443")]
+        let resolver = try UpstreamResolver(declared, workers: 1, log: log) { _, _ in }
+        let before = resolver.snapshots()
+        let after = try resolver.adopt(declared)
+        #expect(before[0].addresses[0].tls != nil && before[0].addresses[0].tls === after[0].addresses[0].tls)
+        log.close()
+    }
+}
