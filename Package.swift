@@ -21,6 +21,7 @@ let package = Package(
         .target(name: "CLinux"),
         .target(name: "COpenSSL", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
+        .target(name: "CHiredis", linkerSettings: [.linkedLibrary("hiredis")]),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
@@ -31,14 +32,16 @@ let package = Package(
 
         // Data plane.
         .target(name: "Transport", dependencies: ["Wire", "CLinux", "COpenSSL"], swiftSettings: house),
+        .target(name: "Redis", dependencies: ["Wire", "Transport", "CHiredis"], swiftSettings: house),
         .target(
-            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport"], swiftSettings: house),
+            name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
+            swiftSettings: house),
 
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
-                "Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux",
+                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux",
             ],
             swiftSettings: house),
 
@@ -51,6 +54,7 @@ let package = Package(
         .testTarget(name: "GateTests", dependencies: ["Gate", "Credentials", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
             dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),

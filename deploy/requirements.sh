@@ -42,7 +42,7 @@ require_swift() {
     fi
 }
 
-build_packages=(libssl-dev libcurl4-openssl-dev)
+build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev)
 
 # swift build, checking that no target imports what it does not declare.
 #

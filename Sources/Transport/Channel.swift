@@ -21,6 +21,22 @@ package struct Channel: ~Copyable {
         }
     }
 
+    /// Whether bytes of TLS itself wait for the socket to become writable; the next call of any kind sends them.
+    package var wantsWrite: Bool {
+        switch session {
+        case .none: false
+        case .some(let session): session.wantsWrite
+        }
+    }
+
+    /// Why TLS ended the connection, if it did.
+    package var faultText: String? {
+        switch session {
+        case .none: nil
+        case .some(let session): session.faultText
+        }
+    }
+
     /// Appends what has arrived, at most `room` bytes.
     package mutating func receive(
         into buffer: inout ByteBuffer, upTo room: Int, _ workspace: inout TLSWorkspace

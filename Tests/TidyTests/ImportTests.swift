@@ -10,11 +10,12 @@ private let rings: [String: Set<String>] = [
     "Telemetry": ["Wire"],
     // Data plane.
     "Transport": ["Wire", "CLinux", "COpenSSL"],
-    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport"],
+    "Redis": ["Wire", "Transport", "CHiredis"],
+    "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
     // C.
-    "CLinux": [], "COpenSSL": [], "CCurl": [],
+    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [],
 ]
 
 /// What the system gives and a ring may use.
@@ -22,7 +23,7 @@ private let systemModules: [String: Set<String>] = [
     "Wire": ["Glibc"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
-    "Transport": ["Glibc", "Synchronization"], "Proxy": ["Glibc", "Synchronization"],
+    "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -13,7 +13,7 @@ private struct BannedWord {
 }
 
 private let core: Set<String> = ["Wire", "Credentials", "HTTP", "Gate", "Telemetry"]
-private let dataPlane: Set<String> = ["Transport", "Proxy"]
+private let dataPlane: Set<String> = ["Transport", "Redis", "Proxy"]
 
 private let banned: [BannedWord] = [
     .init(word: "try!", instead: "handle the error, or `do`/`catch` with preconditionFailure and what was assumed"),

@@ -1,0 +1,149 @@
+package import Transport
+package import Wire
+
+/// What becomes of commands: the greeting's, those of callers, and those that find their script gone.
+extension RedisConnection {
+    /// The next result, in the order in which they came about; nil when there is none for now. In each turn behind `ready`
+    /// and `timedOut`, until it is nil.
+    package mutating func next(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) -> RedisResult? {
+        while true {
+            if lost > 0 {
+                if let result = nextLost() { return result }
+                continue
+            }
+            guard isConnected else { return nil }
+            switch reader.next() {
+            case .complete:
+                if let result = answered(now) { return result }
+            case .incomplete:
+                guard hasInput else { return nextLate(now) }
+                receive(now, &workspace)
+            case .broken(let reason):
+                lose(.notUnderstood(reason), now)
+            }
+        }
+    }
+
+    private mutating func nextLost() -> RedisResult? {
+        guard let command = unanswered.next else { preconditionFailure("what is lost was unanswered") }
+        unanswered.removeNext()
+        lost -= 1
+        return command.isAwaited ? RedisResult(tag: command.tag, outcome: .lost) : nil
+    }
+
+    private mutating func nextLate(_ now: MonotonicTime) -> RedisResult? {
+        let age = settings.replyDeadline * 1_000_000
+        guard now.nanoseconds >= age else { return nil }
+        guard let tag = unanswered.abandon(sentBy: MonotonicTime(nanoseconds: now.nanoseconds - age)) else { return nil }
+        breaker.missed(now, random: random.next())
+        return RedisResult(tag: tag, outcome: .late)
+    }
+
+    /// The reader holds the answer to the oldest command.
+    private mutating func answered(_ now: MonotonicTime) -> RedisResult? {
+        guard let command = unanswered.next, command.byteCount <= output.sent else {
+            // A server that turns somebody away may say so before it is asked.
+            lose(.notUnderstood("an answer that nobody asked for" + (reader.reply.errorText.map { ": \($0)" } ?? "")), now)
+            return nil
+        }
+        unanswered.removeNext()
+        if case .call(let script?) = command.purpose, !command.isRepeat, reader.reply.errorKind == .noScript {
+            sendAgain(command, script, now)
+            return nil
+        }
+        output.removeFirst(command.byteCount)
+        switch command.purpose {
+        case .call: return callAnswered(command, now)
+        case .authenticate: greetingAnswered(.authenticate, now)
+        case .selectDatabase: greetingAnswered(.selectDatabase(endpoint.database), now)
+        case .loadScript(let script): scriptLoaded(script, now)
+        }
+        return nil
+    }
+
+    private mutating func callAnswered(_ command: UnansweredCommand, _ now: MonotonicTime) -> RedisResult? {
+        let kind = reader.reply.errorKind
+        let isOutage = kind?.isOutage ?? false
+        if isOutage { log.refused(reader, now) }
+        // What comes late tells nothing good of the server, and its caller has gone on.
+        guard command.isAwaited else { return nil }
+        if isOutage {
+            breaker.missed(now, random: random.next())
+        } else {
+            breaker.answered()
+            log.answered(now)
+        }
+        return RedisResult(tag: command.tag, outcome: kind.map { .refused($0) } ?? .answered)
+    }
+
+    /// The server has lost the script: loads it, and sends the call again behind that. Calls that meet this together keep
+    /// their order.
+    private mutating func sendAgain(_ command: UnansweredCommand, _ script: RedisScriptID, _ now: MonotonicTime) {
+        if scripts.begin(script) { appendLoad(script, now) }
+        if command.isAwaited {
+            output.repeatFirst(command.byteCount)
+            var again = command
+            again.isRepeat = true
+            unanswered.append(again)
+        }
+        output.removeFirst(command.byteCount)
+    }
+}
+
+// The greeting, which is sent whole and answered step by step.
+extension RedisConnection {
+    /// Appends the greeting: who we are, which database, and the scripts.
+    mutating func appendGreeting(_ now: MonotonicTime) {
+        if let password = endpoint.password {
+            var command = RedisCommand()
+            command.begin()
+            command.append("AUTH")
+            if let user = endpoint.user { command.append(user.rawBytes) }
+            command.append(password.rawBytes)
+            append(command, as: .authenticate, now)
+        }
+        if endpoint.database != 0 {
+            var command = RedisCommand()
+            command.begin()
+            command.append("SELECT")
+            command.append(decimal: Int(endpoint.database))
+            append(command, as: .selectDatabase, now)
+        }
+        for script in scripts.ids where scripts.begin(script) { appendLoad(script, now) }
+    }
+
+    private mutating func appendLoad(_ script: RedisScriptID, _ now: MonotonicTime) {
+        var command = RedisCommand()
+        command.begin()
+        command.append("SCRIPT")
+        command.append("LOAD")
+        command.append { $0.append(scripts.source(script)) }
+        append(command, as: .loadScript(script), now)
+    }
+
+    private mutating func append(
+        _ command: borrowing RedisCommand, as purpose: UnansweredCommand.Purpose, _ now: MonotonicTime
+    ) {
+        let byteCount = output.append { RedisCommandFormat.append(command, to: &$0) }
+        unanswered.append(UnansweredCommand(purpose: purpose, tag: 0, sentAt: now, byteCount: byteCount))
+    }
+
+    private mutating func greetingAnswered(_ step: RedisGreetingStep, _ now: MonotonicTime) {
+        if let text = reader.reply.errorText { return lose(.refused(step, text), now) }
+        if state.greetingAnswered(now) == .serve { log.becameReady() }
+    }
+
+    private mutating func scriptLoaded(_ script: RedisScriptID, _ now: MonotonicTime) {
+        scripts.end(script)
+        let isServing = isReady
+        if let kind = reader.reply.errorKind, isServing {
+            // Its calls will be answered with NOSCRIPT once more, which their callers are told.
+            if kind.isOutage { log.refused(reader, now) }
+            return
+        }
+        if reader.reply.errorKind == nil, !scripts.learn(script, from: reader) {
+            return lose(.notUnderstood("SCRIPT LOAD is answered with something else than a SHA-1"), now)
+        }
+        if !isServing { greetingAnswered(.loadScript(scripts.name(script)), now) }
+    }
+}

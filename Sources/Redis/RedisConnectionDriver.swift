@@ -1,0 +1,190 @@
+package import Transport
+package import Wire
+
+/// Moves the bytes: connects, secures, sends, receives, closes.
+extension RedisConnection {
+    private static let receiveRoom = 64 * 1_024
+
+    // MARK: events
+
+    /// The loop reports something of the connection's token.
+    package mutating func ready(
+        _ ready: Ready, _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+    ) {
+        switch state.phase {
+        case .waiting, .ended: return
+        case .connecting: finishConnecting(now, loop, &workspace)
+        case .handshaking: continueHandshake(now, loop, &workspace)
+        case .greeting, .serving:
+            if ready.writable { output.isBlocked = false }
+            // What TLS itself wants to write goes with the next call of any kind.
+            hasInput = hasInput || ready.readable || ready.error || ready.hangup || channel.wantsWrite
+        }
+    }
+
+    /// The time that `nextDeadline` told may have come. Not between two reports of one wait: a new connection would be
+    /// taken for the old one.
+    package mutating func timedOut(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
+        if state.deadline != nil {
+            switch state.timePassed(now, random: random.next()) {
+            case .connect: connect(now, loop)
+            case .close: closed(.notReadyInTime(settings.patience), now)
+            case .carryOn, .handshake, .greet, .serve: break
+            }
+        } else if isReady, let oldest = oldestInFlight, now >= oldest.advanced(milliseconds: settings.silence) {
+            lose(.silent(settings.silence), now)
+        }
+    }
+
+    /// The addresses of the server's name now. A connection to one that is gone ends; its commands are lost.
+    package mutating func replace(addresses: [SocketAddress], _ now: MonotonicTime) {
+        let hadNone = self.addresses.isEmpty
+        self.addresses = addresses
+        if let address, !addresses.contains(address) { lose(.moved, now) }
+        if hadNone { state.hurried(now) }
+    }
+
+    /// Ends the connection for good. Its commands are lost, as `next` will tell.
+    package mutating func close(_ now: MonotonicTime) {
+        if state.ended() == .close { closed(.ended, now) }
+    }
+
+    // MARK: connecting
+
+    private mutating func connect(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
+        guard !addresses.isEmpty else { return lose(.noAddress, now) }
+        let address = addresses[attempts % addresses.count]
+        attempts += 1
+        switch Socket.connect(to: address) {
+        case .failed(let fault): lose(.notReached(fault.description), now)
+        case .connected(let socket), .inProgress(let socket):
+            channel = Channel(socket: socket)
+            self.address = address
+            reader = RedisReplyReader(limits: settings.replyLimits)
+            do {
+                try loop.add(socket, token: token, .write)
+                interest = .write
+            } catch {
+                lose(.notReached("\(error)"), now)
+            }
+        }
+    }
+
+    private mutating func finishConnecting(
+        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+    ) {
+        let number = channel.socket.takeError()
+        guard number == 0 else {
+            let place = address.map { "\($0)" } ?? "the server"
+            return lose(.notReached(SystemFault("connect to \(place)", errno: number).description), now)
+        }
+        switch state.connected(now) {
+        case .handshake: beginHandshake(now, loop, &workspace)
+        case let action: begin(action, now, loop)
+        }
+    }
+
+    private mutating func beginHandshake(
+        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+    ) {
+        guard let tls else { preconditionFailure("an endpoint with TLS has a context") }
+        do {
+            channel.session = try TLSSession(tls, channel.socket, serverName: endpoint.serverName)
+        } catch {
+            return lose(.handshakeFailed("\(error)"), now)
+        }
+        continueHandshake(now, loop, &workspace)
+    }
+
+    private mutating func continueHandshake(
+        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+    ) {
+        switch channel.handshake(&workspace) {
+        case .wantRead: watch(.read, loop)
+        case .wantWrite: watch(.write, loop)
+        case .closed: lose(.handshakeFailed("it closed the connection"), now)
+        case .failed(let reason): lose(.handshakeFailed(reason), now)
+        case .done:
+            hasInput = channel.hasPending
+            begin(state.secured(now), now, loop)
+        }
+    }
+
+    private mutating func begin(_ action: RedisAction, _ now: MonotonicTime, _ loop: borrowing EventLoop) {
+        watch(.read, loop)
+        switch action {
+        case .greet: appendGreeting(now)
+        case .serve: log.becameReady()
+        case .carryOn, .connect, .handshake, .close: break
+        }
+    }
+
+    // MARK: bytes
+
+    /// Sends what was appended, with one write; what the system does not take goes when it does. Answers how many commands
+    /// were appended since the last call. Once at the end of a turn.
+    @discardableResult
+    package mutating func flush(
+        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+    ) -> Int {
+        defer { batch = 0 }
+        while isConnected, output.hasUnsent, !output.isBlocked {
+            switch channel.send(output.bytes, from: output.sent, &workspace) {
+            case .done(let count): output.wasSent(count)
+            case .wouldBlock: output.isBlocked = true
+            case .closed: lose(.closed, now)
+            case .failed(let number): lose(broken(number), now)
+            }
+        }
+        if isConnected { watch(output.hasUnsent || channel.wantsWrite ? [.read, .write] : .read, loop) }
+        return batch
+    }
+
+    /// Receives once and feeds the reader, which must have read everything before.
+    mutating func receive(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) {
+        switch channel.receive(into: &input, upTo: Self.receiveRoom, &workspace) {
+        case .done(let count):
+            reader.feed(input)
+            input.removeAll()
+            hasInput = count == Self.receiveRoom || channel.hasPending
+        case .wouldBlock: hasInput = channel.hasPending
+        case .closed: lose(.closed, now)
+        case .failed(let number): lose(broken(number), now)
+        }
+    }
+
+    private func broken(_ number: Int32) -> RedisFault { .broken(channel.faultText ?? systemErrorText(number)) }
+
+    private mutating func watch(_ wanted: Interest, _ loop: borrowing EventLoop) {
+        guard interest != wanted else { return }
+        interest = wanted
+        do {
+            try loop.modify(channel.socket, token: token, wanted)
+        } catch {
+            // The kernel has no reason to refuse it for a socket that is watched; should it all the same, what is unanswered
+            // grows old and ends the connection.
+        }
+    }
+
+    // MARK: the end
+
+    /// The connection, or the attempt at one, is of no more use.
+    mutating func lose(_ fault: RedisFault, _ now: MonotonicTime) {
+        if state.failed(now, random: random.next()) == .close { closed(fault, now) }
+    }
+
+    private mutating func closed(_ fault: RedisFault, _ now: MonotonicTime) {
+        channel.close()
+        // The descriptor is another's from here on.
+        channel = Channel(socket: Socket(descriptor: -1))
+        address = nil
+        interest = Interest()
+        hasInput = false
+        input.removeAll()
+        output.removeAll()
+        scripts.interrupt()
+        if unanswered.oldestAwaited() != nil { breaker.missed(now, random: random.next()) }
+        lost = unanswered.count
+        log.lost(fault)
+    }
+}

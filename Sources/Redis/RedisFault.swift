@@ -1,0 +1,73 @@
+import Wire
+
+/// Why there is no connection to the server. Its text is a clause: `the connection is refused`.
+package enum RedisFault: Error, Equatable, Sendable {
+    /// The name has no address yet.
+    case noAddress
+    /// The system's reason.
+    case notReached(String)
+    case handshakeFailed(String)
+    /// The server answered a step of the greeting with an error: its text.
+    case refused(RedisGreetingStep, String)
+    /// What came from the server is no answer to what was asked.
+    case notUnderstood(String)
+    /// The server ended the connection.
+    case closed
+    /// The connection broke: the system's reason.
+    case broken(String)
+    /// Connecting and greeting took longer than so many milliseconds.
+    case notReadyInTime(UInt64)
+    /// The oldest command has waited for longer than so many milliseconds.
+    case silent(UInt64)
+    /// The name has other addresses now.
+    case moved
+    /// The gateway ended it.
+    case ended
+}
+
+/// One step of the greeting, after which a connection is ready.
+package enum RedisGreetingStep: Equatable, Sendable {
+    case authenticate
+    case selectDatabase(UInt32)
+    /// The script's name.
+    case loadScript(String)
+}
+
+extension RedisFault: CustomStringConvertible {
+    /// What is wrong, and where somebody can do something about it, what would be right.
+    package var description: String {
+        switch self {
+        case .noAddress: "its name has no address yet"
+        case .notReached(let reason): reason
+        case .handshakeFailed(let reason): "the TLS handshake failed: \(reason)"
+        case .refused(let step, let text): "\(step) is refused: \(text)\(Self.advice(text))"
+        case .notUnderstood(let reason): "it does not speak Redis's protocol: \(reason)"
+        case .closed: "it closed the connection"
+        case .broken(let reason): "the connection broke: \(reason)"
+        case .notReadyInTime(let milliseconds): "connecting and greeting took longer than \(DurationText.text(milliseconds))"
+        case .silent(let milliseconds): "it has not answered for \(DurationText.text(milliseconds))"
+        case .moved: "its name has other addresses now"
+        case .ended: "the gateway ended the connection"
+        }
+    }
+
+    private static func advice(_ text: String) -> String {
+        switch text.withRawBytes({ RedisErrorKind($0) }) {
+        case .notAuthenticated: "; the URL must carry the server's password, and the user if it is not the default one"
+        case .notPermitted: "; the user of the URL must be allowed to call and load scripts"
+        case .outOfMemory, .readOnly, .loading, .masterDown, .busy, .cannotPersist, .tooFewReplicas, .cluster, .noScript,
+            .command:
+            ""
+        }
+    }
+}
+
+extension RedisGreetingStep: CustomStringConvertible {
+    package var description: String {
+        switch self {
+        case .authenticate: "AUTH"
+        case .selectDatabase(let number): "SELECT \(number)"
+        case .loadScript(let name): "SCRIPT LOAD of \(name)"
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import Glibc
+import Testing
+import Transport
+import Wire
+
+@testable import Redis
+
+/// A result with its answer as text.
+struct Answer: Equatable {
+    var tag: UInt64
+    var outcome: RedisOutcome
+    /// Of an answer and of an error.
+    var text = ""
+}
+
+/// A connection on a loop that a test turns, as a worker would.
+struct Bench: ~Copyable {
+    var loop: EventLoop
+    var redis: RedisConnection
+    var workspace = TLSWorkspace()
+    var command = RedisCommand()
+    /// Results in their order.
+    var answers: [Answer] = []
+    /// What the log was told.
+    var changes: [String] = []
+    /// Commands in each write that had any.
+    var batches: [Int] = []
+
+    /// Time limits that no test reaches, unless `adjust` says otherwise.
+    init(
+        _ url: String, addresses: [SocketAddress]? = nil, tls: TLSClientContext? = nil, scripts: RedisScripts = RedisScripts(),
+        adjust: (inout RedisConnectionSettings) -> Void = { _ in }
+    ) throws {
+        let endpoint = try RedisEndpoint(parsing: url)
+        var settings = RedisConnectionSettings()
+        settings.replyDeadline = 10_000
+        settings.silence = 10_000
+        settings.patience = 10_000
+        adjust(&settings)
+        loop = try EventLoop()
+        redis = RedisConnection(
+            endpoint, addresses: addresses ?? endpoint.fixedAddresses ?? [], tls: tls, scripts: scripts, settings: settings,
+            token: 7, seed: 1, now: EventLoop.now().monotonic)
+    }
+
+    var now: MonotonicTime { EventLoop.now().monotonic }
+
+    /// One turn of a loop.
+    mutating func turn() {
+        let batch = redis.flush(now, loop, &workspace)
+        if batch > 0 { batches.append(batch) }
+        let count = loop.wait(milliseconds: waitTime())
+        let now = EventLoop.now().monotonic
+        for index in 0..<count { redis.ready(loop.ready(index), now, loop, &workspace) }
+        redis.timedOut(now, loop)
+        while let result = redis.next(now, &workspace) {
+            var answer = Answer(tag: result.tag, outcome: result.outcome)
+            switch result.outcome {
+            case .answered, .refused: answer.text = redis.reader.reply.text
+            case .late, .lost: break
+            }
+            answers.append(answer)
+        }
+        if let change = redis.takeChange() { changes.append(change.description) }
+    }
+
+    private mutating func waitTime() -> Int32 {
+        guard let deadline = redis.nextDeadline() else { return 100 }
+        return Int32(min(100, (deadline.nanoseconds(since: now) + 999_999) / 1_000_000))
+    }
+
+    /// Turns until `condition` holds, which it must within ten seconds.
+    mutating func turn(until condition: (borrowing Bench) -> Bool) throws {
+        let start = now
+        while !condition(self) {
+            guard now.nanoseconds(since: start) < 10_000_000_000 else {
+                throw TestFault("it did not come to that: \(answers.suffix(3)), \(changes)")
+            }
+            turn()
+        }
+    }
+
+    mutating func becomeReady() throws { try turn { $0.redis.isReady } }
+
+    /// Appends a command of the server's.
+    mutating func append(_ words: [String], tag: UInt64 = 0) -> RedisAdmission {
+        command.begin()
+        for word in words { command.append { $0.append(word) } }
+        return redis.append(command, tag: tag, now)
+    }
+
+    /// Appends a call of a script with one key.
+    mutating func call(_ script: RedisScriptID, _ key: String, _ arguments: [String] = [], tag: UInt64 = 0) -> RedisAdmission {
+        command.begin(script, keys: 1)
+        command.append { $0.append(key) }
+        for argument in arguments { command.append { $0.append(argument) } }
+        return redis.append(command, tag: tag, now)
+    }
+
+    /// Sends one command and waits for its result.
+    mutating func ask(_ words: [String]) throws -> String {
+        let tag = UInt64.max
+        guard append(words, tag: tag) == .accepted else { throw TestFault("\(words) is not taken") }
+        try turn { bench in bench.answers.contains { $0.tag == tag } }
+        let answer = answers.remove(at: answers.firstIndex { $0.tag == tag }!)
+        guard answer.outcome != .late, answer.outcome != .lost else { throw TestFault("\(words): \(answer)") }
+        return answer.text
+    }
+}
