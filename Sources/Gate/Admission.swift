@@ -42,8 +42,12 @@ package struct Admission: ~Copyable {
     package mutating func decide(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
     ) {
-        guard admit(head, bytes, peer: peer, at: now, &decision) else { return }
-        limiter.take(&decision.charge, now: now.monotonic, into: &decision.limitVerdict)
+        if admit(head, bytes, peer: peer, at: now, &decision) { count(&decision, at: now.monotonic) }
+    }
+
+    /// Lets this process count what `admit` wants to be counted.
+    package mutating func count(_ decision: inout Decision, at now: MonotonicTime) {
+        limiter.take(&decision.charge, now: now, into: &decision.limitVerdict)
         charged(&decision)
     }
 

@@ -77,6 +77,20 @@ package struct LimitCharge: Sendable {
 
     package mutating func removeAll() { count = 0 }
 
+    /// Microseconds for which grants of this charge may be held in advance: all of its limits must allow it.
+    package var leaseTime: UInt64 {
+        var time = UInt64.max
+        for index in 0..<count { time = min(time, items[index].rate.leaseTime) }
+        return time
+    }
+
+    /// Whether both ask the same counts in the same order.
+    func hasSameCounts(as other: inout LimitCharge) -> Bool {
+        guard count == other.count else { return false }
+        for index in 0..<count where items[index].key != other.items[index].key { return false }
+        return true
+    }
+
     /// Item `index`, below `count`.
     package subscript(index: Int) -> Item {
         get {

@@ -5,6 +5,10 @@
 /// nothing is rounded. A window from grant i to grant j holds too many if (j - i + 1) × period > burst × period +
 /// (tj - ti) × count. For a given j the worst i is the one that a bucket replayed over the grants remembers as the
 /// time it was last full, so one pass over the sorted grants finds every j.
+///
+/// A grant of a limit with `+lease` is stamped with the time at which Redis gave it, not that at which it was spent, up to
+/// `leaseTime` later. So of the stamps fewer may come together: by the burst less what the rate gives in that time
+/// (`LimitLedger`).
 package struct LimitProof: Sendable {
     /// One limit of one caller, as the log names it.
     package struct Subject: Hashable, Sendable {
@@ -47,7 +51,7 @@ package struct LimitProof: Sendable {
 
     private static func worst(_ subject: Subject, _ times: [UInt64]) -> Violation? {
         let (count, period) = (UInt128(subject.rate.count), UInt128(subject.rate.windowSeconds) * 1_000_000)
-        let room = UInt128(subject.rate.burst) * period
+        let room = UInt128(subject.rate.burst) * period - UInt128(subject.rate.leaseTime) * count
         var worst: Violation?
         var excess: UInt128 = 0
         var first = 0
@@ -64,7 +68,7 @@ package struct LimitProof: Sendable {
             let length = UInt128(time - times[first])
             worst = Violation(
                 subject: subject, from: times[first], to: time, admitted: index - first + 1,
-                bound: Int(UInt128(subject.rate.burst) + length * count / period))
+                bound: Int((room + length * count) / period))
         }
         return worst
     }

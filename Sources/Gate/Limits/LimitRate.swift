@@ -11,13 +11,30 @@ package struct LimitRate: Hashable, Sendable {
     package let windowSeconds: UInt32
     /// What may pass at once, at least 1.
     package let burst: UInt32
-    /// Whether a gateway may hold a few grants in advance; means nothing while counting is in process.
+    /// `+lease`: whether a gateway may hold a few grants in advance; means nothing while counting is in process.
     package let mayLease: Bool
     /// Microseconds until one more may pass.
     package let interval: UInt64
 
     /// Microseconds of grants that an idle caller has saved up: `burst` × `interval`.
     package var tolerance: UInt64 { UInt64(burst) * interval }
+
+    /// Microseconds for which a gateway may hold what it was granted in advance; 0 if it may not.
+    ///
+    /// A function of the policy alone, for `storedTolerance` depends on it and all gateways must store alike. At most a
+    /// quarter of the burst is paid for it; a burst of one has none to pay with, and what would die before the server's
+    /// answer is there helps nobody.
+    package var leaseTime: UInt64 {
+        let time = min(Self.longestLease, tolerance / 4)
+        return mayLease && burst > 1 && time >= Self.shortestLease ? time : 0
+    }
+
+    /// What counts that gateways share go by in place of `tolerance`: what is held for `leaseTime` may be spent so much
+    /// later than it was counted, and a burst smaller by that much keeps every window within its bound (`LimitLedger`).
+    package var storedTolerance: UInt64 { tolerance - leaseTime }
+
+    private static let longestLease: UInt64 = 100_000
+    private static let shortestLease: UInt64 = 5_000
 
     /// About 139 years in microseconds is 2^52; a quarter of that keeps every sum of times far from overflow.
     private static let longestTolerance: UInt64 = 1 << 50
@@ -33,6 +50,15 @@ package struct LimitRate: Hashable, Sendable {
         let window = UInt64(windowSeconds) * 1_000_000
         interval = (window + UInt64(count) - 1) / UInt64(count)
         guard UInt64(burst) <= Self.longestTolerance / interval else { return nil }
+    }
+
+    /// The same rate with another burst and interval.
+    init(of rate: LimitRate, burst: UInt32, interval: UInt64) {
+        count = rate.count
+        windowSeconds = rate.windowSeconds
+        self.burst = burst
+        mayLease = rate.mayLease
+        self.interval = interval
     }
 
     /// What stands where no rate is yet: nothing passes.

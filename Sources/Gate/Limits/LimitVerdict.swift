@@ -90,6 +90,16 @@ package struct LimitVerdict: Equatable, Sendable {
         }
     }
 
+    /// Adds grants that are held in advance to what could pass now.
+    mutating func add(_ grants: UInt32) {
+        guard grants > 0 else { return }
+        for index in 0..<count {
+            let (sum, overflow) = readings[index].remaining.addingReportingOverflow(grants)
+            readings[index].remaining = overflow ? .max : sum
+            readings[index].retryAfter = 0
+        }
+    }
+
     /// The limit to tell a caller of: that with the longest wait, and while there is none, that which lets the fewest pass.
     package var tightest: Int {
         var tightest = 0

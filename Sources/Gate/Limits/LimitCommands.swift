@@ -1,0 +1,151 @@
+package import Wire
+
+/// A call of `GCRAScript` that is to be sent. Filled and read where it lies.
+package struct LimitCommand: Sendable {
+    /// What `answered` or `failed` must name.
+    package fileprivate(set) var id: UInt64 = 0
+    /// Grants that are asked for, at least 1.
+    package fileprivate(set) var want: UInt32 = 0
+    /// From which counts.
+    package fileprivate(set) var charge = LimitCharge()
+
+    /// None yet.
+    package init() {}
+
+    /// Arguments of the call, keys included: as many keys as the charge has counts come first.
+    package var argumentCount: Int { GCRAScript.argumentCount(charge.count) }
+
+    /// Appends argument `index`.
+    package mutating func write(_ index: Int, into out: inout ByteBuffer) {
+        GCRAScript.write(index, &charge, want: want, into: &out)
+    }
+}
+
+/// Commands and what comes of them.
+extension LimitLedger {
+    /// Whether `nextCommand` has one.
+    package var hasCommands: Bool { queues.hasReady }
+
+    /// The next command to be sent, now; false if there is none.
+    package mutating func nextCommand(_ now: MonotonicTime, into command: inout LimitCommand) -> Bool {
+        while queues.hasReady {
+            let queue = queues.nextReady()
+            // They may all have left.
+            guard queues.items[queue].lists[LimitQueue.waiting].count > 0 else {
+                queues.releaseIfDone(queue)
+                continue
+            }
+            ask(queue, Self.clock(now), &command)
+            return true
+        }
+        return false
+    }
+
+    private mutating func ask(_ queue: Int, _ clock: UInt64, _ command: inout LimitCommand) {
+        command.id = UInt64(queues.items[queue].command) << 32 | UInt64(queue)
+        command.charge = queues.items[queue].charge
+        command.want = queues.items[queue].lists[LimitQueue.waiting].count
+        let leaseTime = queues.items[queue].leaseTime
+        if leaseTime > 0 {
+            let remaining = queues.items[queue].remaining
+            let lease = queues.items[queue].pace.lease(
+                clock, leaseTime: leaseTime, remaining: remaining, holders: gateways &* settings.workers)
+            command.want += lease
+        }
+        queues.items[queue].lists[LimitQueue.asked] = queues.items[queue].lists[LimitQueue.waiting]
+        queues.items[queue].lists[LimitQueue.waiting] = LimitWaiterList()
+        queues.items[queue].command &+= 1
+        queues.items[queue].isAsking = true
+        queues.items[queue].sentAt = clock
+    }
+
+    /// A command that is under way: how many counts it asks about, how many requests it was sent for, and when; nil for one
+    /// that has ended.
+    package mutating func asked(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime)? {
+        let queue = Int(id & 0xFFFF_FFFF)
+        guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
+        guard queues.items[queue].command &- 1 == UInt32(id >> 32) else { return nil }
+        return (
+            counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
+            at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000)
+        )
+    }
+
+    /// The answer to command `id` has come. Grants go to who asked for them, in the order of their coming.
+    package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) {
+        guard let queue = end(id) else { return }
+        hear(queue, &reply)
+        keepWarm(queue, reply.granted, now)
+        let left = distribute(queue, &reply)
+        let lease = queues.items[queue].leaseTime
+        if lease > 0 { queues.items[queue].lease.hold(left, until: queues.items[queue].sentAt + lease) }
+        goOn(queue, now)
+    }
+
+    /// No answer to command `id` will come, or none that is one: those it was sent for are judged by the failure mode.
+    package mutating func failed(_ id: UInt64, now: MonotonicTime) {
+        guard let queue = end(id) else { return }
+        while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
+            abandon(queues.items[queue].lists[LimitQueue.asked].first, now)
+        }
+        goOn(queue, now)
+    }
+
+    /// The queue whose command under way is `id`, which ends here; nil if it has ended before.
+    private mutating func end(_ id: UInt64) -> Int? {
+        let queue = Int(id & 0xFFFF_FFFF)
+        guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
+        guard queues.items[queue].command &- 1 == UInt32(id >> 32) else { return nil }
+        queues.items[queue].isAsking = false
+        return queue
+    }
+
+    /// Remembers what the server told. It told it after it was asked: a TAT reckoned from the asking is not too late.
+    private mutating func hear(_ queue: Int, _ reply: inout GCRAReply) {
+        let sentAt = queues.items[queue].sentAt
+        queues.items[queue].answeredAt = reply.at
+        var remaining = UInt32.max
+        for index in 0..<queues.items[queue].charge.count {
+            let tat = sentAt + reply.readings[index].reset
+            queues.items[queue].tats[index] = tat
+            heard.hear(queues.items[queue].charge[index].key, tat: tat)
+            remaining = min(remaining, reply.readings[index].remaining)
+        }
+        queues.items[queue].remaining = remaining
+    }
+
+    /// Gives those who were asked for what was granted, and answers how much nobody took.
+    private mutating func distribute(_ queue: Int, _ reply: inout GCRAReply) -> UInt32 {
+        let count = queues.items[queue].charge.count
+        let asked = queues.items[queue].lists[LimitQueue.asked].count
+        var passing = min(asked, reply.granted)
+        let left = reply.granted - passing
+        var verdict = LimitVerdict()
+        verdict.becomes(granted: true, .redis, count: count)
+        verdict.countedAt = reply.at
+        for index in 0..<count { verdict[index] = reply.readings[index] }
+        if queues.items[queue].leaseTime > 0 { verdict.add(left) }
+        while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
+            if passing == 0 { verdict.becomes(granted: false, .redis, count: count) } else { passing -= 1 }
+            waiters.settle(
+                queues.items[queue].lists[LimitQueue.asked].first, &verdict,
+                from: &queues.items[queue].lists[LimitQueue.asked])
+        }
+        return left
+    }
+
+    /// Serves those who came while a command was under way: from what is left, or with the next.
+    private mutating func goOn(_ queue: Int, _ now: MonotonicTime) {
+        let clock = Self.clock(now)
+        var verdict = LimitVerdict()
+        while queues.items[queue].lists[LimitQueue.waiting].first >= 0 {
+            let isAnswered =
+                spendLease(queue, clock, &verdict) || heard.refuses(&queues.items[queue].charge, clock, &verdict)
+            guard isAnswered else { return queues.makeReady(queue) }
+            waiters.settle(
+                queues.items[queue].lists[LimitQueue.waiting].first, &verdict,
+                from: &queues.items[queue].lists[LimitQueue.waiting])
+        }
+        queues.releaseIfDone(queue)
+    }
+}

@@ -1,0 +1,143 @@
+/// Names a request that waits for a limit's answer; kept by its driver for `LimitLedger.cancel`.
+package struct LimitWait: Equatable, Sendable {
+    let index: Int32
+    let generation: UInt32
+}
+
+/// A request that waits for Redis, or whose verdict waits to be fetched.
+struct LimitWaiter {
+    enum State { case free, waiting, settled, cancelled }
+
+    var state = State.free
+    var generation: UInt32 = 0
+    /// The driver's name for it.
+    var ticket: UInt64 = 0
+    /// On the worker's clock, in microseconds.
+    var arrivedAt: UInt64 = 0
+    var queue: Int32 = -1
+    /// The number of its queue's command that it goes with.
+    var command: UInt32 = 0
+    /// By the place of the list: of its queue, or of the settled; and by age.
+    var links: InlineArray<2, LimitWaiterList.Link> = [.init(), .init()]
+    var verdict = LimitVerdict()
+}
+
+/// Waiters one behind the other; they are linked to each other, so each can leave from where it stands.
+struct LimitWaiterList {
+    /// The neighbours of one; -1 for none.
+    struct Link {
+        var previous: Int32 = -1
+        var next: Int32 = -1
+    }
+
+    private(set) var first: Int32 = -1
+    private var last: Int32 = -1
+    private(set) var count: UInt32 = 0
+
+    /// `place` says which of a waiter's two links this list uses.
+    mutating func append(_ index: Int32, _ place: Int, _ items: inout [LimitWaiter]) {
+        items[Int(index)].links[place] = Link(previous: last, next: -1)
+        if last >= 0 { items[Int(last)].links[place].next = index } else { first = index }
+        last = index
+        count += 1
+    }
+
+    mutating func remove(_ index: Int32, _ place: Int, _ items: inout [LimitWaiter]) {
+        let link = items[Int(index)].links[place]
+        if link.previous >= 0 { items[Int(link.previous)].links[place].next = link.next } else { first = link.next }
+        if link.next >= 0 { items[Int(link.next)].links[place].previous = link.previous } else { last = link.previous }
+        count -= 1
+    }
+}
+
+/// All waiters of a worker, in memory that grows up to a bound and is used again.
+struct LimitWaiters: ~Copyable {
+    private var items: [LimitWaiter] = []
+    private let capacity: Int
+    private var free: [Int32] = []
+    /// Those without a verdict, the oldest first.
+    private var outstanding = LimitWaiterList()
+    private var settled = LimitWaiterList()
+
+    /// Which link which list uses.
+    private static let inQueue = 0
+    private static let byAge = 1
+
+    init(capacity: Int) { self.capacity = capacity }
+
+    /// Who has waited longest without a verdict; -1 for nobody.
+    var oldest: Int32 { outstanding.first }
+
+    func arrival(_ index: Int32) -> UInt64 { items[Int(index)].arrivedAt }
+    func queue(_ index: Int32) -> Int { Int(items[Int(index)].queue) }
+    func command(_ index: Int32) -> UInt32 { items[Int(index)].command }
+
+    /// A waiter at the end of its queue's `list`; nil if there is no room.
+    mutating func take(
+        _ ticket: UInt64, queue: Int32, command: UInt32, _ list: inout LimitWaiterList, _ clock: UInt64
+    ) -> LimitWait? {
+        guard let index = place() else { return nil }
+        items[Int(index)].state = .waiting
+        items[Int(index)].ticket = ticket
+        items[Int(index)].arrivedAt = clock
+        items[Int(index)].queue = queue
+        items[Int(index)].command = command
+        list.append(index, Self.inQueue, &items)
+        outstanding.append(index, Self.byAge, &items)
+        return LimitWait(index: index, generation: items[Int(index)].generation)
+    }
+
+    private mutating func place() -> Int32? {
+        if let index = free.popLast() { return index }
+        guard items.count < capacity else { return nil }
+        items.append(LimitWaiter())
+        return Int32(items.count - 1)
+    }
+
+    /// Gives a waiter its verdict: it leaves `list`, its queue's, and waits to be fetched.
+    mutating func settle(_ index: Int32, _ verdict: inout LimitVerdict, from list: inout LimitWaiterList) {
+        list.remove(index, Self.inQueue, &items)
+        outstanding.remove(index, Self.byAge, &items)
+        items[Int(index)].state = .settled
+        items[Int(index)].verdict = verdict
+        settled.append(index, Self.inQueue, &items)
+    }
+
+    /// The waiter that `wait` names, while it has no verdict; otherwise it will get none, and nil.
+    mutating func outstanding(_ wait: LimitWait) -> Int32? {
+        guard items[Int(wait.index)].generation == wait.generation else { return nil }
+        switch items[Int(wait.index)].state {
+        case .waiting: return wait.index
+        case .settled: items[Int(wait.index)].state = .cancelled
+        case .free, .cancelled: break
+        }
+        return nil
+    }
+
+    /// Forgets one that has no verdict.
+    mutating func drop(_ index: Int32, from list: inout LimitWaiterList) {
+        list.remove(index, Self.inQueue, &items)
+        outstanding.remove(index, Self.byAge, &items)
+        release(index)
+    }
+
+    /// Fetches the next verdict, in the order in which they were given, and answers its ticket; nil if there is none.
+    mutating func next(into verdict: inout LimitVerdict) -> UInt64? {
+        while settled.first >= 0 {
+            let index = settled.first
+            settled.remove(index, Self.inQueue, &items)
+            let isWanted = items[Int(index)].state == .settled
+            release(index)
+            guard isWanted else { continue }
+            verdict = items[Int(index)].verdict
+            return items[Int(index)].ticket
+        }
+        return nil
+    }
+
+    private mutating func release(_ index: Int32) {
+        items[Int(index)].state = .free
+        items[Int(index)].generation &+= 1
+        free.append(index)
+    }
+}

@@ -1,0 +1,178 @@
+import Wire
+
+@testable import Gate
+
+/// Some workers' ledgers and one Redis, in a time of their own: commands and answers take as long as the test wants, and
+/// every admission is written down with the moment it counts from.
+final class LedgerWorld {
+    /// One worker, whose clock is its own.
+    final class Worker {
+        var ledger: LimitLedger
+        let clockOffset: UInt64
+
+        init(_ settings: LimitLedger.Settings, gateways: UInt32, clockOffset: UInt64) {
+            ledger = LimitLedger(settings, limiter: SharedLimiter(capacity: 256, hash: KeyedHash(first: 1, second: 2)))
+            ledger.gatewaysCounted(gateways)
+            self.clockOffset = clockOffset
+        }
+    }
+
+    private enum Event {
+        case arrive(worker: Int, LimitCharge, count: Int)
+        case reachServer(worker: Int, LimitCommand, sentAt: UInt64)
+        case answer(worker: Int, LimitCommand, GCRAReply, sentAt: UInt64, stamp: UInt64)
+    }
+
+    /// What is to come, the earliest first and at one time in the order of adding: a binary heap.
+    private struct Agenda {
+        private var entries: [(time: UInt64, order: Int, event: Event)] = []
+        private var order = 0
+
+        var nextTime: UInt64? { entries.first?.time }
+
+        private func comesBefore(_ left: Int, _ right: Int) -> Bool {
+            (entries[left].time, entries[left].order) < (entries[right].time, entries[right].order)
+        }
+
+        mutating func add(_ time: UInt64, _ event: Event) {
+            order += 1
+            entries.append((time, order, event))
+            var place = entries.count - 1
+            while place > 0, comesBefore(place, (place - 1) / 2) {
+                entries.swapAt(place, (place - 1) / 2)
+                place = (place - 1) / 2
+            }
+        }
+
+        mutating func removeNext() -> Event {
+            entries.swapAt(0, entries.count - 1)
+            let next = entries.removeLast()
+            var place = 0
+            while true {
+                var first = place
+                for child in [2 * place + 1, 2 * place + 2] where child < entries.count && comesBefore(child, first) { first = child }
+                if first == place { return next.event }
+                entries.swapAt(place, first)
+                place = first
+            }
+        }
+    }
+
+    /// Microseconds, of the server's clock.
+    private(set) var now: UInt64 = 1_000_000_000
+    var store = VirtualStore()
+    let workers: [Worker]
+    var random: SplitMix64
+    /// How long a command or an answer is under way.
+    var delay: (inout SplitMix64) -> UInt64 = { _ in 100 }
+    /// A worker has its answer; the command was sent at the time given.
+    var answered: (LedgerWorld, _ worker: Int, LimitCharge, _ sentAt: UInt64) -> Void = { _, _, _, _ in }
+
+    private(set) var requests = 0
+    private(set) var commands = 0
+    private(set) var verdicts: [LimitOutcome.Source: Int] = [:]
+    private(set) var admitted: [LimitKey: [UInt64]] = [:]
+    /// Refusals of the denial cache that the server would not have given.
+    private(set) var wrongRefusals = 0
+
+    private var agenda = Agenda()
+    private var tickets: [UInt64: LimitCharge] = [:]
+    private var nextTicket: UInt64 = 0
+
+    init(seed: UInt64, workers: Int, change: (inout LimitLedger.Settings) -> Void = { _ in }) {
+        random = SplitMix64(seed: seed)
+        var settings = LimitLedger.Settings()
+        settings.failureMode = .closed
+        change(&settings)
+        self.workers = (0..<workers).map {
+            Worker(settings, gateways: UInt32(workers), clockOffset: UInt64($0) * 77_777_777)
+        }
+    }
+
+    private func monotonic(_ worker: Int) -> MonotonicTime {
+        MonotonicTime(nanoseconds: (now + workers[worker].clockOffset) * 1_000)
+    }
+
+    private func schedule(_ time: UInt64, _ event: Event) { agenda.add(time, event) }
+
+    /// `count` requests in one turn of a worker.
+    func arrive(at time: UInt64, worker: Int, _ charge: LimitCharge, count: Int = 1) {
+        schedule(max(time, now), .arrive(worker: worker, charge, count: count))
+    }
+
+    func run(until end: UInt64 = .max) {
+        while let time = agenda.nextTime, time <= end {
+            now = time
+            perform(agenda.removeNext())
+        }
+    }
+
+    private func perform(_ event: Event) {
+        switch event {
+        case .arrive(let worker, let charge, let count):
+            for _ in 0..<count { ask(worker, charge) }
+            endTurn(worker)
+        case .reachServer(let worker, let command, let sentAt):
+            let reply = store.take(command.charge, want: command.want, now: now)
+            let answer = Event.answer(worker: worker, command, reply, sentAt: sentAt, stamp: now)
+            schedule(now + delay(&random), answer)
+        case .answer(let worker, let command, var reply, let sentAt, let stamp):
+            workers[worker].ledger.expire(monotonic(worker))
+            workers[worker].ledger.answered(command.id, &reply, now: monotonic(worker))
+            endTurn(worker, stamp: stamp)
+            answered(self, worker, command.charge, sentAt)
+        }
+    }
+
+    private func ask(_ worker: Int, _ charge: LimitCharge) {
+        requests += 1
+        nextTicket += 1
+        var charge = charge
+        var verdict = LimitVerdict()
+        let wait = workers[worker].ledger.charge(&charge, ticket: nextTicket, now: monotonic(worker), into: &verdict)
+        if wait == nil { settle(charge, verdict, stamp: nil) } else { tickets[nextTicket] = charge }
+    }
+
+    private func endTurn(_ worker: Int, stamp: UInt64? = nil) {
+        workers[worker].ledger.expire(monotonic(worker))
+        var verdict = LimitVerdict()
+        while let ticket = workers[worker].ledger.nextVerdict(into: &verdict) {
+            guard let charge = tickets.removeValue(forKey: ticket) else { preconditionFailure("a ticket of nobody") }
+            settle(charge, verdict, stamp: stamp)
+        }
+        var command = LimitCommand()
+        while workers[worker].ledger.nextCommand(monotonic(worker), into: &command) {
+            commands += 1
+            schedule(now + delay(&random), .reachServer(worker: worker, command, sentAt: now))
+        }
+    }
+
+    /// What Redis granted counts from the server's stamp, what a lease gave from now.
+    private func settle(_ charge: LimitCharge, _ verdict: LimitVerdict, stamp: UInt64?) {
+        verdicts[verdict.source, default: 0] += 1
+        switch (verdict.kind, verdict.source) {
+        case (.granted, .redis):
+            guard let stamp else { preconditionFailure("a grant out of nowhere") }
+            admit(charge, stamp)
+        case (.granted, _): admit(charge, now)
+        case (.refused, .denyCache):
+            var store = store
+            if store.take(charge, want: 1, now: now).granted > 0 { wrongRefusals += 1 }
+        case (.refused, _), (.open, _), (.closed, _): break
+        }
+    }
+
+    private func admit(_ charge: LimitCharge, _ time: UInt64) {
+        for index in 0..<charge.count { admitted[charge[index].key, default: []].append(time) }
+    }
+
+    /// Whoever waits now is answered or too late; nobody is forgotten.
+    var waiting: Int { tickets.count }
+}
+
+extension LimitCharge {
+    /// A charge of counts that tests name by number.
+    static func of(_ counts: (UInt64, LimitRate)...) -> LimitCharge {
+        LimitCharge(counts.map { Item(key: LimitKey(high: $0.0 &* 0x9E37_79B9_7F4A_7C15, low: $0.0 &* 0xBF58_476D_1CE4_E5B9), rate: $0.1) })
+    }
+}
