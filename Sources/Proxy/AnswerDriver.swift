@@ -243,6 +243,7 @@ extension Worker {
     }
 
     private mutating func closeExchange(_ exchange: Int) {
+        cancelLimits(exchange)
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
         finishRecord(exchange)

@@ -195,10 +195,13 @@ extension Worker {
         }
         let isSampled = telemetry.samples()
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
-        admission.decide(scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
+        let isCharged = admission.admit(
+            scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
+        let wait = isCharged ? charge(client, &scratch) : nil
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
         }
+        if let wait { return hold(client, wait, &input, &scratch) }
         switch scratch.decision.verdict {
         case .refuse(let refusal): refuse(client, refusal, &input, &scratch)
         case .local(let service): beginLocal(client, services.local[Int(service)], &input, &scratch)

@@ -17,6 +17,8 @@ struct Exchange: ~Copyable {
     /// When the handler that has the request must have answered.
     var localDeadline: MonotonicTime?
     var dialect = Dialect.problem
+    /// What its limits' answer will be told by, while it is awaited: nothing of the request goes on before.
+    var awaited: AwaitedLimits?
 
     /// The head for the upstream and as much of the body as came with it, kept whole until the answer begins so that
     /// it can be sent again. For a local request, its body.
@@ -65,6 +67,7 @@ struct Exchange: ~Copyable {
         isLocal = false
         local = nil
         localDeadline = nil
+        awaited = nil
         opening.reuse()
         openingSent = 0
         wasSent = false

@@ -1,4 +1,5 @@
 import Gate
+import Redis
 import Telemetry
 import Transport
 import Wire
@@ -10,6 +11,9 @@ extension Worker {
         countUpstreams()
         telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
+        guard shared != nil else { return }
+        telemetry.metrics.rateLimitFallback(shared!.isAway)
+        telemetry.metrics.redisBreaker(shared!.redis.breaker.state.metric)
     }
 
     private mutating func countClients() {
@@ -45,6 +49,17 @@ extension Worker {
                 !$0.isRetired && $0.health.isAvailable(at: now.monotonic)
             }
             telemetry.metrics.upstreamHealthy(upstream: label, addresses: available)
+        }
+    }
+}
+
+extension RedisBreaker.State {
+    /// As the metric has it.
+    fileprivate var metric: Int {
+        switch self {
+        case .closed: 0
+        case .halfOpen: 1
+        case .open: 2
         }
     }
 }

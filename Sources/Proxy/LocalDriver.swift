@@ -9,6 +9,17 @@ extension Worker {
     mutating func beginLocal(
         _ client: Int, _ handler: @escaping LocalHandler, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
+        let exchange = prepareLocal(client, handler, &input, &scratch)
+        let handle = exchangeHandle(exchange)
+        guard !clients[client].body.isAtEnd else { return startLocal(exchange) }
+        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
+        if exchanges.isCurrent(handle) { advance(client, &input, &scratch) }
+    }
+
+    /// Makes the exchange ready, and consumes the head.
+    mutating func prepareLocal(
+        _ client: Int, _ handler: @escaping LocalHandler, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    ) -> Int {
         let exchange = openExchange(client)
         note(exchange, client, input.readable, &scratch)
         exchanges[exchange].lines.append(scratch.decision.limitLines)
@@ -16,10 +27,13 @@ extension Worker {
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
         exchanges[exchange].local = LocalExchange(handler: handler, request: localRequest(exchange, client, input.readable, scratch))
         input.discard(scratch.request.length)
-        let handle = exchangeHandle(exchange)
+        return exchange
+    }
+
+    /// Starts an exchange that was ready and waited; what has come of its body lies with the client.
+    mutating func beginHeldLocal(_ exchange: Int, _ client: Int, _ scratch: inout Scratch) {
         guard !clients[client].body.isAtEnd else { return startLocal(exchange) }
-        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
-        if exchanges.isCurrent(handle) { advance(client, &input, &scratch) }
+        apply(clients[client].messages.bodyWanted(hasArrived: !clients[client].input.isEmpty), client, &scratch)
     }
 
     private func localRequest(

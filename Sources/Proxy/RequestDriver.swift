@@ -13,25 +13,42 @@ extension Worker {
     /// Starts the exchange for the request whose head and decision are in `scratch`; consumes its head and what of the
     /// body can be used at once.
     mutating func forward(_ client: Int, upstream target: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
-        guard let pool = directory.place(of: target),
-            case .endpoint(let endpoint) = directory.pools[pool].choose(avoiding: nil, at: now.monotonic)
-        else {
+        guard let exchange = prepareForward(client, upstream: target, &input, &scratch) else {
             return refuse(client, .unavailable(.upstream, retryAfterSeconds: 1), &input, &scratch)
         }
+        directory.pools[exchanges[exchange].pool].budget.requestSent()
+        let handle = exchangeHandle(exchange)
+        if exchanges[exchange].requestEnded { return dispatch(exchange, &scratch) }
+        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
+        guard exchanges.isCurrent(handle) else { return }
+        advance(client, &input, &scratch)
+        if exchanges.isCurrent(handle) { dispatch(exchange, &scratch) }
+    }
+
+    /// Makes the exchange ready to go, and consumes the head; nil if no address of the upstream can take it.
+    mutating func prepareForward(
+        _ client: Int, upstream target: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    ) -> Int? {
+        guard let pool = directory.place(of: target),
+            case .endpoint(let endpoint) = directory.pools[pool].choose(avoiding: nil, at: now.monotonic)
+        else { return nil }
         let exchange = openExchange(client)
         exchanges[exchange].pool = pool
         exchanges[exchange].endpoint = endpoint
         prepare(exchange, client, input.readable, &scratch)
         input.discard(scratch.request.length)
-        directory.pools[pool].budget.requestSent()
+        return exchange
+    }
+
+    /// Starts an exchange that was ready and waited; what has come of its body lies with the client.
+    mutating func beginHeldForward(_ exchange: Int, _ client: Int, _ scratch: inout Scratch) {
+        directory.pools[exchanges[exchange].pool].budget.requestSent()
         let handle = exchangeHandle(exchange)
-        if exchanges[exchange].requestEnded {
-            dispatch(exchange, &scratch)
-            return
+        if !exchanges[exchange].requestEnded {
+            apply(clients[client].messages.bodyWanted(hasArrived: !clients[client].input.isEmpty), client, &scratch)
+            guard exchanges.isCurrent(handle) else { return }
+            continueReading(client, &scratch)
         }
-        apply(clients[client].messages.bodyWanted(hasArrived: !input.isEmpty), client, &scratch)
-        guard exchanges.isCurrent(handle) else { return }
-        advance(client, &input, &scratch)
         if exchanges.isCurrent(handle) { dispatch(exchange, &scratch) }
     }
 

@@ -42,7 +42,7 @@ extension Worker {
         telemetry.metrics.rateLimitDecision(
             route: exchanges[exchange].record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
         guard telemetry.logs else { return }
-        telemetry.addLimit(limit, to: &exchanges[exchange].record.line)
+        telemetry.addLimit(limit, at: now.wall, to: &exchanges[exchange].record.line)
     }
 
     /// A request whose head was no good.

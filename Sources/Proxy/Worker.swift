@@ -1,5 +1,6 @@
 package import Gate
 package import HTTP
+import Redis
 import Telemetry
 package import Transport
 import Wire
@@ -47,6 +48,8 @@ package struct Worker: ~Copyable {
     var upstreamTimers: TimerWheel
     var directory: UpstreamDirectory
     var admission: Admission
+    /// Counts limits together with other gateways; nil where this process counts alone.
+    var shared: SharedCounting?
     var telemetry: WorkerTelemetry
 
     /// What TLS sessions work in; one of them at a time.
@@ -113,6 +116,7 @@ extension Worker {
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }
+        shareCounts(&scratch)
         finishTurn(&scratch)
     }
 
@@ -133,6 +137,11 @@ extension Worker {
         if clients >= 0 { shortest = min(shortest, clients) }
         let upstreams = upstreamTimers.millisecondsToNext(now.monotonic)
         if upstreams >= 0 { shortest = min(shortest, upstreams) }
+        if shared != nil, let deadline = shared!.nextDeadline() {
+            // Rounded up, for a turn too early would find nothing to do.
+            let wait = (deadline.nanoseconds(since: now.monotonic) + 999_999) / 1_000_000
+            shortest = min(shortest, Int32(truncatingIfNeeded: min(wait, 1_000)))
+        }
         return shortest
     }
 
@@ -147,6 +156,8 @@ extension Worker {
         case .upstream:
             guard token.names(upstreams.generation(token.index)) else { return }
             upstreamReady(token.index, ready, &scratch)
+        case .redis:
+            if shared != nil { shared!.redis.ready(ready, now.monotonic, loop, &workspace) }
         }
     }
 
@@ -188,7 +199,7 @@ extension Worker {
 
 /// What an epoll event is about, in 64 bits: a kind, the low 24 bits of a generation, an index.
 struct Token {
-    enum Kind: UInt8 { case waker = 0, listener, client, upstream }
+    enum Kind: UInt8 { case waker = 0, listener, client, upstream, redis }
 
     let kind: Kind
     let index: Int
@@ -217,7 +228,7 @@ extension Worker {
     package init(
         id: Int, settings: WorkerSettings, loop: consuming EventLoop, mailbox: Mailbox<WorkerMessage>,
         services: WorkerServices, listeners: [Listener], upstreams: [UpstreamSnapshot], admission: consuming Admission,
-        telemetry: consuming WorkerTelemetry
+        shared: consuming SharedCounting? = nil, telemetry: consuming WorkerTelemetry
     ) throws(SystemFault) {
         let now = EventLoop.now()
         self.id = id
@@ -232,6 +243,7 @@ extension Worker {
         upstreamTimers = TimerWheel(now: now.monotonic)
         directory = UpstreamDirectory(upstreams)
         self.admission = admission
+        self.shared = shared
         self.telemetry = telemetry
         for index in listeners.indices {
             try self.loop.add(listeners[index].socket, token: listenerToken(index).bits, .read)

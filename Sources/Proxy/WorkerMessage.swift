@@ -1,5 +1,6 @@
 package import Gate
 package import HTTP
+package import Redis
 package import Telemetry
 package import Transport
 import Wire
@@ -14,6 +15,8 @@ package enum WorkerMessage: Sendable {
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
     case resolved(upstream: String, [UpstreamAddress])
+    /// The addresses that the name of the Redis resolves to now.
+    case redisResolved([SocketAddress])
     /// A probe's verdict, reached by the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// The answer of a local service.
@@ -38,6 +41,8 @@ package struct WorkerServices: Sendable {
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
     package var shortage: @Sendable (SystemFault) -> Void
+    /// How things stand with Redis, as the worker of this number sees it.
+    package var redisChanged: @Sendable (Int, RedisCondition) -> Void
     /// Whether this worker probes upstreams for all.
     package var probes: Bool
     /// Whether this worker, which answers for all on the admin listeners, drains on until `.othersEnded`.
@@ -46,13 +51,15 @@ package struct WorkerServices: Sendable {
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
-        shortage: @escaping @Sendable (SystemFault) -> Void = { _ in }, probes: Bool = false, outlastsOthers: Bool = false
+        shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
+        redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false, outlastsOthers: Bool = false
     ) {
         self.admin = admin
         self.local = local
         self.unknownKey = unknownKey
         self.healthChanged = healthChanged
         self.shortage = shortage
+        self.redisChanged = redisChanged
         self.probes = probes
         self.outlastsOthers = outlastsOthers
     }
@@ -75,6 +82,8 @@ extension Worker {
             case .resolved(let upstream, let addresses):
                 directory.resolved(upstream: upstream, to: addresses)
                 closeRetired()
+            case .redisResolved(let addresses):
+                if shared != nil { shared!.redis.replace(addresses: addresses, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
                 directory.learned(upstream: upstream, place: address, healthy: healthy)
             case .answered(let exchange, let response): answered(exchange, response, &scratch)

@@ -98,12 +98,14 @@ package struct WorkerTelemetry: ~Copyable {
         line.end(into: &lines)
     }
 
-    /// Adds what the limits of a request came to.
-    func addLimit(_ limit: LimitOutcome, to out: inout ByteBuffer) {
+    /// Adds what the limits of a request came to. What was judged without Redis is stamped with this gateway's own time, for
+    /// there it belongs beside what Redis stamped.
+    func addLimit(_ limit: LimitOutcome, at now: WallTime, to out: inout ByteBuffer) {
         line.add(.limitOutcome, limit.result.text, to: &out)
         line.add(.limitSource, limit.source.text, to: &out)
         line.add(.limitRemaining, Int(limit.remaining), to: &out)
-        line.add(.limitAt, limit.countedAt, to: &out)
+        line.add(
+            .limitAt, limit.source == .fallback ? UInt64(clamping: now.microseconds) : limit.countedAt, to: &out)
     }
 
     /// Hands finished lines on, if it is time.

@@ -49,7 +49,7 @@ enum MetricDimension {
         case .retryReason: RetryReason.allCases.map(\.text)
         case .limitSource: labels.words.limitSources
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
-        case .redisResult: RedisResult.allCases.map(\.text)
+        case .redisResult: RedisCommandResult.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         }
     }

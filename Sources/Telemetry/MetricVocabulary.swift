@@ -61,13 +61,13 @@ package enum RedisCommandKind: Int, MetricWord {
     /// Takes grants of limits.
     case take
     /// Says that this gateway is alive, and asks how many are.
-    case heartbeat
+    case census
 
     var text: String { "\(self)" }
 }
 
 /// How a command to Redis ended.
-package enum RedisResult: Int, MetricWord {
+package enum RedisCommandResult: Int, MetricWord {
     case ok
     /// The server refused it.
     case error

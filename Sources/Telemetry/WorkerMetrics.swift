@@ -172,7 +172,7 @@ extension WorkerMetrics {
 
 extension WorkerMetrics {
     /// A command ended; of one without an answer there is no duration.
-    package mutating func redisCommand(_ kind: RedisCommandKind, _ result: RedisResult, nanoseconds: UInt64?) {
+    package mutating func redisCommand(_ kind: RedisCommandKind, _ result: RedisCommandResult, nanoseconds: UInt64?) {
         add(1, .redisCommands, kind.rawValue, result.rawValue)
         if let nanoseconds { observe(nanoseconds, .redisDuration, HistogramScale.latencyBounds, 0) }
     }

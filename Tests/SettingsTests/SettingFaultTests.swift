@@ -35,8 +35,9 @@ import Wire
         ("TOLLGATE_ROUTE_my-route=x", ["a.env:1: is no setting, write NAME=value or begin a comment with #"]),
         ("TOLLGATE_ROUTE_small=/x", ["a.env:1: TOLLGATE_ROUTE_small: has a name with more than capitals, digits and _, write one like TOLLGATE_ROUTE_MY_API"]),
         ("TOLLGATE_TIERS=free free", [#"a.env:1: TOLLGATE_TIERS: the tier "free" is named twice, reserved, or not made of letters, digits, - and _"#]),
+        ("REDIS_URL=http://h", ["a.env:1: REDIS_URL: is no URL of a Redis, it must begin with redis://, rediss:// (with TLS) or unix: (a socket's path), as in redis://127.0.0.1:6379/0"]),
+        ("REDIS_URL=redis+cluster://h", ["a.env:1: REDIS_URL: is no URL of a Redis, redis+cluster:// is not supported yet: name one server that has all keys, as in redis://127.0.0.1:6379/0"]),
         // What this version does not have, and must not be silent about.
-        ("REDIS_URL=redis://h", ["a.env:1: REDIS_URL: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
         ("DATABASE_URL=postgres://me:secret@h/db", ["a.env:1: DATABASE_URL: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
         ("TOLLGATE_CONTRACTS=password@/", ["a.env:1: TOLLGATE_CONTRACTS: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
         ("TOLLGATE_TLS_CLIENT_CA=ca.pem", ["a.env:1: TOLLGATE_TLS_CLIENT_CA: is not built yet in this version and must not be passed over, remove it or leave it empty"]),
@@ -63,7 +64,7 @@ import Wire
     @Test func noFaultRepeatsASecret() {
         let secret = "p4ssw0rd-hunter2"
         let texts = [
-            "TOLLGATE_JWT_SECRET=\(secret)", "TOLLGATE_ADMIN_TOKEN='\(secret) x'", "REDIS_URL=redis://:\(secret)@h",
+            "TOLLGATE_JWT_SECRET=\(secret)", "TOLLGATE_ADMIN_TOKEN='\(secret) x'", "REDIS_URL=redis://:\(secret)@h:x",
             "DATABASE_URL=postgres://u:\(secret)@h/d", "SMTP_URL=smtp://u:\(secret)@h",
         ]
         for text in texts {
@@ -75,7 +76,7 @@ import Wire
     }
 
     @Test func whatIsHarmlessToLeaveOutIsAWarning() {
-        let names = ["TOLLGATE_RATE_LIMIT_FAILURE=closed", "TOLLGATE_PROVIDER_APPLE=client-ids=a", "SMTP_URL=smtp://h", "TOLLGATE_MAIL_FROM=a@b", "TOLLGATE_DLAUTH_PATH_SIGN_UP=/x", "DATABASE_URL=sqlite:///x", "TOLLGATE_REFRESH_GRACE=1s"]
+        let names = ["TOLLGATE_PROVIDER_APPLE=client-ids=a", "SMTP_URL=smtp://h", "TOLLGATE_MAIL_FROM=a@b", "TOLLGATE_DLAUTH_PATH_SIGN_UP=/x", "DATABASE_URL=sqlite:///x", "TOLLGATE_REFRESH_GRACE=1s"]
         for text in names {
             let name = text.split(separator: "=")[0]
             #expect(faults(text + "\n" + oneRoute) == [])

@@ -36,6 +36,7 @@ struct LoggedGrants {
         var keys = ""
         var at: Int64 = 0
         var outcome = ""
+        var source = ""
     }
 
     private static let passed = [LimitOutcome.Result.admitted, .open].map(\.text.description)
@@ -47,7 +48,8 @@ struct LoggedGrants {
         for grant in fields.keys.split(separator: " ") {
             let parts = grant.split(separator: "@", maxSplits: 1)
             guard parts.count == 2, let key = LimitKey(parsing: String(parts[0])),
-                let rate = LimitRate(parsing: String(parts[1]))
+                let named = LimitRate(parsing: String(parts[1])),
+                let rate = fields.source == LimitOutcome.Source.process.text.description ? named.exact : named
             else { continue }
             let subject = LimitProof.Subject(key: key, rate: rate)
             proof.add(subject, at: UInt64(fields.at))
@@ -74,6 +76,12 @@ struct LoggedGrants {
     private static func field(_ reader: borrowing JSONReader, _ key: JSONText) -> WritableKeyPath<Fields, String>? {
         if reader.text(key, equals: AccessField.limitKeys.name) { return \.keys }
         if reader.text(key, equals: AccessField.limitOutcome.name) { return \.outcome }
+        if reader.text(key, equals: AccessField.limitSource.name) { return \.source }
         return reader.text(key, equals: AccessField.limitPolicy.name) ? \.policy : nil
     }
+}
+
+extension LimitRate {
+    /// The rate without leases, which a process that counts alone does not make.
+    fileprivate var exact: LimitRate? { LimitRate(count: count, windowSeconds: windowSeconds, burst: burst) }
 }

@@ -1,6 +1,7 @@
 internal import Credentials
 internal import Gate
 internal import Proxy
+internal import Redis
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -19,6 +20,8 @@ final class ControlState: Sendable {
         var counted: [String: KeyStatus] = [:]
         var isDraining = false
         var unhealthy: Set<String> = []
+        /// As each worker has told last.
+        var redis: [Int: RedisCondition] = [:]
     }
 
     let mailboxes: [Mailbox<WorkerMessage>]
@@ -144,6 +147,24 @@ final class ControlState: Sendable {
         if isMine { log.error("out of resources", ("error", fault.description)) }
     }
 
+    // MARK: Redis
+
+    func redisResolved(_ addresses: [SocketAddress]) { tell(.redisResolved(addresses)) }
+
+    /// Workers see the same server each over its own connection: what several of them tell is said once.
+    func redisChanged(worker: Int, _ condition: RedisCondition) {
+        let isNews = state.withLock { state in
+            let isKnown = state.redis.values.contains(condition)
+            state.redis[worker] = condition
+            return !isKnown
+        }
+        guard isNews else { return }
+        switch condition {
+        case .connecting, .ready: log.info("redis", ("condition", condition.description))
+        case .refusing, .down: log.warning("redis", ("condition", condition.description))
+        }
+    }
+
     // MARK: life
 
     func drain(within milliseconds: UInt64) {
@@ -196,8 +217,11 @@ final class ControlState: Sendable {
 
     func readiness(_ statuses: [KeyStatus]) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy) = state.withLock { ($0.isDraining, $0.unhealthy) }
+        let (isDraining, unhealthy, redis, configuration) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.configuration)
+        }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
+        if configuration.redis != nil { readiness.add(redis, of: mailboxes.count, configuration.rateLimitFailure) }
         for status in statuses {
             if status.keyCount == 0 {
                 readiness.add("keys of \(status.name)", .degraded, status.problem ?? "no key was ever had")
@@ -234,5 +258,21 @@ extension ControlState {
     /// A worker could not be built: the others serve on, and the log says so.
     func workerFailed(_ id: Int, _ fault: any Error) {
         log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(fault)"))
+    }
+}
+
+extension Readiness {
+    /// A gateway without its Redis serves on, worse: to take it out of rotation would take out all of them.
+    mutating func add(_ redis: [Int: RedisCondition], of workers: Int, _ mode: LimitFailureMode) {
+        guard let troubled = redis.values.first(where: { $0 != .ready }) ?? (redis.count < workers ? .connecting : nil) else {
+            return add("redis", .ready)
+        }
+        let consequence =
+            switch mode {
+            case .local: "limits are counted in this gateway"
+            case .open: "limits let everything pass"
+            case .closed: "routes with limits answer 503"
+            }
+        add("redis", .degraded, "\(troubled); \(consequence)")
     }
 }

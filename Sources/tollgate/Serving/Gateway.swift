@@ -13,6 +13,7 @@ struct Gateway {
     private let accessLog: LineSink?
     private let feed: KeyFeed
     private let resolver: UpstreamResolver
+    private let redisResolver: RedisResolver?
     private let workers: WorkerThreads
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
@@ -40,9 +41,12 @@ struct Gateway {
             configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) })
         workers = WorkerThreads()
+        redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
-            labels: labels, limiter: SharedLimiter(), sink: accessLog, control: control, feed: feed)
+            labels: labels, limiter: SharedLimiter(hash: SharingPlan.hash(configuration)),
+            sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
+            control: control, feed: feed)
         for (id, waker) in wakers.enumerated() {
             try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -153,6 +157,7 @@ struct Gateway {
         }
         workers.join()
         resolver.stop()
+        redisResolver?.stop()
         feed.stop()
         accessLog?.close()
         log.info("ended")
@@ -169,6 +174,8 @@ extension Configuration {
         if adminListeners.map(\.place) != other.adminListeners.map(\.place) { names.append("TOLLGATE_ADMIN_LISTEN") }
         if workers != other.workers { names.append("TOLLGATE_WORKERS") }
         if dataDirectory != other.dataDirectory { names.append("TOLLGATE_DATA_DIR") }
+        if redis != other.redis { names.append("REDIS_URL") }
+        if rateLimitFailure != other.rateLimitFailure { names.append("TOLLGATE_RATE_LIMIT_FAILURE") }
         if tokenCacheEntries != other.tokenCacheEntries { names.append("TOLLGATE_TOKEN_CACHE") }
         if accessLog != other.accessLog { names.append("TOLLGATE_ACCESS_LOG") }
         return names

@@ -14,6 +14,8 @@ struct WorkerPlan: Sendable {
     let upstreams: [UpstreamSnapshot]
     let labels: MetricLabels
     let limiter: SharedLimiter
+    /// nil where this process counts alone.
+    let sharing: SharingPlan?
     let sink: LineSink?
     let control: ControlState
     let feed: KeyFeed
@@ -29,7 +31,8 @@ struct WorkerPlan: Sendable {
             admin: { await admin.answer($0) }, local: Self.endpoints(control),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
             healthChanged: { control.healthChanged($0, $1, $2) },
-            shortage: { control.shortage($0, at: EventLoop.now().monotonic) }, probes: id == 0,
+            shortage: { control.shortage($0, at: EventLoop.now().monotonic) },
+            redisChanged: { control.redisChanged(worker: $0, $1) }, probes: id == 0,
             outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }
 
@@ -77,12 +80,15 @@ final class WorkerThreads: Sendable {
     private static func run(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener], seed: UInt64) {
         let configuration = plan.configuration
         do {
+            let shared = plan.sharing?.counting(
+                worker: id, limiter: plan.limiter, seed: seed ^ 1, now: EventLoop.now().monotonic)
             var worker = try Worker(
                 id: id, settings: WorkerSettings(configuration, workers: plan.control.mailboxes.count),
                 loop: EventLoop(waker: waker), mailbox: plan.control.mailboxes[id], services: plan.services(id),
                 listeners: listeners, upstreams: plan.upstreams,
                 admission: Admission(
                     policy: plan.policy, limiter: plan.limiter, cacheCapacity: configuration.tokenCacheEntries),
+                shared: shared,
                 telemetry: WorkerTelemetry(
                     labels: plan.labels, sink: plan.sink, format: configuration.accessLog == .text ? .text : .json,
                     seed: seed))

@@ -1,5 +1,6 @@
 package import Credentials
 package import Gate
+package import Redis
 package import Wire
 
 /// Everything the settings say, resolved and free of faults: a plain value that a reload compares and replaces.
@@ -29,6 +30,9 @@ package struct Configuration: Sendable {
     package var routes: [RouteDeclaration] = []
     package var internals: [InternalDeclaration] = []
     package var trustedProxies: [CIDR] = []
+    /// nil: limits are counted in process.
+    package var redis: RedisEndpoint?
+    package var rateLimitFailure = LimitFailureMode.local
     package var tokenCacheEntries = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
     package var bodyTimeoutMilliseconds: UInt32 = 0

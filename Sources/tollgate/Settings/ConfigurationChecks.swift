@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Redis
 internal import Transport
 internal import Wire
 
@@ -45,6 +46,16 @@ extension ConfigurationReader {
         let algorithm = values.entry(.signingAlgorithm)
         if algorithm.origin != .builtIn, algorithm.value != SigningAlgorithm.HS256.name {
             fault(.signingAlgorithm, "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
+        }
+    }
+
+    /// What `REDIS_URL` names; of a fault nothing of the URL is told, for a password may be anywhere in it.
+    mutating func endpoint(_ url: [UInt8]) -> RedisEndpoint? {
+        do {
+            return try RedisEndpoint(parsing: String(decoding: url, as: UTF8.self))
+        } catch {
+            secretFault(.redisURL, "is no URL of a Redis, \(error)")
+            return nil
         }
     }
 

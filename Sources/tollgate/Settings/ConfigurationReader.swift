@@ -104,6 +104,8 @@ struct ConfigurationReader {
             take(.trustedProxies, word) { text throws(Complaint) in try TypedText.network(text) }
         }
         configuration.upgradeURL = url(.upgradeURL)
+        configuration.redis = secret(.redisURL).flatMap { $0.isEmpty ? nil : endpoint($0) }
+        configuration.rateLimitFailure = LimitFailureMode(name: choice(.rateLimitFailure) ?? "") ?? .local
     }
 
     private mutating func readRest() {

@@ -101,9 +101,6 @@ enum RouteLine {
                 throw Complaint("is no limit: \(error.message)")
             }
         }
-        if rule.limits.contains(where: { ([$0.anonymous] + $0.tiers).contains(where: \.rate.mayLease) }) {
-            line.warn("+lease is not built yet in this version, the limit is exact without it")
-        }
         if let limitBy = line.value("limit-by", { text throws(Complaint) in try Self.limitBy(text) }) {
             rule.limitBy = limitBy
             if !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }

@@ -54,6 +54,12 @@ extension Setting {
     static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .networks,
         "CIDRs whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are believed.")
+    static let redisURL = Setting(
+        "REDIS_URL", .url, shown: "counters in process", secret: true,
+        "The Redis in which several gateways count limits together: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`.")
+    static let rateLimitFailure = Setting(
+        "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), default: "local",
+        "What a limit does when Redis does not answer within 25 ms: `local` counts in this gateway, with its share of the limit; `open` lets pass; `closed` answers 503.")
     static let tokenCache = Setting(
         "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", "Verified tokens kept per worker.")
     static let headerTimeout = Setting(
@@ -90,12 +96,6 @@ extension Setting {
     static let databaseURL = Setting(
         "DATABASE_URL", .url, secret: true, stage: .refused(exceptPrefixes: ["sqlite:"]),
         "The account database: `postgres://…` or `sqlite:///path`.")
-    static let redisURL = Setting(
-        "REDIS_URL", .url, secret: true, stage: .refused(exceptPrefixes: []),
-        "The Redis that gateways share limits through.")
-    static let rateLimitFailure = Setting(
-        "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), default: "local", stage: .ignored,
-        "What a limit does when Redis does not answer.")
     static let provider = Setting(
         "TOLLGATE_PROVIDER_", .line, stage: .ignored, "Sign-in with ID tokens of Apple or Google.")
     static let dlauthPath = Setting(
@@ -122,9 +122,10 @@ extension Setting {
 
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
-        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, tokenCache,
+        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
+        tokenCache,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
-        contracts, tlsClientCA, databaseURL, redisURL, rateLimitFailure, provider, dlauthPath, requireConfirmedEmail,
+        contracts, tlsClientCA, databaseURL, provider, dlauthPath, requireConfirmedEmail,
         consoleOnMain, keySecret, refreshGrace, smtpURL, mailFrom, smsURL, resetURL,
     ]
 }

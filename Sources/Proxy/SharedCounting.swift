@@ -1,0 +1,106 @@
+package import Gate
+package import Redis
+import Synchronization
+import Transport
+package import Wire
+
+/// How many gateways count together, as last heard: one worker asks for all of a process.
+package final class GatewayCount: Sendable {
+    /// What this gateway announces itself by.
+    package let id: UInt64
+    private let count = Atomic<UInt32>(1)
+
+    /// `id` is random, so that no two gateways share it.
+    package init(id: UInt64) { self.id = id }
+
+    /// Of all gateways that are alive, this one included; 1 until something was heard.
+    package var value: UInt32 {
+        get { count.load(ordering: .relaxed) }
+        set { count.store(newValue, ordering: .relaxed) }
+    }
+}
+
+/// One worker's part in counting limits together with every gateway that uses the same Redis: what to ask, and the
+/// connection over which it is asked. The scripts belong together with both.
+package struct SharedCounting: ~Copyable {
+    var ledger: LimitLedger
+    var redis: RedisConnection
+    let gateways: GatewayCount
+    let take: RedisScriptID
+    let census: RedisScriptID
+    /// When this worker asks next how many gateways there are; nil where another worker does.
+    var censusDue: MonotonicTime?
+    /// Whether the ledger has been told that Redis does not answer.
+    var isAway = true
+    /// The command being put together, and what it is put together from.
+    var command = RedisCommand()
+    var limitCommand = LimitCommand()
+    var verdict = LimitVerdict()
+
+    /// The tag of a census; those of takes are the ledger's, which never reach it.
+    static let censusTag = UInt64.max
+
+    /// - Parameters:
+    ///   - counts: whether this worker is the one that asks how many gateways there are.
+    ///   - connect: makes the connection with these scripts, which carries this token in the loop.
+    package init(
+        _ settings: LimitLedger.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
+        now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisConnection
+    ) {
+        var scripts = RedisScripts()
+        take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
+        census = scripts.register(RedisScript(name: GatewayCensus.name, source: GatewayCensus.source))
+        ledger = LimitLedger(settings, limiter: limiter)
+        redis = connect(scripts, Token(.redis, Handle(index: 0, generation: 0)).bits)
+        self.gateways = gateways
+        censusDue = counts ? now : nil
+        ledger.storeIsAway(now)
+    }
+
+    /// When it has something to do next though nothing happens; nil if never.
+    mutating func nextDeadline() -> MonotonicTime? {
+        var next = MonotonicTime(nanoseconds: .max)
+        if let deadline = ledger.nextDeadline { next = min(next, deadline) }
+        if let deadline = redis.nextDeadline() { next = min(next, deadline) }
+        if redis.isReady {
+            if let due = censusDue { next = min(next, due) }
+            if case .open(let probeAt) = redis.breaker.state { next = min(next, probeAt) }
+        }
+        return next.nanoseconds == .max ? nil : next
+    }
+
+    /// Puts what the ledger asks for on the connection.
+    mutating func sendCommands(_ now: MonotonicTime) {
+        while ledger.nextCommand(now, into: &limitCommand) {
+            command.begin(take, keys: limitCommand.charge.count)
+            for index in 0..<limitCommand.argumentCount { command.append { limitCommand.write(index, into: &$0) } }
+            if redis.append(command, tag: limitCommand.id, now) != .accepted { ledger.failed(limitCommand.id, now: now) }
+        }
+    }
+
+    /// Announces this gateway when it is time; while the breaker keeps requests back, that is what tries whether Redis
+    /// answers again.
+    mutating func sendCensus(_ now: MonotonicTime) {
+        guard redis.isReady else { return }
+        var isDue = false
+        if let due = censusDue { isDue = now >= due }
+        if case .open(let probeAt) = redis.breaker.state { isDue = isDue || now >= probeAt }
+        guard isDue else { return }
+        if censusDue != nil { censusDue = now.advanced(milliseconds: GatewayCensus.interval) }
+        command.begin(census, keys: 1)
+        for index in 0..<GatewayCensus.argumentCount {
+            command.append { GatewayCensus.write(index, id: gateways.id, into: &$0) }
+        }
+        // Not taken: then it is tried again an interval later, as Redis is away.
+        _ = redis.append(command, tag: Self.censusTag, now)
+    }
+
+    /// Tells the ledger whether Redis can be asked, as far as is known.
+    mutating func lookAfterStore(_ now: MonotonicTime) {
+        ledger.gatewaysCounted(gateways.value)
+        let isAway = !redis.isReady || redis.breaker.state != .closed
+        guard isAway != self.isAway else { return }
+        self.isAway = isAway
+        if isAway { ledger.storeIsAway(now) } else { ledger.storeIsBack() }
+    }
+}

@@ -1,0 +1,45 @@
+internal import Credentials
+internal import Gate
+internal import Proxy
+internal import Redis
+internal import Transport
+internal import Wire
+
+/// What the workers need to count limits together with other gateways: everything but the connections, which each makes on
+/// its own thread.
+struct SharingPlan: Sendable {
+    private let endpoint: RedisEndpoint
+    private let tls: TLSClientContext?
+    private let addresses: [SocketAddress]
+    private let gateways: GatewayCount
+    private let settings: LimitLedger.Settings
+
+    /// nil where `REDIS_URL` is not set. `addresses` are those of its name, where it has one.
+    init?(_ configuration: Configuration, workers: Int, addresses: [SocketAddress]?) throws {
+        guard let endpoint = configuration.redis else { return nil }
+        self.endpoint = endpoint
+        tls = endpoint.usesTLS ? try TLSClientContext(protocols: []) : nil
+        self.addresses = endpoint.fixedAddresses ?? addresses ?? []
+        gateways = GatewayCount(id: SecureRandom.bytes(8).rawBytes.load64(0))
+        var settings = LimitLedger.Settings()
+        settings.failureMode = configuration.rateLimitFailure
+        settings.workers = UInt32(clamping: workers)
+        self.settings = settings
+    }
+
+    /// Worker `id`'s part, made on its thread. The first worker asks for all how many gateways there are.
+    func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
+        SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { scripts, token in
+            RedisConnection(
+                endpoint, addresses: addresses, tls: tls, scripts: scripts, token: token, seed: seed, now: now)
+        }
+    }
+
+    /// What limit keys are made with. All gateways that count together must make the same, and what they have in common is
+    /// the secret that seals their keys; without one the keys are made with a key that everybody knows, and then only the
+    /// names in Redis tell more than they must.
+    static func hash(_ configuration: Configuration) -> KeyedHash {
+        guard configuration.redis != nil else { return .random() }
+        return KeyedHash(derivedFrom: ("" as StaticString).rawBytes)
+    }
+}
