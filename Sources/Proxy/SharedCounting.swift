@@ -35,7 +35,6 @@ package struct SharedCounting: ~Copyable {
     /// The command being put together, and what it is put together from.
     var command = RedisCommand()
     var limitCommand = LimitCommand()
-    var verdict = LimitVerdict()
 
     /// The tag of a census; those of takes are the ledger's, which never reach it.
     static let censusTag = UInt64.max

@@ -83,6 +83,7 @@ package struct TLSSession: ~Copyable {
         switch unsafe SSL_get_error(session, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wouldBlock
         case SSL_ERROR_ZERO_RETURN: return .closed
+        // Every other failure is told by OpenSSL's queue of errors, or by the port.
         default: break
         }
         let code = TLSErrors.take()

@@ -62,9 +62,7 @@ extension LimitLedger {
     /// A command that is under way: how many counts it asks about, how many requests it was sent for, and when; nil for one
     /// that has ended.
     package mutating func asked(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime)? {
-        let queue = Int(id & 0xFFFF_FFFF)
-        guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
-        guard queues.items[queue].command &- 1 == UInt32(id >> 32) else { return nil }
+        guard let queue = queue(asking: id) else { return nil }
         return (
             counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
             at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000)
@@ -93,11 +91,16 @@ extension LimitLedger {
 
     /// The queue whose command under way is `id`, which ends here; nil if it has ended before.
     private mutating func end(_ id: UInt64) -> Int? {
-        let queue = Int(id & 0xFFFF_FFFF)
-        guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
-        guard queues.items[queue].command &- 1 == UInt32(id >> 32) else { return nil }
+        guard let queue = queue(asking: id) else { return nil }
         queues.items[queue].isAsking = false
         return queue
+    }
+
+    /// The queue whose command under way is `id`; nil if that has ended.
+    private mutating func queue(asking id: UInt64) -> Int? {
+        let queue = Int(id & 0xFFFF_FFFF)
+        guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
+        return queues.items[queue].command &- 1 == UInt32(id >> 32) ? queue : nil
     }
 
     /// Remembers what the server told. It told it after it was asked: a TAT reckoned from the asking is not too late.

@@ -35,9 +35,8 @@ struct SharingPlan: Sendable {
         }
     }
 
-    /// What limit keys are made with. All gateways that count together must make the same, and what they have in common is
-    /// the secret that seals their keys; without one the keys are made with a key that everybody knows, and then only the
-    /// names in Redis tell more than they must.
+    /// What limit keys are made with. Gateways that count together must make the same ones and share no secret yet, so with
+    /// Redis it is a hash that everybody can compute: whoever reads Redis or the log can test a guess at whom a key counts.
     static func hash(_ configuration: Configuration) -> KeyedHash {
         guard configuration.redis != nil else { return .random() }
         return KeyedHash(derivedFrom: ("" as StaticString).rawBytes)
