@@ -1,0 +1,139 @@
+import Credentials
+import Gate
+import HTTP
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// The head that goes upstream, byte for byte.
+@Suite struct ForwardedRequestTests {
+    private static let peer = IPAddress(parsing: "192.0.2.1")!
+    /// What every head ends with that came by HTTP for the host `h`.
+    private static let forwarding =
+        "X-Forwarded-Host: h\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: id-1\r\ntraceparent: trace\r\n"
+
+    /// What a head comes to, and what `readdress` is told of it.
+    private func forwarded(
+        _ request: String, to place: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
+        trusted: Bool = false, isTLS: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
+    ) throws -> (text: String, words: AddressedWords) {
+        var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
+        change(&rule)
+        let proxies = trusted ? [CIDR(parsing: "192.0.2.0/24")!] : []
+        let policy = try Policy(rules: [rule], trust: Trust(issuers: []), trustedProxies: proxies)
+        var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 1)
+        let bytes = Array(request.utf8)
+        var head = RequestHead()
+        let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
+        try #require(outcome == .complete)
+        var decision = Decision()
+        let from = Peer(address: Self.peer, isTLS: isTLS)
+        admission.decide(head, bytes.rawBytes, peer: from, at: EventLoop.now(), &decision)
+        let refusal = decision.refusal
+        try #require(refusal == nil)
+        var marks = RequestMarks()
+        marks.requestID.append("id-1")
+        marks.traceparent.append("trace")
+        var out = ByteBuffer()
+        let words = ForwardedRequest.write(
+            head, bytes.rawBytes, decision, marks: marks, from: from, to: place, sendsOwnHost: ownHost, into: &out)
+        return (out.readable.text, words)
+    }
+
+    static let heads: [(what: String, request: String, start: String, own: String)] = [
+        ("a plain one", "GET /a?b=c HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n\r\n", "GET /a?b=c HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n", ""),
+        (
+            "white space around values", "GET / HTTP/1.1\r\nHost:  h \r\nX-A:\t a b  \r\nX-B:c\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-A: a b\r\nX-B: c\r\n", ""
+        ),
+        (
+            "what belongs to the connection",
+            "GET / HTTP/1.1\r\nConnection: close, X-Mine\r\nHost: h\r\nX-Mine: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nUpgrade: x\r\nProxy-Connection: close\r\nProxy-Authorization: p\r\nX-Stays: 1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Stays: 1\r\n", ""
+        ),
+        (
+            "names that the gateway injects, however they are spelled",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-User-Id: root\r\nx_user_tier: premium\r\nX.Actor.Id: a\r\nX-USER-EMAIL: e\r\nX-Session-Id: s\r\nX-Internal-Key: k\r\nX-Refresh-Token: t\r\nX-Users: 1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Users: 1\r\n", ""
+        ),
+        (
+            "what an untrusted client says of its way",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: x\r\nForwarded: for=1.2.3.4\r\nX-Request-Id: mine\r\ntraceparent: t\r\nx_forwarded_for: 1.2.3.4\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\n", ""
+        ),
+        (
+            "a body with a length", "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 12\r\nX-A: b\r\n\r\n",
+            "POST / HTTP/1.1\r\nHost: h\r\nX-A: b\r\n", "Content-Length: 12\r\n"
+        ),
+        (
+            "a chunked body", "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: Chunked\r\n\r\n", "POST / HTTP/1.1\r\nHost: h\r\n",
+            "Transfer-Encoding: chunked\r\n"
+        ),
+        (
+            "a bearer on a route that does not look at it", "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer t\r\n", ""
+        ),
+        (
+            "an absolute target", "GET http://h/a?b HTTP/1.1\r\nHost: h\r\n\r\n", "GET /a?b HTTP/1.1\r\nHost: h\r\n", ""
+        ),
+        (
+            "a path that is written plainly", "GET /a//b/../c?d//../e HTTP/1.1\r\nHost: h\r\n\r\n",
+            "GET /a/c?d//../e HTTP/1.1\r\nHost: h\r\n", ""
+        ),
+        ("an old client", "GET /a HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n", ""),
+    ]
+
+    @Test(arguments: heads) func aHeadComesTo(_ what: String, _ request: String, _ start: String, _ own: String) throws {
+        #expect(try forwarded(request).text == start + Self.forwarding + own + "\r\n")
+    }
+
+    @Test func onlyATrustedProxysWordOnTheClientIsPassedOn() throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For:\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"
+        #expect(try forwarded(request, trusted: true).text.value(of: "X-Forwarded-For") == "203.0.113.9, 198.51.100.7, 192.0.2.1")
+        #expect(try forwarded(request).text.value(of: "X-Forwarded-For") == "192.0.2.1")
+    }
+
+    @Test func theSchemeIsTheConnections() throws {
+        #expect(try forwarded("GET / HTTP/1.1\r\nHost: h\r\n\r\n", isTLS: true).text.value(of: "X-Forwarded-Proto") == "https")
+    }
+
+    @Test func whatARouteStripsIsGoneAndTheBasePathStandsBeforeTheRest() throws {
+        let place = UpstreamAddress(address: .unix("/u"), authority: "up.test:81", pathPrefix: "/base")
+        let text = try forwarded("GET /api/x?y HTTP/1.1\r\nHost: h\r\n\r\n", to: place) {
+            $0.path = "/api/"
+            $0.strip = "/api"
+        }.text
+        #expect(text.hasPrefix("GET /base/x?y HTTP/1.1\r\nHost: h\r\n"))
+    }
+
+    // MARK: other addresses
+
+    private static let places = [
+        UpstreamAddress(address: .unix("/1"), authority: "one.test"),
+        UpstreamAddress(address: .unix("/2"), authority: "two.test:8080", pathPrefix: "/b"),
+        UpstreamAddress(address: .unix("/3"), authority: "x", pathPrefix: "/a/much/longer/base"),
+        UpstreamAddress(address: .unix("/4"), authority: "two.test:8080", pathPrefix: "/b"),
+    ]
+
+    /// Turned from any address to any other, once or again and again, a head is the one that would have been written.
+    @Test(arguments: [
+        "GET /a?b HTTP/1.1\r\nHost: client.test\r\nAccept: */*\r\n\r\n", "DELETE / HTTP/1.0\r\n\r\n",
+        "PUT /x//y HTTP/1.1\r\nHost: two.test:8080\r\nContent-Length: 3\r\n\r\n",
+    ], [true, false])
+    func aHeadForAnotherAddressIsTheOneThatWouldHaveBeenWritten(_ request: String, _ ownHost: Bool) throws {
+        for from in Self.places {
+            var (text, words) = try forwarded(request, to: from, ownHost: ownHost)
+            var opening = ByteBuffer()
+            opening.append(text + "body")
+            for to in Self.places + [from] {
+                ForwardedRequest.readdress(&opening, &words, to: to)
+                let expected = try forwarded(request, to: to, ownHost: ownHost)
+                text = opening.readable.text
+                #expect(text == expected.text + "body")
+                #expect(words == expected.words)
+            }
+        }
+    }
+}

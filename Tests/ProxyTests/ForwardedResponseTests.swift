@@ -1,0 +1,125 @@
+import HTTP
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// The head that goes to the client, byte for byte: an upstream's, or the gateway's own.
+@Suite struct ForwardedResponseTests {
+    private func relayed(
+        _ answer: String, to method: HTTP.Method = .get, minorVersion: UInt8 = 1, lines: String = "",
+        _ persistence: Persistence = .implied
+    ) throws -> String {
+        let bytes = Array(answer.utf8)
+        var head = ResponseHead()
+        let outcome = head.parse(bytes.rawBytes, requestMethod: method, limits: HeadLimits())
+        try #require(outcome == .complete)
+        var out = ByteBuffer()
+        ForwardedResponse.write(
+            head, bytes.rawBytes, delimiting: head.framing.relayed(toMinorVersion: minorVersion),
+            requestID: Array("id-1".utf8).rawBytes, lines: Array(lines.utf8).rawBytes, persistence: persistence, into: &out)
+        return out.readable.text
+    }
+
+    static let heads: [(what: String, answer: String, expected: String)] = [
+        (
+            "a plain one", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        (
+            "what belongs to the connection",
+            "HTTP/1.1 200 OK\r\nConnection: keep-alive, x-mine\r\nX-Mine: 1\r\nKeep-Alive: 5\r\nContent-Length: 0\r\nX-B: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-B: 2\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        (
+            "a chunked one", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: b\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX-A: b\r\nX-Request-Id: id-1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        ),
+        (
+            "one that ends with its connection, of an old server", "HTTP/1.0 200 Fine\r\nServer: old\r\n\r\n",
+            "HTTP/1.1 200 Fine\r\nServer: old\r\nX-Request-Id: id-1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        ),
+        (
+            "a length that is said twice", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: b\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        (
+            "one without content", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        (
+            "one that is not modified keeps the length it speaks of", "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: \"x\"\r\n\r\n",
+            "HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\nETag: \"x\"\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        (
+            "names under which only the gateway answers, however they are spelled",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: theirs\r\nX-New-Access-Token: t\r\nx_new_refresh_token: t\r\nX-New-Token-Expires-At: 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Request-Id: id-1\r\n\r\n"
+        ),
+        ("one without a reason", "HTTP/1.1 299\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 299 \r\nContent-Length: 0\r\nX-Request-Id: id-1\r\n\r\n"),
+    ]
+
+    @Test(arguments: heads) func aHeadComesTo(_ what: String, _ answer: String, _ expected: String) throws {
+        #expect(try relayed(answer) == expected)
+    }
+
+    @Test func theAnswerToAHeadRequestKeepsItsLength() throws {
+        #expect(try relayed("HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", to: .head).value(of: "Content-Length") == "12")
+    }
+
+    @Test func anOldClientReadsToTheEndOfTheConnection() throws {
+        let text = try relayed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", minorVersion: 0, .close)
+        #expect(text == "HTTP/1.1 200 OK\r\nX-Request-Id: id-1\r\nConnection: close\r\n\r\n")
+    }
+
+    @Test func limitsOfTheGatewaysOwnTakeThePlaceOfTheUpstreams() throws {
+        let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nRateLimit: \"x\";r=9\r\nX-RateLimit-Remaining: 9\r\n\r\n"
+        #expect(try relayed(answer).value(of: "RateLimit") == "\"x\";r=9")
+        let own = try relayed(answer, lines: "RateLimit: \"a\";r=1\r\n", .keepAlive)
+        #expect(own.hasSuffix("X-Request-Id: id-1\r\nRateLimit: \"a\";r=1\r\nConnection: keep-alive\r\n\r\n"))
+        #expect(own.value(of: "X-RateLimit-Remaining") == nil)
+    }
+
+    @Test func aHintIsPassedOnWithoutAWordOfOurOwn() throws {
+        let bytes = Array("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: close\r\n\r\n".utf8)
+        var head = ResponseHead()
+        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+        try #require(outcome == .complete)
+        var out = ByteBuffer()
+        ForwardedResponse.writeInterim(head, bytes.rawBytes, into: &out)
+        let text = out.readable.text
+        #expect(text == "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+    }
+
+    // MARK: the gateway's own
+
+    static let own: [(status: Int, isHead: Bool, persistence: Persistence, fields: String, content: String)] = [
+        (200, false, .implied, "Content-Type: text/plain\r\nContent-Length: 2\r\n", "hi"),
+        (200, true, .implied, "Content-Type: text/plain\r\nContent-Length: 2\r\n", ""),
+        (404, false, .close, "Content-Type: text/plain\r\nContent-Length: 2\r\n", "hi"),
+        (503, false, .keepAlive, "Content-Type: text/plain\r\nContent-Length: 2\r\n", "hi"),
+        (204, false, .implied, "Content-Type: text/plain\r\n", ""),
+        (304, false, .implied, "Content-Type: text/plain\r\n", ""),
+    ]
+
+    @Test(arguments: own) func anAnswerOfOurOwnIs(
+        _ status: Int, _ isHead: Bool, _ persistence: Persistence, _ fields: String, _ content: String
+    ) {
+        var out = ByteBuffer()
+        OwnResponse.write(
+            status: status, contentType: "text/plain", body: Array("hi".utf8).rawBytes, isHead: isHead,
+            requestID: Array("id-1".utf8).rawBytes, lines: Array("Retry-After: 1\r\n".utf8).rawBytes,
+            persistence: persistence, at: WallTime(seconds: 784_111_777), into: &out)
+        let connection =
+            switch persistence {
+            case .implied: ""
+            case .keepAlive: "Connection: keep-alive\r\n"
+            case .close: "Connection: close\r\n"
+            }
+        let reason = StatusText.reason(status).description
+        let text = out.readable.text
+        #expect(
+            text == "HTTP/1.1 \(status) \(reason)\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: tollgate\r\n\(fields)"
+                + "Cache-Control: no-store\r\nX-Request-Id: id-1\r\nRetry-After: 1\r\n\(connection)\r\n\(content)")
+    }
+}

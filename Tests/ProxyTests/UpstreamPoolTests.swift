@@ -1,0 +1,239 @@
+import Glibc
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// Which address gets the next request, and what is believed of each.
+@Suite struct UpstreamPoolTests {
+    private static func address(_ port: Int) -> UpstreamAddress {
+        UpstreamAddress(address: SocketAddress(parsing: "127.0.0.1:\(port)")!)
+    }
+
+    private func pool(_ count: Int, _ balance: UpstreamSettings.Balance = .leastOutstanding) -> UpstreamPool {
+        var settings = UpstreamSettings(name: "u")
+        settings.balance = balance
+        return UpstreamPool(settings: settings, addresses: (1...count).map(Self.address))
+    }
+
+    private func moment(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: (1_000 + seconds) * 1_000_000_000) }
+
+    /// How often each address is chosen in so many turns.
+    private func choices(
+        _ pool: inout UpstreamPool, _ turns: Int, avoiding: Int? = nil, at seconds: UInt64 = 0
+    ) -> [Int] {
+        var counts = pool.endpoints.map { _ in 0 }
+        for _ in 0..<turns {
+            if case .endpoint(let index) = pool.choose(avoiding: avoiding, at: moment(seconds)) { counts[index] += 1 }
+        }
+        return counts
+    }
+
+    @Test(arguments: [UpstreamSettings.Balance.leastOutstanding, .roundRobin])
+    func addressesThatAreAlikeTakeTurns(_ balance: UpstreamSettings.Balance) {
+        var pool = pool(3, balance)
+        #expect(choices(&pool, 30) == [10, 10, 10])
+    }
+
+    @Test func theLeastBusyAddressIsChosenOrTheNextInTurn() {
+        var least = pool(3)
+        var round = pool(3, .roundRobin)
+        for (index, busy) in [2, 0, 1].enumerated() {
+            least.endpoints[index].outstanding = busy
+            round.endpoints[index].outstanding = busy
+        }
+        #expect(choices(&least, 6) == [0, 6, 0])
+        #expect(choices(&round, 6) == [2, 2, 2])
+    }
+
+    @Test func anEjectedAddressIsPassedOverUntilItsTimeIsOver() {
+        var pool = pool(2)
+        for _ in 0..<EndpointHealth.failuresToEject { _ = pool.endpoints[0].health.requestFailed(at: moment(0)) }
+        #expect(choices(&pool, 4, at: 9) == [0, 4])
+        #expect(choices(&pool, 4, at: 10) == [2, 2])
+    }
+
+    @Test func aGuessDoesNotTakeTheLastAddressAwayButAProbeDoes() {
+        var pool = pool(2)
+        for index in 0..<2 {
+            for _ in 0..<EndpointHealth.failuresToEject { _ = pool.endpoints[index].health.requestFailed(at: moment(0)) }
+        }
+        #expect(choices(&pool, 4) == [2, 2])
+        pool.endpoints[0].health.learned(healthy: false)
+        #expect(choices(&pool, 4) == [0, 4])
+        pool.endpoints[1].health.learned(healthy: false)
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+    }
+
+    @Test func aRetryGoesElsewhereIfThereIsAnElsewhere() {
+        var pool = pool(2)
+        pool.endpoints[1].outstanding = 5
+        #expect(choices(&pool, 3, avoiding: 0) == [0, 3])
+        pool.endpoints[1].health.learned(healthy: false)
+        #expect(choices(&pool, 3, avoiding: 0) == [3, 0])
+        var single = self.pool(1)
+        #expect(choices(&single, 3, avoiding: 0) == [3])
+    }
+
+    @Test func withoutAddressesThereIsNone() {
+        var pool = pool(1)
+        pool.endpoints[0].health.learned(healthy: false)
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        pool.adopt(pool.settings, addresses: [])
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        var empty = UpstreamPool(settings: UpstreamSettings(name: "u"), addresses: [])
+        #expect(empty.choose(avoiding: nil, at: moment(0)) == .unavailable)
+    }
+
+    // MARK: reloads
+
+    @Test func aReloadKeepsWhatIsKnownRetiresWhatIsGoneAndUsesEmptyPlacesAgain() {
+        var pool = pool(2)
+        pool.endpoints[0].health.learned(healthy: false)
+        pool.endpoints[1].connections = 1
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3)])
+        #expect(pool.endpoints.map(\.isRetired) == [false, true, false])
+        #expect(pool.endpoints.map(\.health.isHealthy) == [false, true, true])
+        #expect(choices(&pool, 3) == [0, 0, 3])
+        // Its last connection has ended: the place is free, and every other index stays good.
+        pool.endpoints[1].connections = 0
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3), Self.address(4)])
+        #expect(pool.endpoints.map(\.place.address.description) == ["127.0.0.1:1", "127.0.0.1:4", "127.0.0.1:3"])
+        #expect(pool.endpoints.map(\.isRetired) == [false, false, false])
+        // One that comes back is the one that it was.
+        pool.endpoints[2].connections = 1
+        pool.adopt(pool.settings, addresses: [Self.address(1)])
+        pool.adopt(pool.settings, addresses: [Self.address(3), Self.address(1)])
+        #expect(pool.endpoints.count == 3 && !pool.endpoints[2].isRetired && pool.endpoints[2].connections == 1)
+    }
+
+    @Test func anotherNameOrPathAtTheSameAddressIsAnotherPlace() {
+        var pool = pool(1)
+        var other = Self.address(1)
+        other.pathPrefix = "/v2"
+        pool.adopt(pool.settings, addresses: [Self.address(1), other])
+        #expect(pool.endpoints.count == 2)
+        other.pathPrefix = ""
+        other.authority = "other.test"
+        pool.adopt(pool.settings, addresses: [other])
+        #expect(pool.endpoints.filter { !$0.isRetired }.map(\.place.authority) == ["other.test"])
+    }
+
+    @Test func connectionsToAllAddressesCountTogether() {
+        var pool = pool(2)
+        #expect(pool.hasRoom)
+        var settings = UpstreamSettings(name: "u")
+        settings.maxConnections = 3
+        pool.adopt(settings, addresses: pool.endpoints.map(\.place))
+        pool.endpoints[0].connections = 2
+        #expect(pool.hasRoom)
+        pool.endpoints[1].connections = 1
+        #expect(!pool.hasRoom)
+    }
+
+    // MARK: health
+
+    /// Probes, good or bad, and what the last of them turned.
+    static let probes: [(probes: [Bool], change: EndpointHealth.Change, isHealthy: Bool)] = [
+        ([true], .none, true), ([false], .none, true), ([false, false], .turnedUnhealthy, false),
+        ([false, true, false], .none, true), ([false, false, true], .none, false), ([false, false, true, true], .turnedHealthy, true),
+        ([false, false, true, false, true], .none, false), ([false, false, false], .none, false),
+    ]
+
+    @Test(arguments: probes) func twoProbesInARowTurnAnAddress(
+        _ probes: [Bool], _ change: EndpointHealth.Change, _ isHealthy: Bool
+    ) {
+        var health = EndpointHealth()
+        var last = EndpointHealth.Change.none
+        for good in probes { last = health.probed(good: good) }
+        #expect(last == change)
+        #expect(health.isHealthy == isHealthy)
+    }
+
+    @Test func fiveFailuresInARowEjectLongerEachTime() {
+        var health = EndpointHealth()
+        var now: UInt64 = 0
+        for length: UInt64 in [10, 20, 40, 80, 160, 300, 300] {
+            for number in 1...5 {
+                #expect(health.requestFailed(at: moment(now)) == (number == 5 ? .ejected : .none))
+            }
+            #expect(health.isEjected(at: moment(now + length - 1)))
+            now += length
+            #expect(!health.isEjected(at: moment(now)))
+        }
+    }
+
+    /// Requests that were under way when it was set aside fail too.
+    @Test func failuresDuringAnEjectionDoNotStretchItButTheRowGoesOn() {
+        var health = EndpointHealth()
+        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
+        for _ in 0..<7 { #expect(health.requestFailed(at: moment(9)) == .none) }
+        #expect(!health.isEjected(at: moment(10)))
+        #expect(health.requestFailed(at: moment(10)) == .ejected)
+    }
+
+    @Test func aSuccessEndsTheSeries() {
+        var health = EndpointHealth()
+        for _ in 0..<3 {
+            for _ in 0..<4 { #expect(health.requestFailed(at: moment(0)) == .none) }
+            health.requestSucceeded()
+        }
+        #expect(!health.isEjected(at: moment(0)))
+        // After an ejection, the next one is short again.
+        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
+        health.requestSucceeded()
+        for _ in 0..<5 { _ = health.requestFailed(at: moment(20)) }
+        #expect(health.isEjected(at: moment(29)) && !health.isEjected(at: moment(30)))
+    }
+
+    @Test func aGoodWordOfTheProbesEndsAnEjection() {
+        var health = EndpointHealth()
+        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
+        for good in [false, false, true, true] { _ = health.probed(good: good) }
+        #expect(health.isAvailable(at: moment(0)))
+    }
+
+    // MARK: retries
+
+    @Test func retriesAreAFifthOfTheTraffic() {
+        var budget = RetryBudget()
+        var spent = 0
+        while budget.spend() { spent += 1 }
+        #expect(spent == 10)
+        for _ in 0..<4 { budget.requestSent() }
+        #expect(!budget.spend())
+        budget.requestSent()
+        #expect(budget.spend() && !budget.spend())
+        for _ in 0..<1_000 { budget.requestSent() }
+        spent = 0
+        while budget.spend() { spent += 1 }
+        #expect(spent == 10)
+    }
+
+    static let faults: [(number: Int32, loss: UpstreamLoss)] = [
+        (EMFILE, .shortage), (ENFILE, .shortage), (ENOBUFS, .shortage), (ENOMEM, .shortage), (EADDRNOTAVAIL, .shortage),
+        (ECONNREFUSED, .notReached("connection refused")), (ENETUNREACH, .notReached("network is unreachable")),
+        (ENOENT, .notReached("no such file or directory")), (EAGAIN, .notReached("resource temporarily unavailable")),
+    ]
+
+    @Test(arguments: faults) func onlyWhatTheGatewayLacksIsNotTheAddresssFault(_ number: Int32, _ loss: UpstreamLoss) {
+        let found = UpstreamLoss(beginning: SystemFault("connect", errno: number))
+        #expect(found == loss)
+        #expect(found.reachedNobody)
+        #expect(found.countsAgainstAddress == (loss != .shortage) && found.mayPass == (loss != .shortage))
+        #expect(found.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
+    }
+
+    @Test func aPaceGivesTimeAndThenAsksForAKilobyteASecond() {
+        var pace = Pace()
+        pace.begin(at: moment(0))
+        #expect(pace.deadline(allowance: 30_000) == moment(30))
+        pace.moved(1)
+        #expect(pace.deadline(allowance: 30_000) == moment(30).advanced(milliseconds: 1))
+        pace.moved(9_999)
+        #expect(pace.deadline(allowance: 30_000) == moment(40))
+        pace.begin(at: moment(100))
+        #expect(pace.deadline(allowance: 0) == moment(100))
+    }
+}
