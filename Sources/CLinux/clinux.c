@@ -46,19 +46,11 @@ int clinux_accept(int fd, void *address, unsigned int *length) {
 
 int clinux_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-ptrdiff_t clinux_splice(int from, int to, size_t count, int has_more) {
-    return splice(from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK | (has_more ? SPLICE_F_MORE : 0));
-}
-
 ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count) {
     struct iovec parts[2] = {{(void *)first, first_count}, {(void *)second, second_count}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
-
-int clinux_pipe(int *fds) { return pipe2(fds, O_CLOEXEC | O_NONBLOCK); }
-
-int clinux_set_pipe_size(int fd, int bytes) { return fcntl(fd, F_SETPIPE_SZ, bytes); }
 
 int clinux_core_count(void) {
     cpu_set_t set;

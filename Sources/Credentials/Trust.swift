@@ -2,9 +2,9 @@ import Wire
 
 /// An issuer whose tokens are accepted, and what they must satisfy.
 package struct TrustedIssuer: Sendable {
-    /// The operator's name for it; goes upstream as `X-Token-Issuer`.
+    /// The operator's name for it; goes upstream as `X-Token-Issuer` where `issuer` is nil.
     package var name: String
-    /// The exact `iss`; nil matches only tokens that have none.
+    /// The exact `iss`, which goes upstream as `X-Token-Issuer`; nil matches only tokens that have none.
     package var issuer: String?
     /// Accepted `aud` values, of which one must match; empty: not checked.
     package var audiences: [String]

@@ -3,7 +3,10 @@ public import Wire
 /// The headers that tell an upstream who calls: the one table, from which they are written and by which whatever a
 /// client sends under their names is removed. A row here is injected and stripped; it cannot be only one of the two.
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
-    case userID, userEmail, userTier, userPremium, sessionID, tokenIssuer, actorType, actorID
+    case userID, userEmail, userTier, userPremium, sessionID
+    /// The token's `iss`; the trust line's name where its tokens have none.
+    case tokenIssuer
+    case actorType, actorID
 
     package var name: StaticString {
         switch self {

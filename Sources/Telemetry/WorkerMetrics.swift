@@ -72,9 +72,6 @@ extension WorkerMetrics {
         observe(bytesOut, .responseSize, HistogramScale.byteBounds, route.index)
     }
 
-    /// A request was begun and then withdrawn before it said anything: it counts nowhere.
-    package mutating func requestAbandoned() { add(.max, .requestsInFlight) }
-
     /// What the gateway itself spent on one part of a request. Reading clocks costs too: a sample is enough.
     package mutating func overhead(_ phase: OverheadPhase, nanoseconds: UInt64) {
         observe(nanoseconds, .overhead, HistogramScale.latencyBounds, phase.rawValue)

@@ -197,29 +197,4 @@ import Wire
             #expect(error.description == "cannot listen on \(address): address already in use")
         }
     }
-
-    @Test func `a splice carries bytes from one connection to another`() throws {
-        let (client, incoming) = try pair()
-        let (outgoing, upstream) = try pair()
-        defer { [client, incoming, outgoing, upstream].forEach { $0.close() } }
-        var splice = try Splice(capacity: 1 << 20)
-        #expect(splice.fill(from: incoming, upTo: 100) == .wouldBlock)
-        let bytes = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-        var received: [UInt8] = []
-        try write(Array(bytes), to: client)
-        client.shutdownWrite()
-        while received.count < bytes.count {
-            if wait(incoming, for: POLLIN), case .done(let count) = splice.fill(from: incoming, upTo: 1 << 20) {
-                var moved = 0
-                while moved < count {
-                    guard case .done(let step) = splice.drain(to: outgoing, hasMore: true) else { break }
-                    moved += step
-                }
-                received += try read(upstream, moved)
-            }
-        }
-        #expect(received == bytes)
-        #expect(splice.waiting == 0)
-        #expect(splice.fill(from: incoming, upTo: 100) == .closed)
-    }
 }

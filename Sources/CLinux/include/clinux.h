@@ -30,10 +30,7 @@ ptrdiff_t clinux_receive(int fd, void *bytes, size_t count);
 ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);
 int clinux_socket(int family);
-ptrdiff_t clinux_splice(int from, int to, size_t count, int has_more);
 ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count);
-int clinux_pipe(int *fds);
-int clinux_set_pipe_size(int fd, int bytes);
 // The cores that the process may run on; 0 if the kernel does not say.
 int clinux_core_count(void);
 // The calling thread alone.
