@@ -148,6 +148,8 @@ extension Worker {
             }
             guard RequestHead.isBegun(by: input.readable) else { return false }
         }
+        let isSampled = telemetry.samples()
+        let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         switch scratch.request.parse(input.readable, limits: settings.headLimits) {
         case .incomplete:
             if !clients[client].headBegun {
@@ -161,7 +163,10 @@ extension Worker {
             faulted(client, fault, &scratch)
         case .complete:
             clients[client].headBegun = false
-            begin(client, &input, &scratch)
+            if isSampled {
+                telemetry.metrics.overhead(.parse, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
+            }
+            begin(client, isSampled: isSampled, &input, &scratch)
         }
         return true
     }
@@ -179,7 +184,7 @@ extension Worker {
     }
 
     /// Decides about the request whose head is in `scratch.request`, and starts what was decided.
-    private mutating func begin(_ client: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+    private mutating func begin(_ client: Int, isSampled: Bool, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         clients[client].reading = .nothing
         clients[client].wasUsed = true
         clients[client].emptyLines = 0
@@ -193,7 +198,6 @@ extension Worker {
             scratch.decision = Decision()
             return beginLocal(client, services.admin, &input, &scratch)
         }
-        let isSampled = telemetry.samples()
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
             scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)

@@ -80,11 +80,20 @@ extension Worker {
             readProbe(upstream, &scratch)
         case .complete:
             let good = (200..<400).contains(scratch.response.status)
+            tellClock(upstream, scratch)
             let pool = upstreams[upstream].pool
             let endpoint = upstreams[upstream].endpoint
             closeUpstream(upstream)
             probeEnded(pool, endpoint, good: good)
         }
+    }
+
+    /// Hands on what the upstream's clock says, if it says so.
+    private func tellClock(_ upstream: Int, _ scratch: borrowing Scratch) {
+        guard let index = scratch.response.fields.first(.date) else { return }
+        let value = scratch.response.fields[index].value
+        guard let date = HTTPDate.parse(upstreams[upstream].input.readable[value]) else { return }
+        services.sawClock(directory.pools[upstreams[upstream].pool].settings.name, date, now.wall)
     }
 
     mutating func probeEnded(_ pool: Int, _ endpoint: Int, good: Bool) {

@@ -3,7 +3,7 @@ package import HTTP
 package import Redis
 package import Telemetry
 package import Transport
-import Wire
+package import Wire
 
 /// What other threads tell a worker. Every payload is immutable; the worker swaps a field between two events.
 package enum WorkerMessage: Sendable {
@@ -39,6 +39,8 @@ package struct WorkerServices: Sendable {
     package var unknownKey: @Sendable (Int) -> Void
     /// A probe's verdict changed; the other workers are to be told.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
+    /// The clock of an upstream of this name, as it told a probe, and ours at that moment.
+    package var sawClock: @Sendable (String, WallTime, WallTime) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
     package var shortage: @Sendable (SystemFault) -> Void
     /// How things stand with Redis, as the worker of this number sees it.
@@ -51,13 +53,16 @@ package struct WorkerServices: Sendable {
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
+        sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
-        redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false, outlastsOthers: Bool = false
+        redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false,
+        outlastsOthers: Bool = false
     ) {
         self.admin = admin
         self.local = local
         self.unknownKey = unknownKey
         self.healthChanged = healthChanged
+        self.sawClock = sawClock
         self.shortage = shortage
         self.redisChanged = redisChanged
         self.probes = probes

@@ -86,6 +86,12 @@ extension ExpositionWriter {
         family(reload, type: "gauge", help: "When the configuration in force was read, in seconds since 1970.")
         if let time = process.lastReloadSuccess { sample(reload, [], time.microseconds, decimals: 6) }
         writeKeySets(process.keySets.sorted { $0.key < $1.key }, at: now)
+
+        let skew = "tollgate_clock_skew_seconds"
+        family(skew, type: "gauge", help: "How far this machine's clock is ahead of the clock of a key set's or an upstream's server.")
+        for (source, value) in process.clocks.bySource.sorted(by: { $0.key < $1.key }) {
+            sample(skew, [("source", source)], value, decimals: 6)
+        }
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

@@ -79,6 +79,8 @@ package enum RedisCommandResult: Int, MetricWord {
 
 /// A part of the gateway's own work on a request.
 package enum OverheadPhase: Int, MetricWord {
+    /// The head of the request.
+    case parse
     /// The whole decision, from path to limit.
     case auth
 

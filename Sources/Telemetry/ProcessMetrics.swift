@@ -30,6 +30,7 @@ package struct ProcessMetrics: Sendable {
     private(set) var reloads = (succeeded: UInt64(0), failed: UInt64(0))
     private(set) var lastReloadSuccess: WallTime?
     private(set) var keySets: [String: KeySetState] = [:]
+    package var clocks = ClockSkews()
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }

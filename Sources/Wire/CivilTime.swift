@@ -65,13 +65,42 @@ package enum HTTPDate {
         out.append(", ")
         out.append(padded: civil.day, digits: 2)
         out.append(UInt8(ascii: " "))
-        out.append(name(civil.month - 1, of: "JanFebMarAprMayJunJulAugSepOctNovDec"))
+        out.append(name(civil.month - 1, of: months))
         out.append(UInt8(ascii: " "))
         out.append(padded: civil.year, digits: 4)
         out.append(UInt8(ascii: " "))
         out.append(clockOf: civil)
         out.append(" GMT")
     }
+
+    /// The moment that `text` spells in exactly this form; nil for anything else, be it one of the obsolete forms.
+    package static func parse(_ text: RawSpan) -> WallTime? {
+        guard text.byteCount == 29, let month = month(text.extracting(8..<11)), let year = number(text, 12, 4),
+            let day = number(text, 5, 2), let hour = number(text, 17, 2), let minute = number(text, 20, 2),
+            let second = number(text, 23, 2)
+        else { return nil }
+        let days = CivilTime.days(year: year, month: month, day: day)
+        let time = WallTime(seconds: days * 86_400 + hour * 3_600 + minute * 60 + second)
+        // What is spelled right is what would be written: the day of the week and every separator, and no 31 June.
+        var again = ByteBuffer(capacity: 32)
+        write(time, into: &again)
+        return again.readable.equals(text) ? time : nil
+    }
+
+    private static func month(_ text: RawSpan) -> Int64? {
+        (1...12).first { name($0 - 1, of: months).equals(text) }
+    }
+
+    private static func number(_ text: RawSpan, _ start: Int, _ digits: Int) -> Int64? {
+        var value: Int64 = 0
+        for offset in start..<start + digits {
+            guard text[offset].isASCIIDigit else { return nil }
+            value = value * 10 + Int64(text[offset] - 48)
+        }
+        return value
+    }
+
+    private static let months: StaticString = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
     @_lifetime(immortal)
     private static func name(_ index: Int64, of names: StaticString) -> RawSpan {

@@ -136,4 +136,49 @@ import Wire
         #expect(EventLoop.now().monotonic.nanoseconds(since: begin) < 5_000_000_000)
         socket.close()
     }
+
+    @Test func theClockOfAnIssuersServerIsTold() throws {
+        let server = try TinyServer([
+            "/plain": TinyServer.answer(jwks, fields: "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+            // A cache has kept it for a minute.
+            "/cached": TinyServer.answer(jwks, fields: "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nAge: 60\r\n"),
+            "/silent": TinyServer.answer(jwks), "/wrong": TinyServer.answer(jwks, fields: "Date: yesterday\r\n"),
+        ])
+        let configuration = try configuration(
+            "jwks=\(server.url("/plain"))", "jwks=\(server.url("/cached"))", "jwks=\(server.url("/silent"))", "jwks=\(server.url("/wrong"))")
+        let told = Mailboxes()
+        let keys = try KeyFeed.load(configuration, at: EventLoop.now())
+        let feed = try KeyFeed(
+            configuration, own: try #require(keys.own), onChange: { _ in }, onEvent: { _ in },
+            onClock: { issuer, date, _ in told.add("\(issuer) \(date.seconds)") })
+        #expect(eventually { feed.statuses.count == 4 && feed.statuses.allSatisfy { $0.fetches > 0 } })
+        #expect(told.all.sorted() == ["t0 784111777", "t1 784111837"])
+        feed.stop()
+        server.stop()
+    }
+
+    /// A day without an answer, and the keys are gone from what requests are decided by.
+    @Test func keysThatCouldNotBeConfirmedForADayAreForgotten() throws {
+        let configuration = try configuration("jwks=http://127.0.0.1:1/")
+        let own = try KeyFeed.load(configuration, at: EventLoop.now()).own
+        let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_000_000))
+        var sources = KeySources(configuration, own: own, earlier: nil, at: start)
+        #expect(sources.nextStep(now: moment(0))?.step == .fetch)
+        #expect(sources.fetched(0, FetchedDocument(body: jwks), at: start, jitter: 0))
+        var now: UInt64 = 300
+        while now < 86_400 {
+            while let step = sources.nextStep(now: moment(now))?.step {
+                #expect(step == .fetch)
+                sources.failed(0, "nobody answers", at: Moment(monotonic: moment(now), wall: start.wall), jitter: 0)
+            }
+            #expect(sources.snapshot(generation: 0).outside["t0"]?.keys.count == 1)
+            now += 1_000
+        }
+        let last = sources.nextStep(now: moment(86_400))
+        #expect(last?.step == .dropKeys)
+        sources.dropKeys(0)
+        #expect(sources.snapshot(generation: 0).outside["t0"] == nil)
+        #expect(sources.events.last?.level == .error)
+        sources.events.removeAll()
+    }
 }

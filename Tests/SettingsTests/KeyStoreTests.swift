@@ -141,4 +141,23 @@ import Wire
         try FileBytes.write(Array(text.utf8), to: folder.path + "/jwks/t.json")
         #expect(KeyCache(dataDirectory: folder.path).load("t", url: "https://i", now: now) == nil)
     }
+
+    @Test func aKeyThatSignsOtherwiseThanTheSettingSaysIsTold() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/a.env"
+        let warnings = { (algorithm: String) in
+            let text = oneRoute + "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_SIGNING_ALGORITHM=\(algorithm)\n"
+            try FileBytes.write(Array(text.utf8), to: file)
+            return ConfigurationLoader(envFiles: [file], environment: []).load(now: now).findings.warnings.map(\.text)
+        }
+        #expect(try warnings("EdDSA") == [], "there is no key yet")
+        let store = KeyStore(dataDirectory: folder.path)
+        _ = try store.loadOrGenerate(.ES256, now: now)
+        #expect(try warnings("ES256") == [])
+        #expect(try warnings("EdDSA") == [
+            "\(file):4: TOLLGATE_SIGNING_ALGORITHM: is EdDSA and the current key signs with ES256, run tollgate keys rotate to sign with EdDSA"
+        ])
+        _ = try store.rotate(to: .EdDSA, clockSkewSeconds: 30, now: now)
+        #expect(try warnings("EdDSA") == [])
+    }
 }

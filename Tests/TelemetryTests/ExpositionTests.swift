@@ -70,4 +70,23 @@ import Wire
         shown = Set(samples([], process))
         #expect(!shown.contains { $0.contains("gone") })
     }
+
+    @Test func clocksThatDifferAreToldOnceAndShown() {
+        var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
+        let now = WallTime(seconds: 1_700_000_010)
+        // What the other clock says, and whether that is news.
+        let readings: [(seconds: Int64, change: ClockSkews.Change)] = [
+            (1_700_000_010, .none), (1_700_000_005, .none), (1_700_000_003, .differs), (1_600_000_000, .none),
+            (1_700_000_016, .none), (1_700_000_010, .agrees), (1_700_000_016, .differs), (1_700_000_013, .agrees),
+        ]
+        for (seconds, change) in readings {
+            #expect(process.clocks.read("jwks:aunt", date: WallTime(seconds: seconds), at: now) == change, "\(seconds)")
+        }
+        _ = process.clocks.read("upstream:u", date: WallTime(seconds: 1_700_000_000), at: now)
+        let shown = samples([], process)
+        #expect(shown.contains(#"tollgate_clock_skew_seconds{source="jwks:aunt"} -3.5"#))
+        #expect(shown.contains(#"tollgate_clock_skew_seconds{source="upstream:u"} 9.5"#))
+        process.clocks.keep(["upstream:u"])
+        #expect(!samples([], process).contains { $0.contains("aunt") })
+    }
 }

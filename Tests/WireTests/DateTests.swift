@@ -13,6 +13,27 @@ import Wire
         #expect(out.text == text)
     }
 
+    @Test func everyHTTPDateIsReadBack() {
+        for day in stride(from: Int64(0), to: 2_900_000, by: 37) {
+            let time = WallTime(seconds: day * 86_400 + (day & 0xFFFF))
+            var out = ByteBuffer()
+            HTTPDate.write(time, into: &out)
+            let read = HTTPDate.parse(out.readable)
+            #expect(read == time)
+        }
+    }
+
+    @Test(arguments: [
+        "", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC", "Mon, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 6 Nov 1994 08:49:37 GMT ", "Sun, 06 nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:00:00 GMT",
+        "Thu, 31 Jun 1994 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:60 GMT", "Sun, 06-Nov-94 08:49:37 GMT   ",
+        "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994", "Sun, 06 Nov 1994 08.49.37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT",
+    ])
+    func anythingElseIsNoHTTPDate(_ text: String) {
+        let read = HTTPDate.parse(Array(text.utf8).rawBytes)
+        #expect(read == nil)
+    }
+
     @Test func aLogTimeHasMilliseconds() {
         #expect(ISO8601.text(WallTime(microseconds: 1_767_323_045_678_999)) == "2026-01-02T03:04:05.678Z")
         #expect(ISO8601.text(WallTime(microseconds: -1)) == "1969-12-31T23:59:59.999Z")

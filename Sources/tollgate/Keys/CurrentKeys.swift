@@ -26,8 +26,8 @@ enum CurrentKeys {
         while !waiting.isEmpty, EventLoop.now().monotonic < deadline {
             for outcome in fetcher.wait(milliseconds: 1000) {
                 waiting.remove(outcome.id)
-                guard case .success((let body, _)) = outcome.result else { continue }
-                _ = sources.fetched(outcome.id, body, maxAge: nil, at: EventLoop.now(), jitter: 0)
+                guard case .success(let document) = outcome.result else { continue }
+                _ = sources.fetched(outcome.id, document, at: EventLoop.now(), jitter: 0)
             }
         }
     }

@@ -1,13 +1,22 @@
 internal import CCurl
 internal import Wire
 
+/// A document that was fetched, and what its answer says besides.
+struct FetchedDocument {
+    var body: [UInt8]
+    /// How long it may be kept in milliseconds, if the answer says so.
+    var maxAge: UInt64?
+    /// What the server's clock says, if the answer does: `Date`, and the `Age` that a cache between us added (RFC 9111 §5.1).
+    var serverTime: WallTime?
+}
+
 /// Fetches documents by libcurl, several at a time. Belongs to the one thread that made it; only its `waker` leaves it.
 @safe final class JWKSFetcher {
     /// What came of one fetch.
     struct Outcome {
         let id: Int
-        /// The body and how long it may be kept in milliseconds, or why there is none.
-        let result: Result<(body: [UInt8], maxAge: UInt64?), Complaint>
+        /// The document, or why there is none.
+        let result: Result<FetchedDocument, Complaint>
     }
 
     /// The most that a key set may hold, in bytes.
@@ -79,14 +88,23 @@ internal import Wire
 
     private func result(
         _ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32
-    ) -> Result<(body: [UInt8], maxAge: UInt64?), Complaint> {
+    ) -> Result<FetchedDocument, Complaint> {
         if transfer.isTooLarge { return .failure(Complaint("the answer is larger than 1 MiB")) }
         guard outcome == 0 else { return .failure(Complaint(unsafe String(cString: ccurl_outcome_text(outcome)))) }
         let status = unsafe ccurl_transfer_status(handle)
         guard status == 200 else { return .failure(Complaint("the answer has the status \(status)")) }
-        let field = unsafe ccurl_transfer_field(handle, "Cache-Control")
-        let maxAge = unsafe field.flatMap { unsafe CacheControl.maxAge(String(cString: $0)) }
-        return .success((transfer.body, maxAge))
+        let maxAge = unsafe field("Cache-Control", of: handle).flatMap(CacheControl.maxAge)
+        return .success(FetchedDocument(body: transfer.body, maxAge: maxAge, serverTime: unsafe serverTime(handle)))
+    }
+
+    private func serverTime(_ handle: UnsafeMutableRawPointer) -> WallTime? {
+        guard let date = unsafe field("Date", of: handle)?.withRawBytes(HTTPDate.parse) else { return nil }
+        let age = unsafe field("Age", of: handle).flatMap { UInt32($0) } ?? 0
+        return WallTime(seconds: date.seconds + Int64(age))
+    }
+
+    private func field(_ name: String, of handle: UnsafeMutableRawPointer) -> String? {
+        unsafe ccurl_transfer_field(handle, name).map { unsafe String(cString: $0) }
     }
 }
 

@@ -7,7 +7,7 @@ package import Wire
 /// out a snapshot whenever a key changed.
 ///
 /// Start it with the keys that `load` read; a reload goes through `load` and `adopt`. All methods may be called from any
-/// thread. Both callbacks run on the feed's thread and must not wait for it.
+/// thread. All callbacks run on the feed's thread and must not wait for it.
 package final class KeyFeed: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(Configuration, SigningKeyRing, generation: UInt64)
@@ -47,7 +47,8 @@ package final class KeyFeed: Sendable {
 
     package init(
         _ configuration: Configuration, own: SigningKeyRing, onChange: @escaping @Sendable (IssuerKeys) -> Void,
-        onEvent: @escaping @Sendable (KeyEvent) -> Void
+        onEvent: @escaping @Sendable (KeyEvent) -> Void,
+        onClock: @escaping @Sendable (_ issuer: String, _ date: WallTime, _ now: WallTime) -> Void = { _, _, _ in }
     ) throws(SystemFault) {
         let shared = SharedBox()
         self.shared = shared
@@ -57,7 +58,7 @@ package final class KeyFeed: Sendable {
                 return onEvent(KeyEvent(.error, nil, "libcurl cannot be used, no key set is fetched"))
             }
             shared.state.withLock { $0.waker = fetcher.waker }
-            var run = Run(shared: shared, fetcher: fetcher, onChange: onChange, onEvent: onEvent)
+            var run = Run(shared: shared, fetcher: fetcher, onChange: onChange, onEvent: onEvent, onClock: onClock)
             run.loop()
             shared.state.withLock { $0.waker = nil }
         }
@@ -108,6 +109,7 @@ package final class KeyFeed: Sendable {
         let fetcher: JWKSFetcher
         let onChange: @Sendable (IssuerKeys) -> Void
         let onEvent: @Sendable (KeyEvent) -> Void
+        let onClock: @Sendable (String, WallTime, WallTime) -> Void
         var sources: KeySources?
         var generation: UInt64 = 0
         /// Fetches under way, by number: for which trust line, from where. A reload may move or drop the line meanwhile.
@@ -123,12 +125,13 @@ package final class KeyFeed: Sendable {
 extension KeyFeed.Run {
     fileprivate init(
         shared: KeyFeed.SharedBox, fetcher: JWKSFetcher, onChange: @escaping @Sendable (IssuerKeys) -> Void,
-        onEvent: @escaping @Sendable (KeyEvent) -> Void
+        onEvent: @escaping @Sendable (KeyEvent) -> Void, onClock: @escaping @Sendable (String, WallTime, WallTime) -> Void
     ) {
         self.shared = shared
         self.fetcher = fetcher
         self.onChange = onChange
         self.onEvent = onEvent
+        self.onClock = onClock
     }
 
     /// Until told to stop.
@@ -199,9 +202,10 @@ extension KeyFeed.Run {
         else { return }
         let moment = EventLoop.now()
         switch outcome.result {
-        case .success((let body, let maxAge)):
-            let brings = sources?.fetched(index, body, maxAge: maxAge, at: moment, jitter: random.next())
+        case .success(let document):
+            let brings = sources?.fetched(index, document, at: moment, jitter: random.next())
             if brings == true { isChanged = true }
+            if let time = document.serverTime { onClock(flight.name, time, moment.wall) }
         case .failure(let complaint):
             sources?.failed(index, complaint.text, at: moment, jitter: random.next())
         }

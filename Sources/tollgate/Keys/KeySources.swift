@@ -155,19 +155,19 @@ extension KeySources {
     }
 
     /// Takes a document in; answers whether the keys are other than before.
-    mutating func fetched(_ index: Int, _ body: [UInt8], maxAge: UInt64?, at moment: Moment, jitter: UInt64) -> Bool {
+    mutating func fetched(_ index: Int, _ document: FetchedDocument, at moment: Moment, jitter: UInt64) -> Bool {
         let keys: KeySet
         do {
-            keys = try KeySet(jwks: body.rawBytes)
+            keys = try KeySet(jwks: document.body.rawBytes)
         } catch {
             failed(index, "the answer is no usable key set: \(error.message)", at: moment, jitter: jitter)
             return false
         }
         let before = sources[index].keys?.keys.map(\.serial)
-        sources[index].schedule?.fetched(now: moment.monotonic, maxAge: maxAge)
+        sources[index].schedule?.fetched(now: moment.monotonic, maxAge: document.maxAge)
         sources[index].take(keys, confirmedAt: moment.wall)
         sources[index].status.fetches += 1
-        keep(index, body, at: moment)
+        keep(index, document.body, at: moment)
         guard before != keys.keys.map(\.serial) else { return false }
         tell(keys, of: sources[index].trust.name)
         return true

@@ -96,6 +96,8 @@ final class ControlState: Sendable {
             state.policyVersion += 1
             state.labels.declare(configuration)
             state.process.keepIssuers(configuration.trusts.map(\.name))
+            let clocks = configuration.trusts.map { Clock.keySet($0.name) } + configuration.upstreams.map { Clock.upstream($0.name) }
+            state.process.clocks.keep(clocks.map(\.source))
             return state.labels
         }
         tell(.adopt(try policy(now: now), upstreams, WorkerSettings(configuration, workers: mailboxes.count), labels))
@@ -112,6 +114,34 @@ final class ControlState: Sendable {
     func trustName(_ index: Int) -> String? {
         state.withLock { state in
             state.configuration.trusts.indices.contains(index) ? state.configuration.trusts[index].name : nil
+        }
+    }
+
+    // MARK: clocks
+
+    /// Whose clock told the time.
+    enum Clock {
+        case keySet(String), upstream(String)
+
+        var source: String {
+            switch self {
+            case .keySet(let issuer): "jwks:\(issuer)"
+            case .upstream(let name): "upstream:\(name)"
+            }
+        }
+    }
+
+    /// Said once when a clock has come to differ from ours, and once when both agree again.
+    func sawClock(_ clock: Clock, date: WallTime, now: WallTime) {
+        let (change, skew) = state.withLock { state in
+            let change = state.process.clocks.read(clock.source, date: date, at: now)
+            return (change, state.process.clocks.microseconds(clock.source) ?? 0)
+        }
+        let ahead = "\(skew / 1_000_000)"
+        switch change {
+        case .none: break
+        case .differs: log.warning("clocks differ, check which is right", ("source", clock.source), ("ahead_s", ahead))
+        case .agrees: log.info("clocks agree again", ("source", clock.source), ("ahead_s", ahead))
         }
     }
 

@@ -39,7 +39,7 @@ struct Gateway {
         let log = log
         feed = try KeyFeed(
             configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
-            onEvent: { log.tell($0) })
+            onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
         workers = WorkerThreads()
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         let plan = WorkerPlan(

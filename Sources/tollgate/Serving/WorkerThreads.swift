@@ -31,6 +31,7 @@ struct WorkerPlan: Sendable {
             admin: { await admin.answer($0) }, local: Self.endpoints(control),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
             healthChanged: { control.healthChanged($0, $1, $2) },
+            sawClock: { control.sawClock(.upstream($0), date: $1, now: $2) },
             shortage: { control.shortage($0, at: EventLoop.now().monotonic) },
             redisChanged: { control.redisChanged(worker: $0, $1) }, probes: id == 0,
             outlastsOthers: id == 0 && control.mailboxes.count > 1)

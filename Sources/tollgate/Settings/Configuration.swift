@@ -22,6 +22,7 @@ package struct Configuration: Sendable {
     /// Signs own tokens in place of generated keys; 32 bytes or more.
     package var jwtSecret: [UInt8]?
     package var signingAlgorithm = SigningAlgorithm.ES256
+    package var signingAlgorithmOrigin = Origin.builtIn
     package var clockSkewSeconds: Int64 = 0
     package var tiers = TierList.standard
     package var trusts: [TrustDeclaration] = []

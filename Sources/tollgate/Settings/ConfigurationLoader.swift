@@ -48,6 +48,7 @@ package struct ConfigurationLoader: Sendable {
 /// What only opening the files that a configuration names can tell.
 enum MaterialCheck {
     static func check(_ configuration: Configuration, now: WallTime, _ findings: inout Findings) {
+        checkSigningKey(configuration, now: now, &findings)
         for pair in configuration.tlsPairs {
             do {
                 let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
@@ -68,6 +69,21 @@ enum MaterialCheck {
                 let right = "give a PEM file of the CA's certificate"
                 findings.fault(Finding(upstream.origin, name, "tls-ca=\(path): \(error.description), \(right)"))
             }
+        }
+    }
+
+    /// The setting is for keys to come: it does not change the key that signs now.
+    private static func checkSigningKey(_ configuration: Configuration, now: WallTime, _ findings: inout Findings) {
+        guard configuration.jwtSecret == nil else { return }
+        let name = Setting.signingAlgorithm.name
+        do {
+            guard let key = try KeyStore.peek(configuration, now: now)?.active else { return }
+            guard key.algorithm != configuration.signingAlgorithm else { return }
+            let wanted = configuration.signingAlgorithm.name
+            let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
+            findings.warn(Finding(configuration.signingAlgorithmOrigin, name, message))
+        } catch {
+            findings.warn(Finding(configuration.signingAlgorithmOrigin, name, error.description))
         }
     }
 }

@@ -75,6 +75,7 @@ struct ConfigurationReader {
         if configuration.issuer.isEmpty { configuration.issuer = configuration.publicURL }
         configuration.audience = text(.audience)
         configuration.signingAlgorithm = SigningAlgorithm(name: choice(.signingAlgorithm) ?? "") ?? .ES256
+        configuration.signingAlgorithmOrigin = values.entry(.signingAlgorithm).origin
         configuration.jwtSecret = secret(.jwtSecret)
         if let secret = configuration.jwtSecret { checkSigningSecret(secret) }
         configuration.clockSkewSeconds = Int64((duration(.clockSkew) ?? 0) / 1000)
