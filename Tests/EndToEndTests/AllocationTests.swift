@@ -68,7 +68,8 @@ import Testing
         }
     }
 
-    private func gateway(_ folder: Folder, _ upstream: Nginx, accessLog: String) throws -> Gateway {
+    /// `more` are further settings.
+    private func gateway(_ folder: Folder, _ upstream: Nginx, accessLog: String, _ more: String = "") throws -> Gateway {
         try folder.write("counter.c", Self.counter)
         try mustRun("gcc", ["-O1", "-shared", "-fPIC", "-o", folder.file("counter.so"), folder.file("counter.c")])
         try Data(count: 4_096).write(to: URL(fileURLWithPath: folder.file("counts")))
@@ -77,6 +78,7 @@ import Testing
             TOLLGATE_ACCESS_LOG=\(accessLog)
             TOLLGATE_UPSTREAM_U="http://127.0.0.1:\(upstream.port)"
             TOLLGATE_ROUTE_A="/* upstream=u limit=free:1000000/s,premium:2000000/s"
+            \(more)
             """, folder: folder,
             environment: ["LD_PRELOAD": folder.file("counter.so"), "ALLOCATION_COUNTS": folder.file("counts")])
     }
@@ -117,5 +119,35 @@ import Testing
         // The threads that look at files and clocks once a second, and the log's writer: a few for each second that the
         // requests take, none for each request.
         #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
+    }
+
+    @Test func aSteadyStateRequestOverTLSAllocatesNothing() throws {
+        let folder = try Folder()
+        try CertificateAuthority(folder).issue("one", "DNS:localhost")
+        let upstream = try Nginx("location / { return 200 \"hello\\n\"; }")
+        let gateway = try gateway(
+            folder, upstream, accessLog: "off",
+            "TOLLGATE_LISTEN_TLS=127.0.0.1:0\nTOLLGATE_TLS_CERT=\(folder.file("one.crt"))\nTOLLGATE_TLS_KEY=\(folder.file("one.key"))")
+        let request = requestHead("GET /some/path", [try gateway.bearer("--sub", "user")])
+        let clients = try (0..<4).map { _ in
+            try Subprocess("openssl", ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-quiet"])
+        }
+        for client in clients { client.say(request) }
+        for client in clients { try client.output.wait(for: "an answer", until: { $0.last == "hello" }) }
+        let lines = clients[0].output.now.count
+        var asked = 1
+        let ask = { (count: Int) in
+            for _ in 0..<count {
+                asked += 1
+                for client in clients { client.say(request) }
+                for client in clients { try client.output.wait(for: "an answer", until: { $0.count >= asked * lines }) }
+            }
+        }
+        try ask(100)
+        let before = try Counts(folder)
+        try ask(250)
+        let after = try Counts(folder)
+        #expect(after.byWorkers - before.byWorkers == 0)
+        #expect(clients.allSatisfy { $0.output.now.count { $0.hasSuffix("HTTP/1.1 200 OK") } == asked })
     }
 }

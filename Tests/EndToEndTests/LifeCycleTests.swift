@@ -153,6 +153,30 @@ import Testing
         #expect(try gateway.process.exitCode(seconds: 8) == 0)
     }
 
+    @Test func aGatewayWithoutADescriptorToSpareStillDrains() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { (_: Message, connection) in
+            try go.wait(for: "the word", until: { $0 })
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway(
+            "TOLLGATE_WORKERS=2\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"",
+            command: ["bash", "-c", "ulimit -n 70; exec \"$@\"", "limited"])
+        let busy = try gateway.connect()
+        try busy.send(requestHead("GET /slow"))
+        try upstream.requests.wait(for: "the request", until: { $0.count == 1 })
+        var others: [Connection] = []
+        while others.count < 150 { others.append(try gateway.connect()) }
+        try gateway.waitForLog("out of resources")
+        gateway.process.signal(SIGTERM)
+        try gateway.waitForLog("draining")
+        go.change { $0 = true }
+        let answer = try busy.answer()
+        #expect(answer.text == "ok" && answer["Connection"] == "close")
+        #expect(try gateway.process.exitCode(seconds: 15) == 0)
+        for other in others { try other.expectEnd() }
+    }
+
     @Test func systemdIsTold() throws {
         let folder = try Folder()
         let upstream = try Upstream()

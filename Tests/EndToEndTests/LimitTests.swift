@@ -169,4 +169,23 @@ import Testing
         #expect(upstream.requests.now.count == 3)
         #expect(try gateway.metric("tollgate_ratelimit_decisions_total", #"policy="few""#) == 3)
     }
+
+    @Test func eachSessionHasALimitOfItsOwn() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_S=\"/s upstream=u auth=optional limit=1/h limit-by=session\"")
+        let token = { (user: String, session: String?) in
+            guard let session else { return try gateway.bearer("--sub", user) }
+            return try gateway.bearer("--sub", user, "--claim", "sid=\(session)")
+        }
+        let (phone, tablet) = (try token("ada", "s-1"), try token("ada", "s-2"))
+        let table: [(String, [String], Int)] = [
+            ("the first session", [phone], 200), ("again", [phone], 429), ("another session of the same user", [tablet], 200),
+            ("a new token of the first session", [try token("ada", "s-1")], 429),
+            ("the same session name of another user is the same session", [try token("bob", "s-1")], 429),
+            ("without a session, the user", [try token("eva", nil)], 200), ("again", [try token("eva", nil)], 429),
+            ("nobody, by address", [], 200), ("again", [], 429),
+        ]
+        for (what, fields, status) in table { #expect(try gateway.ask("GET /s", fields).status == status, "\(what)") }
+    }
 }

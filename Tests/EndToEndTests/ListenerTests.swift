@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// Unix sockets on both sides, and addresses behind a balancer that speaks the PROXY protocol.
@@ -88,5 +89,61 @@ import Testing
             #expect(answer.isEmpty && end != .silence)
         }
         #expect(upstream.connections.now == 0)
+    }
+
+    /// Each worker has a descriptor of the one socket: it is served as long as any of them does, and by none that drains.
+    @Test func twoWorkersShareAUnixSocketAndBothLeaveIt() throws {
+        let folder = try Folder()
+        let go = Watched(false)
+        let upstream = try Upstream { request, connection in
+            if request.target == "/slow" { try go.wait(for: "the word", until: { $0 }) }
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let path = folder.file("gateway.sock")
+        let gateway = try Gateway(
+            """
+            TOLLGATE_LISTEN="unix:\(path)"
+            TOLLGATE_WORKERS=2
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """, folder: folder)
+        let connections = try (0..<40).map { _ in try Connection(path: path) }
+        for connection in connections { try connection.send(requestHead("GET /x")) }
+        for connection in connections { #expect(try connection.answer().text == "ok") }
+        for connection in connections { connection.close() }
+        let slow = try Connection(path: path)
+        try slow.send(requestHead("GET /slow"))
+        try upstream.requests.wait(for: "the slow request", until: { $0.contains { $0.target == "/slow" } })
+        gateway.process.signal(SIGTERM)
+        try gateway.waitForLog("draining")
+        try eventually("nobody listens") { (try? Connection(path: path)) == nil }
+        go.change { $0 = true }
+        #expect(try slow.answer().text == "ok")
+        #expect(try gateway.process.exitCode(seconds: 10) == 0)
+    }
+
+    @Test func clientsPastTheBoundOfAllWorkersAreSentAway() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            """
+            TOLLGATE_WORKERS=2
+            TOLLGATE_MAX_CONNECTIONS=4
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
+            """)
+        // The kernel spreads connections over the workers, each of which serves half of the bound.
+        let connections = try (0..<60).map { _ in try gateway.connect() }
+        var served = 0
+        for connection in connections {
+            do {
+                served += try connection.ask("GET /x").status == 200 ? 1 : 0
+            } catch {
+                // Sent away.
+            }
+        }
+        #expect(served == 4)
+        #expect(try gateway.askAdmin("/livez").status == 200, "who looks after the gateway still gets in")
+        for connection in connections { connection.close() }
+        try eventually("room for new ones") { (try? gateway.ask("GET /x").status) == 200 }
     }
 }

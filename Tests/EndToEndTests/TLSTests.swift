@@ -110,6 +110,31 @@ import Testing
         #expect((0..<50).allSatisfy { answers.contains("n\($0 + 100)") })
     }
 
+    /// What openssl says of the end: without a close-notify, that it was unexpected.
+    private func complaint(_ process: Subprocess) throws -> String {
+        _ = try process.exitCode()
+        return (process.complaints.now + process.output.now).filter { $0.contains("eof") || $0.contains("error") }.joined()
+    }
+
+    @Test func everyOrderlyEndIsSaidInTLS() throws {
+        let (upstream, folder) = (try Upstream(), try Folder())
+        try CertificateAuthority(folder).issue("one", "DNS:localhost")
+        let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]) + "\nTOLLGATE_IDLE_TIMEOUT=1s", folder: folder)
+        let client = { (request: String) in
+            let process = try Subprocess("openssl", ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-quiet"])
+            process.say(request)
+            try process.output.wait(for: "an answer", until: { $0.contains { $0.hasPrefix("HTTP/1.1 ") } })
+            return process
+        }
+        // Asked for by the client, after silence, after a refusal, and because the gateway ends.
+        for request in ["GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", requestHead("GET /x"), "GARBAGE\r\n\r\n"] {
+            #expect(try complaint(client(request)) == "", "\(request)")
+        }
+        let last = try client(requestHead("GET /x"))
+        try gateway.stop()
+        #expect(try complaint(last) == "")
+    }
+
     @Test func whatIsNoTLSIsDropped() throws {
         let (upstream, folder) = (try Upstream(), try Folder())
         try CertificateAuthority(folder).issue("one", "DNS:localhost")
@@ -173,5 +198,28 @@ import Testing
         try CertificateAuthority(try Folder()).replace(authority.file)
         try gateway.reload(settings)
         #expect(try connection.ask("GET /x").status == 502)
+    }
+
+    @Test func healthIsAskedForByTLSAndVerifiedToo() throws {
+        let folder = try Folder()
+        let (authority, stranger) = (try CertificateAuthority(folder), try CertificateAuthority(Folder()))
+        try authority.issue("good", "DNS:localhost")
+        let pair = "ssl_certificate \(folder.file("good.crt")); ssl_certificate_key \(folder.file("good.key"));"
+        let upstream = try Nginx(
+            pair + " location /up { return 204; } location /down { return 503; } location / { return 200 \"ok\"; }", tls: true)
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_WELL="https://localhost:\(upstream.port) tls-ca=\(authority.file) health=/up"
+            TOLLGATE_UPSTREAM_SICK="https://localhost:\(upstream.port) tls-ca=\(authority.file) health=/down"
+            TOLLGATE_UPSTREAM_STRANGE="https://localhost:\(upstream.port) tls-ca=\(stranger.file) health=/up"
+            TOLLGATE_ROUTE_WELL="/well upstream=well auth=none"
+            TOLLGATE_ROUTE_SICK="/sick upstream=sick auth=none"
+            TOLLGATE_ROUTE_STRANGE="/strange upstream=strange auth=none"
+            """, folder: folder)
+        let connection = try gateway.connect()
+        for path in ["/sick", "/strange"] {
+            try eventually("a verdict for \(path)", seconds: 40) { try connection.ask("GET \(path)").status == 503 }
+        }
+        #expect(try connection.ask("GET /well").status == 200)
     }
 }

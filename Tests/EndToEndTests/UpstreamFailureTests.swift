@@ -276,4 +276,27 @@ import Testing
             #expect(upstream.requests.now.allSatisfy { $0["Host"] == "127.0.0.1:\(upstream.port)" })
         }
     }
+
+    @Test func allWorkersTogetherKeepToTheBoundOfAnUpstreamsConnections() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { (_: Message, connection) in
+            try go.wait(for: "the word", until: { $0 })
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway("TOLLGATE_WORKERS=2\n" + Self.settings(upstream.url, "max-connections=4"))
+        let clients = try (0..<60).map { _ in try gateway.connect() }
+        for client in clients { try client.send(requestHead("GET /x")) }
+        try upstream.requests.wait(for: "four requests", until: { $0.count == 4 })
+        try eventually("refusals") { clients.count { !$0.isQuiet } == 56 }
+        go.change { $0 = true }
+        #expect(try clients.map { try $0.answer().status }.sorted() == Array(repeating: 200, count: 4) + Array(repeating: 503, count: 56))
+        #expect(upstream.connections.now == 4)
+    }
+
+    @Test func anUpstreamWhoseClockDiffersIsTold() throws {
+        let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n"))
+        let gateway = try Gateway(Self.settings(upstream.url, "health=/healthz"))
+        try gateway.waitForLog("clocks differ")
+        #expect(try gateway.metric("tollgate_clock_skew_seconds", #"source="upstream:u""#) > 900_000_000)
+    }
 }
