@@ -1,3 +1,4 @@
+internal import Credentials
 internal import Glibc
 internal import Transport
 package import Wire
