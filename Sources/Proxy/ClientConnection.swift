@@ -33,6 +33,8 @@ struct ClientConnection: ~Copyable {
     var inputEnded = false
     /// Whether a request has come on it.
     var wasUsed = false
+    /// When an idle connection is closed, while it has yet to come to rest.
+    var idlesUntil: MonotonicTime?
     var interest = Interest()
     var listener = 0
     var peer = Peer(address: IPAddress(v4: 0), port: 0, isTLS: false, isUnix: false)

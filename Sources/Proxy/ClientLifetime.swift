@@ -124,10 +124,18 @@ extension Worker {
 
     // MARK: time
 
-    /// Between two requests.
+    /// Between two requests. A TLS session that is not used for a moment comes to rest: at once, and busy connections would
+    /// take and give back memory for each request.
     mutating func startIdling(_ client: Int) {
-        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
+        let end = now.monotonic.advanced(milliseconds: settings.idleTimeout)
+        guard clients[client].channel.session != nil, settings.idleTimeout > Self.restAfter else {
+            return clientTimers.set(client, deadline: end)
+        }
+        clients[client].idlesUntil = end
+        clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: Self.restAfter))
     }
+
+    private static var restAfter: UInt64 { 100 }
 
     /// A body may take the body timeout, and then must have come at 1 KiB a second on average.
     mutating func setBodyDeadline(_ client: Int) {
@@ -152,6 +160,10 @@ extension Worker {
         case .head:
             if clients[client].headBegun {
                 faulted(client, HTTPFault(.late), &scratch)
+            } else if let end = clients[client].idlesUntil {
+                clients[client].idlesUntil = nil
+                clients[client].channel.rest()
+                clientTimers.set(client, deadline: end)
             } else {
                 apply(clients[client].messages.idledOut(), client, &scratch)
             }
@@ -166,7 +178,7 @@ extension Worker {
     private mutating func awaitAnswer(_ client: Int, _ scratch: inout Scratch) {
         let exchange = clients[client].exchange
         guard !exchange.isNone, let deadline = exchanges[Int(exchange.index)].localDeadline else {
-            return startIdling(client)
+            return clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
         }
         guard now.monotonic >= deadline else { return clientTimers.set(client, deadline: deadline) }
         localTimedOut(Int(exchange.index), &scratch)
@@ -221,6 +233,7 @@ extension Worker {
         clients[client].reading = .head
         clients[client].headBegun = false
         clients[client].emptyLines = 0
+        clients[client].idlesUntil = nil
         clients[client].inputEnded = false
         clients[client].wasUsed = false
         clients[client].interest = Interest()

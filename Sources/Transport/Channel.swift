@@ -91,6 +91,11 @@ package struct Channel: ~Copyable {
         socket.shutdownWrite()
     }
 
+    /// Gives back memory that a connection at rest does not need; what comes next takes it again.
+    package mutating func rest() {
+        if session != nil { session!.rest() }
+    }
+
     /// Says goodbye where TLS has a word for it.
     package mutating func notifyClose(_ workspace: inout TLSWorkspace) {
         if session != nil { session!.closeNotify(using: &workspace) }

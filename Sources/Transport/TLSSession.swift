@@ -73,6 +73,10 @@ package struct TLSSession: ~Copyable {
         unsafe port.deallocate()
     }
 
+    /// Gives OpenSSL's buffers back, some 33 KiB, unless something is in them. They are kept between records, or each
+    /// would cost an allocation.
+    package mutating func rest() { _ = unsafe SSL_free_buffers(session) }
+
     /// Received bytes, or an end, that epoll will not announce: call `receive` before waiting.
     package var hasPending: Bool { hasMore || end != nil }
     /// Bytes wait for the socket to become writable.

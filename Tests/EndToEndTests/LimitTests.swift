@@ -171,12 +171,15 @@ import Testing
     }
 
     @Test func eachSessionHasALimitOfItsOwn() throws {
-        let upstream = try Upstream()
+        let (upstream, folder) = (try Upstream(), try Folder())
+        let text = "a secret of at least thirty-two bytes"
+        let secret = try folder.write("secret", text)
         let gateway = try Gateway(
-            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_S=\"/s upstream=u auth=optional limit=1/h limit-by=session\"")
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_S=\"/s upstream=u auth=optional limit=1/h limit-by=session\"\nTOLLGATE_TRUST_APP=\"issuer=https://app.test audience=app secret-file=\(secret) algorithms=HS256\"")
+        let key = try IssuerKey(.hs256(secret: text))
         let token = { (user: String, session: String?) in
-            guard let session else { return try gateway.bearer("--sub", user) }
-            return try gateway.bearer("--sub", user, "--claim", "sid=\(session)")
+            let sid = session.map { #","sid":"\#($0)""# } ?? ""
+            return "Authorization: Bearer " + (try key.token(#"{"iss":"https://app.test","aud":"app","sub":"\#(user)","exp":\#(unixNow + 600)\#(sid)}"#))
         }
         let (phone, tablet) = (try token("ada", "s-1"), try token("ada", "s-2"))
         let table: [(String, [String], Int)] = [

@@ -118,10 +118,12 @@ import Testing
 
     @Test func everyOrderlyEndIsSaidInTLS() throws {
         let (upstream, folder) = (try Upstream(), try Folder())
-        try CertificateAuthority(folder).issue("one", "DNS:localhost")
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
         let gateway = try Gateway(Self.settings(upstream, folder, pairs: ["one"]) + "\nTOLLGATE_IDLE_TIMEOUT=1s", folder: folder)
         let client = { (request: String) in
-            let process = try Subprocess("openssl", ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-quiet"])
+            let process = try Subprocess(
+                "openssl", ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-CAfile", authority.file, "-quiet"])
             process.say(request)
             try process.output.wait(for: "an answer", until: { $0.contains { $0.hasPrefix("HTTP/1.1 ") } })
             return process

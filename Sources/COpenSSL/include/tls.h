@@ -18,8 +18,7 @@ static inline int tls_set_versions(SSL_CTX *context, int lowest, int highest) {
 }
 
 static inline void tls_set_mode(SSL_CTX *context) {
-    SSL_CTX_set_mode(
-        context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 }
 static inline void tls_set_options(SSL_CTX *context) {
     SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
