@@ -22,10 +22,13 @@ let package = Package(
         .target(name: "COpenSSL", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
         .target(name: "CHiredis", linkerSettings: [.linkedLibrary("hiredis")]),
+        .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2")]),
+        .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
+        .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
-        .target(name: "Credentials", dependencies: ["Wire", "COpenSSL"], swiftSettings: house),
+        .target(name: "Credentials", dependencies: ["Wire", "COpenSSL", "CArgon2"], swiftSettings: house),
         .target(name: "HTTP", dependencies: ["Wire"], swiftSettings: house),
         .target(name: "Gate", dependencies: ["Wire", "Credentials", "HTTP"], swiftSettings: house),
         .target(name: "Telemetry", dependencies: ["Wire"], swiftSettings: house),
@@ -36,6 +39,11 @@ let package = Package(
         .target(
             name: "Proxy", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
             swiftSettings: house),
+
+        // Control plane.
+        .target(name: "Accounts", dependencies: ["Wire", "Credentials"], swiftSettings: house),
+        .target(
+            name: "Storage", dependencies: ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
 
         // Top.
         .executableTarget(
@@ -61,6 +69,19 @@ let package = Package(
         .testTarget(
             name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Proxy", "Transport", "Wire"],
             swiftSettings: tests),
+        // A store in memory for the tests of rules, and a writer for the tests to kill.
+        .target(
+            name: "MemoryStore", dependencies: ["Accounts", "Wire"], path: "Tests/MemoryStore",
+            swiftSettings: tests),
+        .executableTarget(
+            name: "StoreWriter", dependencies: ["Accounts", "Storage", "Transport", "Wire"], path: "Tests/StoreWriter",
+            swiftSettings: tests),
+        .testTarget(
+            name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
+            swiftSettings: tests),
+        .testTarget(
+            name: "StorageTests",
+            dependencies: ["Accounts", "MemoryStore", "Storage", "StoreWriter", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", swiftSettings: tests),
     ]

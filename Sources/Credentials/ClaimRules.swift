@@ -1,29 +1,36 @@
 import Wire
 
 extension JSONMembers {
-    /// Refuses a token that says it is no bearer: `token_type` (own and many others), `token_use` (Cognito) or `typ`
-    /// (Keycloak, whose `Offline` is a refresh token too).
-    func refuseOtherUses() throws(TokenFault) {
-        guard !isOtherUse("token_type"), !isOtherUse("token_use"), !isOtherUse("typ") else { throw .notAnAccessToken }
-    }
-
-    private func isOtherUse(_ name: StaticString) -> Bool {
-        guard case .string(let use)? = self[name] else { return false }
-        return isOtherUse(use)
-    }
-
-    private func isOtherUse(_ use: JSONText) -> Bool {
-        if use.hasEscapes {
-            var plain = ByteBuffer()
-            append(use, to: &plain)
-            return Self.isOtherUse(plain.readable)
+    /// Refuses a token that says it is for another use, in `token_type` (own and many others), `token_use` (Cognito) or
+    /// `typ` (Keycloak, whose `Offline` is a refresh token too). A refresh token must say that it is one.
+    func check(_ use: TokenUse) throws(TokenFault) {
+        let saysRefresh = names(Self.isRefresh)
+        switch use {
+        case .access: if saysRefresh || names(Self.isIdentity) { throw .notAnAccessToken }
+        case .refresh: if !saysRefresh { throw .badClaim }
+        case .identity: if saysRefresh { throw .badClaim }
         }
-        return Self.isOtherUse(source(use.slice))
     }
 
-    private static func isOtherUse(_ use: RawSpan) -> Bool {
-        use.equalsIgnoringCase("refresh") || use.equalsIgnoringCase("refresh_token") || use.equalsIgnoringCase("id")
-            || use.equalsIgnoringCase("id_token") || use.equalsIgnoringCase("offline")
+    /// Whether one of the three claims names a use that `isMeant` knows.
+    private func names(_ isMeant: (RawSpan) -> Bool) -> Bool {
+        names("token_type", isMeant) || names("token_use", isMeant) || names("typ", isMeant)
+    }
+
+    private func names(_ claim: StaticString, _ isMeant: (RawSpan) -> Bool) -> Bool {
+        guard case .string(let use)? = self[claim] else { return false }
+        guard use.hasEscapes else { return isMeant(source(use.slice)) }
+        var plain = ByteBuffer()
+        append(use, to: &plain)
+        return isMeant(plain.readable)
+    }
+
+    private static func isRefresh(_ use: RawSpan) -> Bool {
+        use.equalsIgnoringCase("refresh") || use.equalsIgnoringCase("refresh_token") || use.equalsIgnoringCase("offline")
+    }
+
+    private static func isIdentity(_ use: RawSpan) -> Bool {
+        use.equalsIgnoringCase("id") || use.equalsIgnoringCase("id_token")
     }
 
     /// One of the token's audiences must be one of `accepted`, unless any will do.

@@ -35,7 +35,7 @@ package enum TokenFault: Error, Equatable, Sendable {
     case noSubject
     /// The signature holds, but a claim that becomes a header holds what a header must not.
     case unsafeClaim
-    /// The signature holds, but `nbf` is no date.
+    /// The signature holds, but `nbf` is no date, or where a refresh or an ID token is asked for it is another.
     case badClaim
 }
 

@@ -1,5 +1,15 @@
 import Wire
 
+/// What a token is for. One that says it is for something else is refused.
+package enum TokenUse: Sendable {
+    /// A bearer of requests; tokens that do not say what they are for count as such.
+    case access
+    /// Says `refresh` in `token_type`.
+    case refresh
+    /// An ID token (OpenID Connect Core §2), which says who signed in.
+    case identity
+}
+
 /// An issuer whose tokens are accepted, and what they must satisfy.
 package struct TrustedIssuer: Sendable {
     /// The operator's name for it; goes upstream as `X-Token-Issuer` where `issuer` is nil.
@@ -18,11 +28,12 @@ package struct TrustedIssuer: Sendable {
     package var maxLifetimeSeconds: Int64?
     /// Whether the tokens are the gateway's own.
     package var isOwn = false
+    package var use = TokenUse.access
 
     package init(
         name: String, issuer: String?, audiences: [String], algorithms: AlgorithmSet, keys: KeySet?,
         userClaim: String = "sub", tierClaim: String = "tier", emailClaim: String = "email",
-        maxLifetimeSeconds: Int64? = nil, isOwn: Bool = false
+        maxLifetimeSeconds: Int64? = nil, isOwn: Bool = false, use: TokenUse = .access
     ) {
         self.name = name
         self.issuer = issuer
@@ -34,12 +45,13 @@ package struct TrustedIssuer: Sendable {
         self.emailClaim = emailClaim
         self.maxLifetimeSeconds = maxLifetimeSeconds
         self.isOwn = isOwn
+        self.use = use
     }
 
     fileprivate func hasSameRules(as other: Self) -> Bool {
         name == other.name && issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
             && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
-            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn
+            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn && use == other.use
     }
 }
 
@@ -102,6 +114,7 @@ final class IssuerRules: Sendable {
     let emailClaim: [UInt8]
     let maxLifetimeSeconds: Int64?
     let isOwn: Bool
+    let use: TokenUse
 
     init(_ issuer: TrustedIssuer) {
         self.issuer = issuer.issuer.map { Array($0.utf8) }
@@ -113,6 +126,7 @@ final class IssuerRules: Sendable {
         emailClaim = Array(issuer.emailClaim.utf8)
         maxLifetimeSeconds = issuer.maxLifetimeSeconds
         isOwn = issuer.isOwn
+        use = issuer.use
     }
 
     /// Whether the token's `iss` is exactly this issuer's, or both have none.

@@ -41,7 +41,7 @@ package struct VerifiedToken: Sendable {
         scratch: inout ByteBuffer
     ) throws(TokenFault) {
         let rules = trust.rules[index]
-        try claims.refuseOtherUses()
+        try claims.check(rules.use)
         try claims.checkAudience(rules.audiences)
         let times = try TokenTimes(claims)
         try times.checkLifetime(rules.maxLifetimeSeconds)

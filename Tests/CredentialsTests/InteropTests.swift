@@ -10,7 +10,7 @@ import Wire
 
     /// A folder of its own, removed with it.
     private final class Folder {
-        let url = FileManager.default.temporaryDirectory.appending(path: "credentials-" + UUID().uuidString)
+        let url = FileManager.default.temporaryDirectory.appending(path: "credentials-" + Foundation.UUID().uuidString)
 
         init() throws { try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
 

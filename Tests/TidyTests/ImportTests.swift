@@ -4,7 +4,7 @@ import Testing
 private let rings: [String: Set<String>] = [
     // Core.
     "Wire": [],
-    "Credentials": ["Wire", "COpenSSL"],
+    "Credentials": ["Wire", "COpenSSL", "CArgon2"],
     "HTTP": ["Wire"],
     "Gate": ["Wire", "Credentials", "HTTP"],
     "Telemetry": ["Wire"],
@@ -12,10 +12,13 @@ private let rings: [String: Set<String>] = [
     "Transport": ["Wire", "CLinux", "COpenSSL"],
     "Redis": ["Wire", "Transport", "CHiredis"],
     "Proxy": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport"],
+    // Control plane.
+    "Accounts": ["Wire", "Credentials"],
+    "Storage": ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
     // C.
-    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [],
+    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [],
 ]
 
 /// What the system gives and a ring may use.
@@ -24,6 +27,9 @@ private let systemModules: [String: Set<String>] = [
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
     "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],
+    // The threads that wait for blocking calls need a lock to wait at; and the standard library is named to ask it for NFC.
+    "Accounts": ["Glibc", "Swift"],
+    "Storage": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -52,6 +52,7 @@ private let emptyWords: [String: String] = [
 
 /// Names that hold an empty word and mean something all the same, and what.
 private let meaningfulNames: [String: String] = [
+    "CommonPasswords": "the contracts' word for what many people choose",
     "ServiceManager": "what systemd and its like are called", "ServiceManagerTests": "the same",
 ]
 

@@ -1,0 +1,90 @@
+internal import Wire
+
+/// What an app keeps with an account: one JSON object of at most 16 KiB, its keys and values as they were sent, without
+/// `null` anywhere (clients cannot read it).
+package struct Metadata: Sendable, Equatable {
+    /// The object, without white space between its parts.
+    package let json: [UInt8]
+
+    package static let empty = Metadata(stored: Array("{}".utf8))
+    private static let largest = 16 * 1_024
+
+    /// A fault for anything but one object, for strings with NUL in them, more than 32 levels, and too much of it.
+    package init(json source: RawSpan) throws(AccountError) {
+        var copy = NullFreeCopy(source)
+        guard let json = copy.object() else { throw .malformedMetadata }
+        guard json.count <= Self.largest else { throw .metadataTooLarge }
+        self.json = json
+    }
+
+    /// An object that was fit when it was stored.
+    package init(stored json: [UInt8]) { self.json = json }
+}
+
+/// Copies JSON and leaves out what is `null`: members with their names, elements of arrays as well.
+private struct NullFreeCopy: ~Copyable, ~Escapable {
+    private var reader: JSONReader
+    private var writer = JSONWriter()
+    /// The name of the member whose value comes next.
+    private var name: JSONText?
+
+    @_lifetime(copy source)
+    init(_ source: RawSpan) { reader = JSONReader(source) }
+
+    /// The copy; nil if the source is not one object that may be kept.
+    @_lifetime(self: copy self)
+    mutating func object() -> [UInt8]? {
+        guard next() == .beginObject else { return nil }
+        writer.beginObject()
+        while reader.depth > 0 {
+            guard let token = next(), copy(token) else { return nil }
+        }
+        guard next() == .end else { return nil }
+        return exchange(&writer, with: JSONWriter()).finish().readable.array
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func next() -> JSONToken? {
+        do throws(JSONFault) { return try reader.next() } catch { return nil }
+    }
+
+    /// False if `token` holds what may not be kept.
+    @_lifetime(self: copy self)
+    private mutating func copy(_ token: JSONToken) -> Bool {
+        if case .key(let key) = token {
+            name = key
+            return true
+        }
+        let member = name
+        name = nil
+        if token == .null { return true }
+        if let member {
+            guard let name = plain(member) else { return false }
+            writer.key(name)
+        }
+        return write(token)
+    }
+
+    @_lifetime(self: copy self)
+    private mutating func write(_ token: JSONToken) -> Bool {
+        switch token {
+        case .beginObject: writer.beginObject()
+        case .endObject: writer.endObject()
+        case .beginArray: writer.beginArray()
+        case .endArray: writer.endArray()
+        case .number(let slice): writer.verbatim(reader.source(slice))
+        case .bool(let value): writer.bool(value)
+        case .string(let string):
+            guard let text = plain(string) else { return false }
+            writer.string(text)
+        case .key, .null, .end: return false
+        }
+        return true
+    }
+
+    /// What `string` says; nil if NUL is in it.
+    private func plain(_ string: JSONText) -> String? {
+        let text = reader.string(string)
+        return text.utf8.contains(0) ? nil : text
+    }
+}

@@ -1,0 +1,73 @@
+package import Credentials
+internal import Wire
+
+/// Hashes and compares passwords on a few threads of its own. Past the bound of its queue it refuses at once.
+package final class PasswordWork: Sendable {
+    /// What a comparison told.
+    package struct Check: Sendable, Equatable {
+        package let isRight: Bool
+        /// What to store in place of a hash that is of an older kind or cost; only beside a right password.
+        package let replacement: String?
+    }
+
+    private let pool: BlockingPool<Void>
+    private let cost: Argon2Cost
+    private let random: RandomBytes
+    /// Stands in where there is nothing to compare with: as much work, and never right.
+    private let decoy: PasswordHash
+
+    /// nil if the system gives no thread. A core hashes some 15 to 30 passwords a second at the standard cost, each in
+    /// 19 MiB; `queue` passwords may wait.
+    package init?(
+        threads: Int, queue: Int, cost: Argon2Cost = .standard,
+        random: @escaping RandomBytes = SecureRandom.bytes, start: ThreadStart
+    ) {
+        guard let pool = BlockingPool(name: "passwords", threads: threads, capacity: queue, start: start, make: {})
+        else { return nil }
+        self.pool = pool
+        self.cost = cost
+        self.random = random
+        decoy = .unmatchable(cost: cost)
+    }
+
+    /// What to store for `password`.
+    package func hash(_ password: Password) async throws(AccountError) -> String {
+        let (cost, random) = (cost, random)
+        return try await run { () throws(OutOfMemory) in
+            try PasswordHash(of: password.bytes.rawBytes, cost: cost, random: random).text
+        }
+    }
+
+    /// Compares `password` with a stored hash. Without one, or with one that cannot be read, it takes as long and is
+    /// wrong.
+    package func check(_ password: Password, against stored: String?) async throws(AccountError) -> Check {
+        let known = stored.flatMap { PasswordHash(parsing: $0) }
+        let (hash, cost, random) = (known ?? decoy, cost, random)
+        return try await run { () throws(OutOfMemory) in
+            guard try hash.matches(password.bytes.rawBytes) else { return Check(isRight: false, replacement: nil) }
+            guard hash.needsRehash(for: cost) else { return Check(isRight: true, replacement: nil) }
+            let replacement = try PasswordHash(of: password.bytes.rawBytes, cost: cost, random: random)
+            return Check(isRight: true, replacement: replacement.text)
+        }
+    }
+
+    private func run<Value: Sendable>(
+        _ work: @escaping @Sendable () throws(OutOfMemory) -> Value
+    ) async throws(AccountError) -> Value {
+        let outcome: Result<Value, OutOfMemory>
+        do throws(BlockingPool<Void>.Fault) {
+            outcome = try await pool.run { _ in
+                do throws(OutOfMemory) { return .success(try work()) } catch { return .failure(error) }
+            }
+        } catch {
+            throw .overloaded(retryAfterSeconds: 1)
+        }
+        switch outcome {
+        case .success(let value): return value
+        case .failure: throw .overloaded(retryAfterSeconds: 1)
+        }
+    }
+
+    /// Finishes what was taken. Blocks.
+    package func close() { pool.close() }
+}

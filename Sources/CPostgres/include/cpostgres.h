@@ -1,0 +1,5 @@
+// libpq, and its macros that Swift does not import.
+#pragma once
+#include <postgresql/libpq-fe.h>
+
+static const int CPOSTGRES_SQLSTATE = PG_DIAG_SQLSTATE;

@@ -1,0 +1,13 @@
+// SQLite, and its macros that Swift does not import.
+#pragma once
+#include <sqlite3.h>
+
+// The bytes are copied: SQLITE_TRANSIENT is a cast that Swift does not import.
+static inline int csqlite_bind_text(sqlite3_stmt *statement, int place, const char *text, int count) {
+    return sqlite3_bind_text(statement, place, text, count, SQLITE_TRANSIENT);
+}
+// An empty value is not NULL, whatever the pointer.
+static inline int csqlite_bind_bytes(sqlite3_stmt *statement, int place, const void *bytes, int count) {
+    return count == 0 ? sqlite3_bind_zeroblob(statement, place, 0)
+                      : sqlite3_bind_blob(statement, place, bytes, count, SQLITE_TRANSIENT);
+}

@@ -1,0 +1,65 @@
+package import Wire
+
+/// Refresh tokens that are JWTs, for contracts whose clients expect that. They do not rotate: one is good until it
+/// expires or its session ends. Any thread.
+///
+/// They are signed with a secret of their own and not with the gateway's signing keys, so that rotating those does not
+/// cut their long life short; and no rule that accepts access tokens knows the secret.
+package struct RefreshJWTs: Sendable {
+    /// What a token that holds says.
+    package struct Content: Sendable, Equatable {
+        package let user: UUID
+        package let session: UUID
+        /// Seconds since 1970.
+        package let expiresAt: Int64
+    }
+
+    private let issuer: String
+    private let key: SigningKey
+    private let trust: Trust
+
+    /// `secret` signs and verifies, `earlier` ones only verify; see `RefreshTokenKeys` for what they must be.
+    package init(
+        secret: [UInt8], earlier: [[UInt8]] = [], issuer: String, clockSkewSeconds: Int64 = 30
+    ) throws(KeyFault) {
+        self.issuer = issuer
+        let keys = try ([secret] + earlier).map { secret throws(KeyFault) in try Self.key(secret) }
+        key = keys[0]
+        let trusted = TrustedIssuer(
+            name: "refresh", issuer: issuer, audiences: [Self.audience], algorithms: [.hmac],
+            keys: KeySet(keys.map(\.verificationKey)), use: .refresh)
+        trust = Trust(issuers: [trusted], clockSkewSeconds: clockSkewSeconds)
+    }
+
+    private static let audience = "refresh"
+
+    private static func key(_ secret: [UInt8]) throws(KeyFault) -> SigningKey {
+        let label: StaticString = "tollgate refresh JWT"
+        return try SigningKey(secret: Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes).rawBytes)
+    }
+
+    /// A token for a session; `id` becomes its `jti`. Times are seconds since 1970.
+    package func issue(
+        user: UUID, session: UUID, id: String, issuedAt: Int64, expiresAt: Int64
+    ) throws(KeyFault) -> String {
+        var claims = TokenClaims(
+            issuer: issuer, audience: Self.audience, subject: user.text, issuedAt: issuedAt, expiresAt: expiresAt)
+        claims.tokenID = id
+        claims.sessionID = session.text
+        claims.tokenType = "refresh"
+        return try key.issue(claims)
+    }
+
+    /// Any bytes may be passed.
+    package func verify(_ text: RawSpan, now: WallTime) -> Result<Content, TokenFault> {
+        var verifier = TokenVerifier()
+        switch verifier.verify(text, trust: trust, now: now) {
+        case .failure(let fault): return .failure(fault)
+        case .success(let token):
+            guard let user = UUID(parsing: token.userID), let session = UUID(parsing: token.sessionID) else {
+                return .failure(.badClaim)
+            }
+            return .success(Content(user: user, session: session, expiresAt: token.expiresAt))
+        }
+    }
+}

@@ -1,0 +1,91 @@
+package import Wire
+
+/// What an opaque refresh token says: the place in a session's chain that it stands for.
+package struct RefreshToken: Sendable, Hashable {
+    /// The number of the contract that it was issued under.
+    package let contract: UInt8
+    package let session: UUID
+    /// 1 for the first of a session; each rotation adds 1.
+    package let counter: UInt64
+
+    package init(contract: UInt8, session: UUID, counter: UInt64) {
+        self.contract = contract
+        self.session = session
+        self.counter = counter
+    }
+}
+
+/// The secrets behind opaque refresh tokens: one issues, earlier ones still verify. Any thread.
+///
+/// A token is `v1.` and, in base64url, version (1 byte), contract (1), session (16), counter (8), the first 128 bits of
+/// an HMAC-SHA-256 over those and the key id (16), key id (4); numbers with the highest byte first. It follows from its
+/// content alone: the same place in the chain is always the same token. A forgery is told without any look-up.
+package struct RefreshTokenKeys: Sendable {
+    private static let version: UInt8 = 1
+    private static let contentBytes = 26
+    private static let macBytes = 16
+    private static let keyIDBytes = 4
+    private static let letters = Base64URL.encodedCount(contentBytes + macBytes + keyIDBytes)
+
+    private struct Key {
+        let id: [UInt8]
+        let secret: [UInt8]
+
+        init(_ secret: [UInt8]) {
+            let label: StaticString = "tollgate opaque refresh token"
+            self.secret = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
+            let idLabel: StaticString = "tollgate refresh key id"
+            let id = Digest.hmacSHA256(idLabel.rawBytes, key: secret.rawBytes)
+            self.id = Array(id.prefix(RefreshTokenKeys.keyIDBytes))
+        }
+
+        func mac(_ content: RawSpan) -> [UInt8] {
+            var message = ByteBuffer(capacity: 32)
+            message.append(content)
+            message.append(id)
+            return Array(Digest.hmacSHA256(message.readable, key: secret.rawBytes).prefix(RefreshTokenKeys.macBytes))
+        }
+    }
+
+    private let active: Key
+    private let all: [Key]
+
+    /// `secret` issues and verifies, `earlier` ones only verify. Each has 32 random bytes or more, and may serve for other
+    /// ends too: what is used here is derived from it.
+    package init(secret: [UInt8], earlier: [[UInt8]] = []) {
+        active = Key(secret)
+        all = [active] + earlier.map(Key.init)
+    }
+
+    /// The one token of this content under the newest secret.
+    package func issue(_ token: RefreshToken) -> String {
+        var bytes = ByteBuffer(capacity: 64)
+        bytes.append(Self.version)
+        bytes.append(token.contract)
+        bytes.append(token.session.bytes)
+        bytes.append(highBytes: token.counter, count: 8)
+        let mac = active.mac(bytes.readable)
+        bytes.append(mac)
+        bytes.append(active.id)
+        var text = ByteBuffer(capacity: 3 + Self.letters)
+        text.append("v1." as StaticString)
+        Base64URL.encode(bytes.readable, into: &text)
+        return text.readable.text
+    }
+
+    /// What `text`, which may be any bytes, says if one of the secrets issued it; else nil.
+    package func verify(_ text: RawSpan) -> RefreshToken? {
+        guard text.byteCount == 3 + Self.letters, text.hasPrefix("v1."),
+            let bytes = Base64URL.decode(text.dropping(3)), bytes[0] == Self.version
+        else { return nil }
+        let content = bytes.rawBytes.extracting(0..<Self.contentBytes)
+        let mac = bytes.rawBytes.extracting(Self.contentBytes..<Self.contentBytes + Self.macBytes)
+        let keyID = bytes.rawBytes.dropping(Self.contentBytes + Self.macBytes)
+        for key in all where key.id.rawBytes.equals(keyID) {
+            guard Digest.constantTimeEquals(key.mac(content).rawBytes, mac) else { continue }
+            guard let session = UUID(bytes: content.extracting(2..<18)) else { return nil }
+            return RefreshToken(contract: content[1], session: session, counter: content.load64(18).byteSwapped)
+        }
+        return nil
+    }
+}

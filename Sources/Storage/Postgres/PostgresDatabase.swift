@@ -1,0 +1,46 @@
+internal import Accounts
+
+/// A PostgreSQL database: a few threads, each with a connection of its own.
+final class PostgresDatabase: SQLDatabase {
+    /// Calls that may wait for a connection.
+    private static let capacity = 1_024
+
+    private let pool: BlockingPool<PostgresConnector>
+
+    /// nil if the system gives no threads.
+    init?(url: String, connections: Int, start: ThreadStart) {
+        let server = PostgresServer(url: url)
+        let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
+            PostgresConnector(server: server)
+        }
+        guard let pool else { return nil }
+        self.pool = pool
+    }
+
+    func read<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        try await run(isWriting: false, body)
+    }
+
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        try await run(isWriting: true, body)
+    }
+
+    private func run<Value: Sendable>(
+        isWriting: Bool, _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        try await pool.answer { connector throws(SQLFault) in try connector.run(isWriting: isWriting, body) }
+    }
+
+    func prepare() async throws(StoreFault) {
+        try await pool.answer { connector throws(SQLFault) in
+            try connector.run(isWriting: false) { sql throws(SQLFault) in _ = try sql.first("SELECT 1", []) }
+        }
+    }
+
+    func close() { pool.close() }
+}
+

@@ -1,0 +1,124 @@
+internal import Accounts
+internal import Wire
+
+/// Accounts in their table.
+extension SQLTransaction {
+    private static let accountColumns = """
+        id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
+        given_name, family_name, password_hash, metadata, tier, tier_until, tier_version
+        """
+    private static let selectAccount = "SELECT \(accountColumns) FROM accounts "
+
+    func account(_ id: UUID) throws(SQLFault) -> Account? {
+        try first(Self.selectAccount + "WHERE id = $1", [.id(id)]).map(Self.account)
+    }
+
+    func account(email: EmailAddress) throws(SQLFault) -> Account? {
+        try first(Self.selectAccount + "WHERE email_key = $1", [.text(email.key)]).map(Self.account)
+    }
+
+    func account(of recipient: Recipient) throws(SQLFault) -> Account? {
+        switch recipient {
+        case .email(let email): try account(email: email)
+        case .phone(let phone):
+            try first(Self.selectAccount + "WHERE phone = $1", [.text(phone.text)]).map(Self.account)
+        }
+    }
+
+    /// The same, and nobody else changes it until this is over.
+    func lockedAccount(_ id: UUID) throws(SQLFault) -> Account? {
+        try locked(Self.selectAccount + "WHERE id = $1", [.id(id)]).map(Self.account)
+    }
+
+    func lockedAccount(email: EmailAddress) throws(SQLFault) -> Account? {
+        try locked(Self.selectAccount + "WHERE email_key = $1", [.text(email.key)]).map(Self.account)
+    }
+
+    func lockedAccount(of recipient: Recipient) throws(SQLFault) -> Account? {
+        switch recipient {
+        case .email(let email): try lockedAccount(email: email)
+        case .phone(let phone):
+            try locked(Self.selectAccount + "WHERE phone = $1", [.text(phone.text)]).map(Self.account)
+        }
+    }
+
+    func accounts(after: UUID?, limit: Int) throws(SQLFault) -> [Account] {
+        let after = after ?? UUID(high: 0, low: 0)
+        let found = try rows(
+            Self.selectAccount + "WHERE id > $1 ORDER BY id LIMIT $2", [.id(after), .integer(Int64(limit))])
+        var accounts: [Account] = []
+        for row in found { accounts.append(try Self.account(row)) }
+        return accounts
+    }
+
+    private static func account(_ row: SQLRow) throws(SQLFault) -> Account {
+        var row = row
+        var account = Account(
+            id: try row.id(), openedBy: try row.optionalContract(), createdAt: try row.time(), updatedAt: try row.time())
+        account.email = try row.optionalText().map { EmailAddress(stored: $0) }
+        account.emailConfirmedAt = try row.optionalTime()
+        account.phone = try row.optionalText().map { PhoneNumber(stored: $0) }
+        account.phoneConfirmedAt = try row.optionalTime()
+        account.username = try row.optionalText().map { Username(stored: $0) }
+        account.name = PersonName(storedGiven: try row.optionalText(), family: try row.optionalText())
+        account.hasPassword = try row.optionalText() != nil
+        account.metadata = Metadata(stored: try row.bytes())
+        account.entitlement = Entitlement(
+            tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+        return account
+    }
+
+    /// Adds an account; false if its email is another's.
+    func insert(_ account: Account, passwordHash: String?) throws(SQLFault) -> Bool {
+        try change(
+            """
+            INSERT INTO accounts (
+                id, opened_by, created_at, updated_at, email, email_key, email_confirmed_at, username, username_key,
+                password_hash, metadata, tier_version)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0) ON CONFLICT DO NOTHING
+            """,
+            [
+                .id(account.id), account.openedBy.map { .integer(Int64($0.rawValue)) } ?? .null,
+                .time(account.createdAt), .time(account.updatedAt), .text(account.email?.text),
+                .text(account.email?.key), .time(account.emailConfirmedAt), .text(account.username?.text),
+                .text(account.username?.key), .text(passwordHash), .bytes(account.metadata.json),
+            ]) == 1
+    }
+
+    /// Writes back what sign-ins and proofs change of an account.
+    func update(_ account: Account) throws(SQLFault) {
+        try change(
+            """
+            UPDATE accounts SET updated_at = $2, email = $3, email_key = $4, email_confirmed_at = $5, phone = $6,
+                phone_confirmed_at = $7, given_name = $8, family_name = $9 WHERE id = $1
+            """,
+            [
+                .id(account.id), .time(account.updatedAt), .text(account.email?.text), .text(account.email?.key),
+                .time(account.emailConfirmedAt), .text(account.phone?.text), .time(account.phoneConfirmedAt),
+                .text(account.name?.given), .text(account.name?.family),
+            ])
+    }
+
+    func setPasswordHash(_ hash: String?, of account: UUID) throws(SQLFault) {
+        try change("UPDATE accounts SET password_hash = $2 WHERE id = $1", [.id(account), .text(hash)])
+    }
+
+    /// Takes from an account all that its opener could get in with, and its email with `losesEmail`.
+    func strip(
+        _ account: inout Account, _ occasion: Occasion, losesEmail: Bool
+    ) throws(SQLFault) -> [EndedSession] {
+        account.phone = nil
+        account.phoneConfirmedAt = nil
+        account.hasPassword = false
+        account.updatedAt = occasion.now
+        if losesEmail {
+            account.email = nil
+            account.emailConfirmedAt = nil
+        }
+        try update(account)
+        try setPasswordHash(nil, of: account.id)
+        try change("DELETE FROM identities WHERE account = $1", [.id(account.id)])
+        try change("DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
+        return try endSessions(of: account.id, .accountTaken, at: occasion.now)
+    }
+}

@@ -1,0 +1,77 @@
+package import Accounts
+package import Wire
+
+extension SQLStore {
+    package func accounts(after: UUID?, limit: Int) async throws(StoreFault) -> [Account] {
+        try await database.read { sql throws(SQLFault) in try sql.accounts(after: after, limit: limit) }
+    }
+
+    package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
+        try await database.write { sql throws(SQLFault) in
+            guard try sql.lockedAccount(user) != nil else { return nil }
+            let ended = try sql.endSessions(of: user, .accountDeleted, at: occasion.now)
+            try sql.change("DELETE FROM accounts WHERE id = $1", [.id(user)])
+            try sql.log(.accountDeleted, user, occasion)
+            return ended
+        }
+    }
+
+    package func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement? {
+        try await database.read { sql throws(SQLFault) in
+            let row = try sql.first("SELECT tier, tier_until, tier_version FROM accounts WHERE id = $1", [.id(user)])
+            guard var row else { return nil }
+            return Entitlement(
+                tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+        }
+    }
+
+    package func setTier(
+        _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
+    ) async throws(StoreFault) -> Entitlement? {
+        try await database.write { sql throws(SQLFault) in
+            let row = try sql.first(
+                """
+                UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
+                    updated_at = $4 WHERE id = $1 RETURNING tier_version
+                """,
+                [.id(user), .text(tier), .time(until), .time(occasion.now)])
+            guard var row else { return nil }
+            try sql.log(.tierChanged, user, occasion, detail: tier)
+            return Entitlement(tier: tier, until: until, version: try row.integer())
+        }
+    }
+
+    package func entitlementChanges(since: WallTime) async throws(StoreFault) -> [EntitlementChange] {
+        try await database.read { sql throws(SQLFault) in
+            let found = try sql.rows(
+                """
+                SELECT id, tier, tier_until, tier_version, tier_changed_at FROM accounts
+                WHERE tier_changed_at >= $1 ORDER BY tier_changed_at, id
+                """,
+                [.time(since)])
+            var changes: [EntitlementChange] = []
+            for var row in found {
+                let user = try row.id()
+                let entitlement = Entitlement(
+                    tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+                changes.append(EntitlementChange(user: user, entitlement: entitlement, at: try row.time()))
+            }
+            return changes
+        }
+    }
+
+    package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try await database.read { sql throws(SQLFault) in try sql.auditEvents(of: user, limit: limit) }
+    }
+
+    package func sweep(now: WallTime) async throws(StoreFault) {
+        try await database.write { sql throws(SQLFault) in
+            let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
+            // An access token may outlive its session's last refresh, and must stay revocable until it ends.
+            try sql.change("DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
+            try sql.change("DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
+            try sql.change("DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
+            try sql.change("DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
+        }
+    }
+}

@@ -1,0 +1,92 @@
+package import Accounts
+package import Wire
+
+extension SQLStore {
+    package func refresh(
+        _ request: RefreshRequest, _ occasion: Occasion
+    ) async throws(StoreFault) -> RefreshOutcome {
+        try await database.write { sql throws(SQLFault) in
+            guard let session = try sql.lockedSession(request.session), let account = try sql.account(session.user)
+            else { return .refused(.noSession) }
+            let verdict = request.rule.verdict(
+                counter: request.counter, contract: request.contract, session: session, now: occasion.now)
+            switch verdict {
+            case .rotate, .keep, .again, .storm:
+                let next = try sql.carryOut(verdict, session, occasion.now)
+                return .issued(SignIn(account: account, session: next), verdict)
+            case .refuse(let refusal):
+                if refusal == .ahead { try sql.log(.refreshAhead, account.id, occasion, session: session.id) }
+                return .refused(refusal)
+            case .reuse:
+                guard let ended = try sql.end(session.id, .refreshReuse, at: occasion.now) else { throw .conflict }
+                try sql.log(.refreshReuse, account.id, occasion, session: session.id)
+                return .reused(ended)
+            }
+        }
+    }
+
+    package func confirm(_ pairs: [ConfirmedPair]) async throws(StoreFault) {
+        try await database.write { sql throws(SQLFault) in
+            for pair in pairs {
+                try sql.change(
+                    "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
+                    [.id(pair.session), .counter(pair.counter)])
+            }
+        }
+    }
+
+    package func session(_ id: UUID) async throws(StoreFault) -> SignIn? {
+        try await database.read { sql throws(SQLFault) in
+            guard let session = try sql.session(id), let account = try sql.account(session.user) else { return nil }
+            return SignIn(account: account, session: session)
+        }
+    }
+
+    package func sessions(of user: UUID, now: WallTime) async throws(StoreFault) -> [Session] {
+        try await database.read { sql throws(SQLFault) in
+            try sql.sessions(of: user).filter { now < $0.deadline }
+        }
+    }
+
+    package func end(
+        _ session: UUID, _ reason: EndReason, _ occasion: Occasion
+    ) async throws(StoreFault) -> EndedSession? {
+        try await database.write { sql throws(SQLFault) in
+            guard let ended = try sql.end(session, reason, at: occasion.now) else { return nil }
+            try sql.log(.sessionEnded, ended.user, occasion, session: session, detail: reason.rawValue)
+            return ended
+        }
+    }
+
+    package func endSessions(
+        of user: UUID, _ reason: EndReason, _ occasion: Occasion
+    ) async throws(StoreFault) -> [EndedSession] {
+        try await database.write { sql throws(SQLFault) in
+            let ended = try sql.endSessions(of: user, reason, at: occasion.now)
+            for session in ended {
+                try sql.log(.sessionEnded, user, occasion, session: session.id, detail: reason.rawValue)
+            }
+            return ended
+        }
+    }
+
+    package func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession] {
+        try await database.read { sql throws(SQLFault) in try sql.endedSessions(since: since) }
+    }
+}
+
+extension SQLTransaction {
+    /// The session after what the verdict does to it.
+    fileprivate func carryOut(
+        _ verdict: RefreshVerdict, _ session: Session, _ now: WallTime
+    ) throws(SQLFault) -> Session {
+        var next = session
+        switch verdict {
+        case .rotate: next.rotate(at: now)
+        case .keep: next.lastUsedAt = now
+        case .again, .storm, .refuse, .reuse: return session
+        }
+        guard try update(next, from: session.counter) else { throw .conflict }
+        return next
+    }
+}

@@ -1,0 +1,114 @@
+internal import Accounts
+internal import Wire
+
+/// Sessions in their table, and those that have ended in theirs.
+extension SQLTransaction {
+    private static let selectSession = """
+        SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
+        is_confirmed, rotated_at, steps_since, steps FROM sessions
+        """ + " "
+
+    func session(_ id: UUID) throws(SQLFault) -> Session? {
+        try first(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
+    }
+
+    /// The same, and nobody else changes it until this is over.
+    func lockedSession(_ id: UUID) throws(SQLFault) -> Session? {
+        try locked(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
+    }
+
+    /// The newest first.
+    func sessions(of account: UUID) throws(SQLFault) -> [Session] {
+        let found = try rows(
+            Self.selectSession + "WHERE account = $1 ORDER BY created_at DESC, id DESC", [.id(account)])
+        var sessions: [Session] = []
+        for row in found { sessions.append(try Self.session(row)) }
+        return sessions
+    }
+
+    private static func session(_ row: SQLRow) throws(SQLFault) -> Session {
+        var row = row
+        return Session(
+            id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(),
+            createdAt: try row.time(), lastUsedAt: try row.time(), idleDeadline: try row.time(),
+            maxDeadline: try row.optionalTime(), counter: UInt64(clamping: try row.integer()),
+            isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.integer())
+    }
+
+    /// Opens a session of an account.
+    func open(_ new: NewSession, of account: UUID, at now: WallTime) throws(SQLFault) -> Session {
+        let session = Session(new, user: account, now: now)
+        try change(
+            """
+            INSERT INTO sessions (
+                id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
+                is_confirmed, rotated_at, steps_since, steps)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+            """,
+            [
+                .id(session.id), .id(account), .integer(Int64(session.contract.rawValue)), .text(session.device),
+                .time(session.createdAt), .time(session.lastUsedAt), .time(session.idleDeadline),
+                .time(session.maxDeadline), .counter(session.counter), .flag(session.isConfirmed),
+                .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps),
+            ])
+        return session
+    }
+
+    /// Writes a session back if its counter is still `counter`; false if another step came first.
+    func update(_ session: Session, from counter: UInt64) throws(SQLFault) -> Bool {
+        try change(
+            """
+            UPDATE sessions SET last_used_at = $3, idle_deadline = $4, counter = $5, is_confirmed = $6, rotated_at = $7,
+                steps_since = $8, steps = $9 WHERE id = $1 AND counter = $2
+            """,
+            [
+                .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
+                .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
+                .time(session.stepsSince), .integer(session.steps),
+            ]) == 1
+    }
+
+    /// Ends one; nil if there is none.
+    func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
+        let row = try first("DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)])
+        guard var row else { return nil }
+        let ended = EndedSession(id: session, user: try row.id(), endedAt: now, reason: reason)
+        try remember(ended)
+        return ended
+    }
+
+    /// Ends all of an account but `kept`.
+    func endSessions(
+        of account: UUID, _ reason: EndReason, keeping kept: UUID? = nil, at now: WallTime
+    ) throws(SQLFault) -> [EndedSession] {
+        let found = try rows(
+            "DELETE FROM sessions WHERE account = $1 AND id <> $2 RETURNING id",
+            [.id(account), .id(kept ?? UUID(high: 0, low: 0))])
+        var ended: [EndedSession] = []
+        for var row in found {
+            ended.append(EndedSession(id: try row.id(), user: account, endedAt: now, reason: reason))
+        }
+        for session in ended { try remember(session) }
+        return ended.sorted { $0.id < $1.id }
+    }
+
+    private func remember(_ ended: EndedSession) throws(SQLFault) {
+        try change(
+            "INSERT INTO ended_sessions (id, account, ended_at, reason) VALUES ($1, $2, $3, $4)",
+            [.id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue)])
+    }
+
+    /// The oldest first.
+    func endedSessions(since: WallTime) throws(SQLFault) -> [EndedSession] {
+        let found = try rows(
+            "SELECT id, account, ended_at, reason FROM ended_sessions WHERE ended_at >= $1 ORDER BY ended_at, id",
+            [.time(since)])
+        var ended: [EndedSession] = []
+        for var row in found {
+            ended.append(
+                EndedSession(
+                    id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self)))
+        }
+        return ended
+    }
+}

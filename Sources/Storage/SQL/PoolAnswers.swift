@@ -1,0 +1,23 @@
+internal import Accounts
+
+extension BlockingPool {
+    /// Runs `body` on one of the threads, and answers in a store's words.
+    func answer<Value: Sendable>(
+        _ body: @escaping @Sendable (inout Resource) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        let outcome: Result<Value, SQLFault>
+        do throws(Fault) {
+            outcome = try await run { resource in
+                do throws(SQLFault) { return .success(try body(&resource)) } catch { return .failure(error) }
+            }
+        } catch {
+            throw .unavailable(error == .full ? "too many calls wait for the database" : "the store is closed")
+        }
+        switch outcome {
+        case .success(let value): return value
+        case .failure(.conflict): throw .unavailable("transactions kept meeting each other")
+        case .failure(.lost(let reason)): throw .unavailable(reason)
+        case .failure(.failed(let reason)): throw .failed(reason)
+        }
+    }
+}

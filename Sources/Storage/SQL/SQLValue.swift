@@ -1,0 +1,114 @@
+internal import Accounts
+internal import Wire
+
+/// A value that goes to a database or comes from it.
+enum SQLValue: Sendable, Equatable {
+    case null
+    case integer(Int64)
+    case text(String)
+    case bytes([UInt8])
+
+    static func id(_ id: UUID) -> Self { .bytes(id.bytes) }
+    static func id(_ id: UUID?) -> Self { id.map { .bytes($0.bytes) } ?? .null }
+    /// Microseconds since 1970.
+    static func time(_ time: WallTime) -> Self { .integer(time.microseconds) }
+    static func time(_ time: WallTime?) -> Self { time.map { .integer($0.microseconds) } ?? .null }
+    static func text(_ text: String?) -> Self { text.map { .text($0) } ?? .null }
+    static func flag(_ flag: Bool) -> Self { .integer(flag ? 1 : 0) }
+    /// Counters stay below 2^63.
+    static func counter(_ counter: UInt64) -> Self { .integer(Int64(clamping: counter)) }
+}
+
+/// Why a statement or a transaction did not do what it should.
+enum SQLFault: Error, Equatable {
+    /// It met another transaction; begun again, it may pass.
+    case conflict
+    /// The connection broke, or the database does not answer in time or has no room. Nothing was committed.
+    case lost(String)
+    /// The database refuses, or holds what cannot be read.
+    case failed(String)
+}
+
+/// One row of an answer, read column by column.
+struct SQLRow: Sendable {
+    private let values: [SQLValue]
+    private var column = 0
+
+    init(_ values: [SQLValue]) { self.values = values }
+
+    mutating func integer() throws(SQLFault) -> Int64 {
+        guard let value = try optionalInteger() else { throw unfit("a number") }
+        return value
+    }
+
+    mutating func optionalInteger() throws(SQLFault) -> Int64? {
+        let value = next()
+        if value == .null { return nil }
+        guard case .integer(let number) = value else { throw unfit("a number") }
+        return number
+    }
+
+    mutating func text() throws(SQLFault) -> String {
+        guard let value = try optionalText() else { throw unfit("a text") }
+        return value
+    }
+
+    mutating func optionalText() throws(SQLFault) -> String? {
+        let value = next()
+        if value == .null { return nil }
+        guard case .text(let text) = value else { throw unfit("a text") }
+        return text
+    }
+
+    mutating func bytes() throws(SQLFault) -> [UInt8] {
+        guard case .bytes(let value) = next() else { throw unfit("bytes") }
+        return value
+    }
+
+    mutating func id() throws(SQLFault) -> UUID {
+        let bytes = try bytes()
+        guard let id = UUID(bytes: bytes.rawBytes) else { throw unfit("an id") }
+        return id
+    }
+
+    mutating func optionalID() throws(SQLFault) -> UUID? {
+        if column < values.count, values[column] == .null {
+            column += 1
+            return nil
+        }
+        return try id()
+    }
+
+    mutating func time() throws(SQLFault) -> WallTime { WallTime(microseconds: try integer()) }
+
+    mutating func optionalTime() throws(SQLFault) -> WallTime? {
+        try optionalInteger().map { WallTime(microseconds: $0) }
+    }
+
+    mutating func flag() throws(SQLFault) -> Bool { try integer() != 0 }
+
+    mutating func contract() throws(SQLFault) -> ContractID {
+        guard let contract = try optionalContract() else { throw unfit("a contract") }
+        return contract
+    }
+
+    mutating func optionalContract() throws(SQLFault) -> ContractID? {
+        guard let number = try optionalInteger() else { return nil }
+        guard let contract = UInt8(exactly: number).flatMap(ContractID.init) else { throw unfit("a contract") }
+        return contract
+    }
+
+    /// A text that is one of a list.
+    mutating func word<Word: RawRepresentable<String>>(_: Word.Type) throws(SQLFault) -> Word {
+        guard let word = Word(rawValue: try text()) else { throw unfit("a known word") }
+        return word
+    }
+
+    /// What is missing counts as unfit, like what is of another type.
+    private mutating func next() -> SQLValue {
+        defer { column += 1 }
+        return column < values.count ? values[column] : .null
+    }
+
+    private func unfit(_ wanted: String) -> SQLFault { .failed("column \(column) of a row is not \(wanted)") }
+}

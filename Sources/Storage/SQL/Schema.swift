@@ -1,0 +1,144 @@
+/// The tables, as the list of steps that led to them. A step that has been released never changes; what comes later is
+/// added at the end.
+enum Schema {
+    /// Statements that bring a database from one version to the next.
+    struct Step {
+        let version: Int64
+        let statements: [String]
+    }
+
+    static let steps = [Step(version: 1, statements: firstTables)]
+    static var newest: Int64 { steps.last?.version ?? 0 }
+
+    /// Brings the database up to date. Any number of programs may do so at the same time: one does it, the others wait
+    /// and find it done.
+    static func update(_ connection: any SQLConnection) throws(SQLFault) {
+        try connection.transaction(isWriting: true) { sql throws(SQLFault) in
+            try connection.lockSchema()
+            try sql.change("CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)", [])
+            let version = try version(sql)
+            guard version <= newest else {
+                throw .failed(
+                    "the database is at version \(version) and this program knows \(newest): run the newer program")
+            }
+            for step in steps where step.version > version {
+                for statement in step.statements { try sql.change(statement, []) }
+                try sql.change("INSERT INTO schema_versions (version) VALUES ($1)", [.integer(step.version)])
+            }
+        }
+    }
+
+    private static func version(_ sql: SQLTransaction) throws(SQLFault) -> Int64 {
+        guard var row = try sql.first("SELECT MAX(version) FROM schema_versions", []) else { return 0 }
+        return try row.optionalInteger() ?? 0
+    }
+
+    private static let firstTables = [
+        """
+        CREATE TABLE accounts (
+            id BYTEA PRIMARY KEY,
+            opened_by BIGINT,
+            created_at BIGINT NOT NULL,
+            updated_at BIGINT NOT NULL,
+            email TEXT,
+            email_key TEXT UNIQUE,
+            email_confirmed_at BIGINT,
+            phone TEXT UNIQUE,
+            phone_confirmed_at BIGINT,
+            username TEXT,
+            username_key TEXT,
+            given_name TEXT,
+            family_name TEXT,
+            password_hash TEXT,
+            metadata BYTEA NOT NULL,
+            tier TEXT,
+            tier_until BIGINT,
+            tier_version BIGINT NOT NULL,
+            tier_changed_at BIGINT
+        )
+        """,
+        "CREATE INDEX accounts_username ON accounts (username_key)",
+        "CREATE INDEX accounts_tier_changed ON accounts (tier_changed_at)",
+        """
+        CREATE TABLE identities (
+            provider TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            linked_at BIGINT NOT NULL,
+            PRIMARY KEY (provider, subject)
+        )
+        """,
+        "CREATE INDEX identities_account ON identities (account)",
+        """
+        CREATE TABLE sessions (
+            id BYTEA PRIMARY KEY,
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            contract BIGINT NOT NULL,
+            device TEXT,
+            created_at BIGINT NOT NULL,
+            last_used_at BIGINT NOT NULL,
+            idle_deadline BIGINT NOT NULL,
+            max_deadline BIGINT,
+            counter BIGINT NOT NULL,
+            is_confirmed BIGINT NOT NULL,
+            rotated_at BIGINT NOT NULL,
+            steps_since BIGINT NOT NULL,
+            steps BIGINT NOT NULL
+        )
+        """,
+        "CREATE INDEX sessions_account ON sessions (account)",
+        "CREATE INDEX sessions_idle_deadline ON sessions (idle_deadline)",
+        // Without a reference to the account: its access tokens are refused even when it is gone.
+        """
+        CREATE TABLE ended_sessions (
+            id BYTEA PRIMARY KEY,
+            account BYTEA NOT NULL,
+            ended_at BIGINT NOT NULL,
+            reason TEXT NOT NULL
+        )
+        """,
+        "CREATE INDEX ended_sessions_ended_at ON ended_sessions (ended_at)",
+        """
+        CREATE TABLE codes (
+            purpose TEXT NOT NULL,
+            recipient TEXT NOT NULL,
+            digest BYTEA NOT NULL,
+            expires_at BIGINT NOT NULL,
+            tries_left BIGINT NOT NULL,
+            PRIMARY KEY (purpose, recipient)
+        )
+        """,
+        "CREATE INDEX codes_expires_at ON codes (expires_at)",
+        """
+        CREATE TABLE reset_tokens (
+            digest BYTEA PRIMARY KEY,
+            email TEXT NOT NULL,
+            email_key TEXT NOT NULL,
+            expires_at BIGINT NOT NULL
+        )
+        """,
+        "CREATE INDEX reset_tokens_email ON reset_tokens (email_key)",
+        "CREATE INDEX reset_tokens_expires_at ON reset_tokens (expires_at)",
+        """
+        CREATE TABLE actor_grants (
+            account BYTEA NOT NULL REFERENCES accounts (id) ON DELETE CASCADE,
+            actor_type TEXT NOT NULL,
+            actor_id TEXT NOT NULL,
+            granted_at BIGINT NOT NULL,
+            PRIMARY KEY (account, actor_type, actor_id)
+        )
+        """,
+        """
+        CREATE TABLE audit_events (
+            id BYTEA PRIMARY KEY,
+            kind TEXT NOT NULL,
+            at BIGINT NOT NULL,
+            account BYTEA,
+            session BYTEA,
+            address TEXT,
+            detail TEXT
+        )
+        """,
+        "CREATE INDEX audit_events_account ON audit_events (account, id)",
+    ]
+}

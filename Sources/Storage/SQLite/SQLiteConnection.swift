@@ -1,0 +1,91 @@
+internal import CSQLite
+
+/// One connection to an SQLite file.
+@safe final class SQLiteConnection: SQLConnection {
+    /// How long another writer of the file is waited for.
+    private static let busyMilliseconds: Int32 = 5_000
+
+    private let handle: OpaquePointer
+    private var statements: [String: SQLiteStatement] = [:]
+
+    /// Opens the file, which is made when it is missing. The write-ahead log lets readers go on beside the writer, and
+    /// each commit waits for the disk. A fault of `conflict` may pass: another program is just opening it as well.
+    init(path: String, isReader: Bool) throws(SQLFault) {
+        var opened: OpaquePointer?
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        let status = unsafe sqlite3_open_v2(path, &opened, flags, nil)
+        guard let handle = unsafe opened else { throw .lost("SQLite has no memory") }
+        unsafe self.handle = handle
+        guard status == SQLITE_OK else { throw fault(status, "open \(path)") }
+        unsafe sqlite3_busy_timeout(handle, Self.busyMilliseconds)
+        try useWriteAheadLog(path)
+        for pragma in [
+            "PRAGMA synchronous = FULL", "PRAGMA foreign_keys = ON", "PRAGMA trusted_schema = OFF",
+            "PRAGMA query_only = \(isReader ? "ON" : "OFF")",
+        ] { _ = try run(pragma, []) }
+    }
+
+    private func useWriteAheadLog(_ path: String) throws(SQLFault) {
+        var row = try run("PRAGMA journal_mode = WAL", []).rows.first
+        guard try row?.text() == "wal" else {
+            throw .failed("SQLite cannot keep a write-ahead log beside \(path): use a local file system")
+        }
+    }
+
+    deinit {
+        statements.removeAll()
+        unsafe sqlite3_close_v2(handle)
+    }
+
+    func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
+        let statement = try statement(sql)
+        defer { statement.reset() }
+        guard statement.bind(values) else { throw fault(SQLITE_RANGE, sql) }
+        var result = SQLResult()
+        while true {
+            let status = statement.step()
+            switch status {
+            case SQLITE_ROW: result.rows.append(SQLRow(statement.row()))
+            case SQLITE_DONE:
+                result.changed = Int(unsafe sqlite3_changes(handle))
+                return result
+            default: throw fault(status, sql)
+            }
+        }
+    }
+
+    private func statement(_ sql: String) throws(SQLFault) -> SQLiteStatement {
+        if let known = statements[sql] { return known }
+        var prepared: OpaquePointer?
+        let status = unsafe sqlite3_prepare_v3(
+            handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        guard status == SQLITE_OK, let pointer = unsafe prepared else { throw fault(status, sql) }
+        let statement = unsafe SQLiteStatement(adopting: pointer)
+        statements[sql] = statement
+        return statement
+    }
+
+    /// SQLite has one writer at a time for a whole file: taking its place at once spares the fault of taking it too late.
+    func begin(isWriting: Bool) throws(SQLFault) { _ = try run(isWriting ? "BEGIN IMMEDIATE" : "BEGIN", []) }
+
+    func commit() throws(SQLFault) { _ = try run("COMMIT", []) }
+
+    func rollBack() {
+        // Some faults have rolled back already, and then this is one too.
+        do throws(SQLFault) { _ = try run("ROLLBACK", []) } catch {}
+    }
+
+    var lockClause: String { "" }
+    /// The writer's place is lock enough.
+    func lockSchema() {}
+
+    private func fault(_ status: Int32, _ operation: String) -> SQLFault {
+        let reason = "SQLite: \(unsafe String(cString: sqlite3_errmsg(handle))) (\(status)), at: \(operation)"
+        switch status & 0xFF {
+        case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: return .conflict
+        case SQLITE_FULL, SQLITE_IOERR, SQLITE_CANTOPEN, SQLITE_NOMEM: return .lost(reason)
+        default:
+            return .failed(reason)
+        }
+    }
+}

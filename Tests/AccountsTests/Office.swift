@@ -1,0 +1,202 @@
+import Accounts
+import Credentials
+import MemoryStore
+import Synchronization
+import Transport
+import Wire
+
+/// A clock that stands still until somebody waits by it.
+final class TestClock: Sendable {
+    private let microseconds = Mutex<Int64>(1_700_000_000_000_000)
+
+    var now: WallTime { WallTime(microseconds: microseconds.withLock { $0 }) }
+
+    func advance(seconds: Int64) { microseconds.withLock { $0 += seconds * 1_000_000 } }
+
+    var accountClock: AccountClock {
+        AccountClock(
+            now: { [self] in
+                Moment(monotonic: MonotonicTime(nanoseconds: UInt64(now.microseconds) * 1_000), wall: now)
+            }, pause: { [self] milliseconds in microseconds.withLock { $0 += Int64(milliseconds) * 1_000 } })
+    }
+}
+
+/// Keeps what it is given.
+final class Recorder: Courier, AccountEvents {
+    private let messages = Mutex<[Message]>([])
+    private let endings = Mutex<[EndedSession]>([])
+    private let tiers = Mutex<[Entitlement]>([])
+    private let notes = Mutex<[AccountNotice]>([])
+
+    func send(_ message: Message) { messages.withLock { $0.append(message) } }
+    func ended(_ sessions: [EndedSession]) async { endings.withLock { $0 += sessions } }
+    func changed(_ entitlement: Entitlement, of user: UUID) async { tiers.withLock { $0.append(entitlement) } }
+    func note(_ notice: AccountNotice) { notes.withLock { $0.append(notice) } }
+
+    var sent: [Message] { messages.withLock { $0 } }
+    var ended: [EndedSession] { endings.withLock { $0 } }
+    var entitlements: [Entitlement] { tiers.withLock { $0 } }
+    var notices: [AccountNotice] { notes.withLock { $0 } }
+
+    /// The code that was sent last.
+    var code: String {
+        guard case .code(let code, _, _)? = sent.last?.content else { return "none was sent" }
+        return code
+    }
+
+    /// The reset token that was sent last.
+    var resetToken: String {
+        guard case .passwordReset(let token, _)? = sent.last?.content else { return "none was sent" }
+        return token
+    }
+}
+
+/// Counts attempts and never forgets one.
+final class StrictLimiter: AttemptLimiter {
+    private let counts = Mutex<[AttemptBucket: UInt32]>([:])
+
+    func wait(_ bucket: AttemptBucket) async -> Int? {
+        counts.withLock { $0[bucket, default: 0] >= bucket.kind.rate.burst ? 20 : nil }
+    }
+
+    func count(_ bucket: AttemptBucket) async { counts.withLock { $0[bucket, default: 0] += 1 } }
+
+    func counted(_ kind: AttemptBucket.Kind) -> UInt32 {
+        counts.withLock { $0.filter { $0.key.kind == kind }.map(\.value).reduce(0, +) }
+    }
+}
+
+/// The keys of providers that tests make up.
+final class TestProviders: ProviderKeys {
+    let key: SigningKey
+    private let known = Mutex<[Provider: IDTokenRules]>([:])
+    private let fetches = Mutex(0)
+    /// What a refetch brings.
+    private let next = Mutex<IDTokenRules?>(nil)
+
+    init() {
+        do { key = try SigningKey.generate(.ES256) } catch { fatalError(error.message) }
+    }
+
+    func rules(for provider: Provider) -> IDTokenRules? { known.withLock { $0[provider] } }
+
+    func refetch(_ provider: Provider) async {
+        fetches.withLock { $0 += 1 }
+        if let rules = next.withLock({ $0 }) { known.withLock { $0[provider] = rules } }
+    }
+
+    var refetches: Int { fetches.withLock { $0 } }
+
+    func offer(_ provider: Provider, keys: KeySet?) { known.withLock { $0[provider] = Self.rules(provider, keys) } }
+    func bringNext(_ provider: Provider, keys: KeySet) { next.withLock { $0 = Self.rules(provider, keys) } }
+
+    private static func rules(_ provider: Provider, _ keys: KeySet?) -> IDTokenRules {
+        IDTokenRules(provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys)
+    }
+
+    /// An ID token as the provider would issue it.
+    func token(
+        _ provider: Provider, subject: String, email: String? = nil, isVerified: Bool = true, at now: WallTime,
+        key: SigningKey? = nil
+    ) throws -> String {
+        var claims = TokenClaims(
+            issuer: "https://\(provider).test", audience: "app", subject: subject, issuedAt: now.seconds,
+            expiresAt: now.seconds + 600)
+        claims.email = email
+        _ = claims.add("email_verified", .boolean(isVerified))
+        return try (key ?? self.key).issue(claims)
+    }
+}
+
+/// Threads of the process's own.
+let startThread: ThreadStart = { name, body in
+    do {
+        let thread = try WorkerThread(name: name, body)
+        return { thread.join() }
+    } catch {
+        return nil
+    }
+}
+
+/// Accounts as a gateway runs them, over a store in memory.
+struct Office {
+    let store = MemoryStore()
+    let clock = TestClock()
+    let recorder = Recorder()
+    let limiter = StrictLimiter()
+    let providers = TestProviders()
+    let caller = Caller(address: IPAddress(parsing: "192.0.2.7"), device: "App/1.0")
+    let mint: TokenMint
+    let base: AccountBase
+    let work: PasswordWork
+    private let signingKey: SigningKey
+    static let secret = [UInt8](repeating: 9, count: 32)
+
+    init(queue: Int = 1_000, cost: Argon2Cost = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)) throws {
+        let key = try SigningKey.generate(.ES256)
+        signingKey = key
+        mint = TokenMint(
+            issuer: "https://gate.test", audience: "tollgate", signingKey: { key },
+            refreshKeys: RefreshTokenKeys(secret: Self.secret),
+            refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: "https://gate.test"))
+        let recorder = recorder
+        base = AccountBase(
+            store: store, events: recorder, clock: clock.accountClock, notice: { recorder.note($0) })
+        guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, start: startThread) else {
+            fatalError("the system gives no threads")
+        }
+        self.work = work
+    }
+
+    var sessions: Sessions { Sessions(base: base, mint: mint) }
+    var passwords: PasswordAccounts { PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter) }
+    var codes: Codes { Codes(base: base, mint: mint, courier: recorder, limiter: limiter, secret: Self.secret) }
+    var anonymous: AnonymousAccounts { AnonymousAccounts(base: base, mint: mint, limiter: limiter) }
+    var administration: Administration { Administration(base: base, work: work) }
+    var directory: AccountDirectory { AccountDirectory(base: base) }
+    var provider: ProviderSignIn { ProviderSignIn(base: base, mint: mint, keys: providers, limiter: limiter) }
+    var reset: PasswordReset {
+        PasswordReset(base: base, mint: mint, work: work, courier: recorder, limiter: limiter, secret: Self.secret)
+    }
+
+    /// Signs up with this email and `password123`.
+    func signUp(_ email: String, contract: ContractID = .dlauth) async throws -> SignedIn {
+        let registration = Registration(email: try EmailAddress(email), password: try Password("password123"))
+        return try await passwords.signUp(registration, rules: .length, contract: contract, caller: caller)
+    }
+
+    func signIn(_ email: String, _ password: String, contract: ContractID = .dlauth) async throws -> SignedIn {
+        try await passwords.signIn(
+            .email(try EmailAddress(email)), try Password(password), contract: contract, caller: caller)
+    }
+
+    /// What the gateway's own verifier says of an access token.
+    func verified(_ token: String) -> Result<VerifiedToken, TokenFault> {
+        let own = TrustedIssuer(
+            name: "own", issuer: "https://gate.test", audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
+            keys: KeySet([signingKey.verificationKey]), isOwn: true)
+        var verifier = TokenVerifier()
+        return token.withRawBytes { verifier.verify($0, trust: Trust(issuers: [own]), now: clock.now) }
+    }
+}
+
+extension SignedIn {
+    /// The session as its access token names it.
+    var callerSession: CallerSession {
+        CallerSession(user: account.id, session: grant?.session.id ?? UUID(high: 0, low: 0))
+    }
+}
+
+extension Sessions.Granted {
+    var callerSession: CallerSession { CallerSession(user: account.id, session: grant.session.id) }
+}
+
+/// What a call fails with; nil if it does not.
+func fault<Value>(_ body: () async throws -> Value) async -> AccountError? {
+    do {
+        _ = try await body()
+        return nil
+    } catch {
+        return error as? AccountError
+    }
+}

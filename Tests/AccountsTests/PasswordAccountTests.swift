@@ -1,0 +1,255 @@
+import Credentials
+import MemoryStore
+import Testing
+import Wire
+
+@testable import Accounts
+
+/// Signing up and in with a password.
+@Suite struct PasswordAccountTests {
+    @Test func whoSignedUpIsSignedInAndCanSignInAgain() async throws {
+        let office = try Office()
+        let first = try await office.signUp("Ada@Example.com")
+        #expect(first.isNew)
+        #expect(first.account.email?.text == "Ada@example.com")
+        #expect(first.account.emailConfirmedAt == nil)
+        let again = try await office.signIn("ada@EXAMPLE.com", "password123")
+        #expect(again.account.id == first.account.id)
+        #expect(again.grant?.session.id != first.grant?.session.id)
+        #expect(again.grant?.session.device == "App/1.0")
+    }
+
+    @Test func theAccessTokenNamesUserSessionAndEmail() async throws {
+        let office = try Office()
+        let signedIn = try await office.signUp("ada@example.com")
+        let tokens = try #require(signedIn.grant?.tokens)
+        let token = try office.verified(tokens.access).get()
+        #expect(token.userID.text == signedIn.account.id.text)
+        #expect(token.sessionID.text == signedIn.grant?.session.id.text)
+        #expect(token.email.text == "ada@example.com")
+        #expect(token.tier.text == "")
+        #expect(token.expiresAt == office.clock.now.seconds + 3_600)
+        #expect(tokens.accessExpiresAt == token.expiresAt)
+        #expect(tokens.accessSeconds == 3_600)
+        #expect(AccessTokenID(parsing: token.tokenID)?.counter == 1)
+    }
+
+    @Test func anEmailHasOneAccount() async throws {
+        let office = try Office()
+        _ = try await office.signUp("ada@example.com")
+        #expect(await fault { try await office.signUp("ADA@example.com") } == .emailTaken)
+        #expect(office.limiter.counted(.addressFailures) == 1)
+    }
+
+    @Test func ofManyWhoSignUpAtOnceWithOneEmailOneSucceeds() async throws {
+        let office = try Office()
+        let outcomes = await withTaskGroup(of: AccountError?.self) { group in
+            for _ in 0..<50 { group.addTask { await fault { try await office.signUp("ada@example.com") } } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0 == nil } == 1)
+        #expect(outcomes.count { $0 == .emailTaken } == 49)
+    }
+
+    @Test func anUnfitPasswordOpensNoAccount() async throws {
+        let office = try Office()
+        let registration = Registration(email: try EmailAddress("a@b"), password: try Password("12345678"))
+        let refusal = await fault {
+            try await office.passwords.signUp(registration, rules: .strict, contract: .password, caller: office.caller)
+        }
+        #expect(refusal == .unfitPassword(.tooCommon))
+        #expect(try await office.directory.account(email: try EmailAddress("a@b")) == nil)
+    }
+
+    /// The unknown email, the wrong password and the account without one answer alike, after the same work.
+    @Test func aRefusalTellsNothing() async throws {
+        let office = try Office()
+        _ = try await office.signUp("ada@example.com")
+        _ = try await office.administration.create(email: try EmailAddress("no@password"), password: nil, username: nil)
+        for email in ["ada@example.com", "nobody@example.com", "no@password"] {
+            #expect(await fault { try await office.signIn(email, "another password") } == .invalidCredentials)
+        }
+        #expect(office.limiter.counted(.accountFailures) == 3)
+        #expect(office.limiter.counted(.addressFailures) == 3)
+    }
+
+    @Test func withoutAHashTheSameWorkIsDoneAndNoPasswordIsRight() async throws {
+        let work = try Office().work
+        for stored in [nil, "", "$2b$12$abc"] {
+            let check = try await work.check(try Password("password123"), against: stored)
+            #expect(!check.isRight)
+        }
+    }
+
+    @Test func sixWrongGuessesPassAndSixtyDoNot() async throws {
+        let office = try Office()
+        _ = try await office.signUp("ada@example.com")
+        for _ in 0..<6 { #expect(await fault { try await office.signIn("ada@example.com", "wrong") } == .invalidCredentials) }
+        _ = try await office.signIn("ada@example.com", "password123")
+        var guesses = 6
+        while await fault({ try await office.signIn("ada@example.com", "wrong") }) == .invalidCredentials { guesses += 1 }
+        #expect(guesses < 60)
+        let refusal = await fault { try await office.signIn("ada@example.com", "password123") }
+        #expect(refusal == .tooManyAttempts(retryAfterSeconds: 20))
+        #expect(await fault { try await office.signIn("grace@example.com", "wrong") } == .invalidCredentials)
+    }
+
+    @Test func anAddressThatGuessesAtManyAccountsIsStopped() async throws {
+        let office = try Office()
+        var guesses = 0
+        while await fault({ try await office.signIn("user\(guesses)@x", "wrong") }) == .invalidCredentials { guesses += 1 }
+        #expect(guesses < 200)
+    }
+
+    @Test func aHashOfAnOlderKindIsReplacedAtSignIn() async throws {
+        let office = try Office()
+        let django = "pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A="
+        let id = UUID(high: 0, low: 7)
+        let imported = NewAccount(id: id, openedBy: nil, email: try EmailAddress("old@x"), passwordHash: django)
+        _ = try await office.store.open(imported, session: nil, office.base.occasion(nil))
+        #expect(await fault { try await office.signIn("old@x", "letmein") } == .invalidCredentials)
+        #expect(try await office.signIn("old@x", "lètmein").account.id == id)
+        let stored = try await office.store.credential(for: .email(try EmailAddress("old@x")))?.hash ?? ""
+        #expect(stored.hasPrefix("$argon2id$"))
+        #expect(try await office.signIn("old@x", "lètmein").account.id == id)
+    }
+
+    @Test func whoMustProveTheEmailFirstGetsNoSession() async throws {
+        let office = try Office()
+        let registration = Registration(email: try EmailAddress("a@b"), password: try Password("password123"))
+        let signedUp = try await office.passwords.signUp(
+            registration, rules: .length, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
+        #expect(signedUp.grant == nil)
+        let name = SignInName.email(registration.email)
+        let withheld = try await office.passwords.signIn(
+            name, registration.password, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
+        #expect(withheld.grant == nil)
+        let recipient = Recipient.email(registration.email)
+        try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
+        _ = try await office.codes.verify(
+            office.recorder.code, .signUp, of: recipient, for: .completeSignUp(.dlauth), contract: .dlauth, session: nil,
+            caller: office.caller)
+        let signedIn = try await office.passwords.signIn(
+            name, registration.password, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
+        #expect(signedIn.grant != nil)
+        #expect(signedIn.account.emailConfirmedAt == office.clock.now)
+    }
+
+    @Test func aUsernameWillDoWhereOnlyOneHasIt() async throws {
+        let office = try Office()
+        for (email, username) in [("a@x", "Ada"), ("b@x", "Grace"), ("c@x", "grace")] {
+            var registration = Registration(email: try EmailAddress(email), password: try Password("password123"))
+            registration.username = try Username(username)
+            _ = try await office.passwords.signUp(registration, rules: .length, contract: .dlauth, caller: office.caller)
+        }
+        func signIn(_ username: String) async throws -> SignedIn {
+            let name = SignInName.username(try #require(try Username(username)))
+            return try await office.passwords.signIn(
+                name, try Password("password123"), contract: .dlauth, caller: office.caller)
+        }
+        #expect(try await signIn("ADA").account.email?.text == "a@x")
+        #expect(await fault { try await signIn("grace") } == .invalidCredentials)
+    }
+
+    @Test func anotherPasswordEndsAllOtherSessions() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let second = try await office.signIn("a@x", "password123")
+        let changed = try await office.passwords.changePassword(
+            to: try Password("another password"), rules: .length, session: second.callerSession, caller: office.caller)
+        #expect(changed.grant.session.id == second.grant?.session.id)
+        #expect(changed.grant.tokens.refresh == second.grant?.tokens.refresh)
+        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(await fault { try await office.signIn("a@x", "password123") } == .invalidCredentials)
+        _ = try await office.signIn("a@x", "another password")
+        let late = await fault {
+            try await office.passwords.changePassword(
+                to: try Password("third password"), rules: .length, session: first.callerSession, caller: office.caller)
+        }
+        #expect(late == .sessionEnded)
+    }
+
+    @Test func morePasswordsThanMayWaitAreRefusedAtOnce() async throws {
+        let office = try Office(queue: 1, cost: .standard)
+        let outcomes = await withTaskGroup(of: AccountError?.self) { group in
+            for number in 0..<50 { group.addTask { await fault { try await office.signIn("user\(number)@x", "wrong") } } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.contains(.overloaded(retryAfterSeconds: 1)))
+        #expect(outcomes.contains(.invalidCredentials))
+        #expect(outcomes.allSatisfy { $0 == .overloaded(retryAfterSeconds: 1) || $0 == .invalidCredentials })
+    }
+
+    @Test func aStoreThatIsAwaySaysWhenToComeAgain() async throws {
+        let office = try Office()
+        office.store.fail([.unavailable("gone")])
+        #expect(await fault { try await office.signIn("a@x", "password123") } == .unavailable(retryAfterSeconds: 1))
+        office.store.fail([.failed("no such table")])
+        #expect(await fault { try await office.signIn("a@x", "password123") } == .broken)
+        #expect(office.recorder.notices == [.storeAway("gone"), .storeFailed("no such table")])
+    }
+}
+
+/// A new password for who forgot the old one.
+@Suite struct PasswordResetTests {
+    private func reset(_ office: Office, _ token: String, _ password: String = "brand new one") async throws -> Sessions.Granted {
+        try await office.reset.reset(
+            token: token, to: try Password(password), rules: .length, contract: .dlauth, caller: office.caller)
+    }
+
+    @Test func theTokenFromTheMailSetsAPasswordOnce() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        try await office.reset.forgot(try EmailAddress("A@x"), caller: office.caller)
+        let token = office.recorder.resetToken
+        #expect(office.recorder.sent.map(\.recipient) == [.email(try EmailAddress("a@x"))])
+        let done = try await reset(office, token)
+        #expect(done.account.emailConfirmedAt != nil)
+        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        _ = try await office.signIn("a@x", "brand new one")
+        #expect(await fault { try await office.signIn("a@x", "password123") } == .invalidCredentials)
+        #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+    }
+
+    @Test func nobodyIsToldWhetherThereIsSuchAnAccount() async throws {
+        let office = try Office()
+        try await office.reset.forgot(try EmailAddress("nobody@x"), caller: office.caller)
+        #expect(office.recorder.sent.isEmpty)
+    }
+
+    @Test func aTokenIsGoodForAnHour() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
+        office.clock.advance(seconds: 3_600)
+        #expect(await fault { try await reset(office, office.recorder.resetToken) } == .invalidResetToken)
+    }
+
+    @Test func anUnfitPasswordDoesNotUseTheTokenUp() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
+        let token = office.recorder.resetToken
+        #expect(await fault { try await reset(office, token, "short") } == .unfitPassword(.tooShort))
+        _ = try await reset(office, token)
+    }
+
+    @Test func whatWasMadeUpIsNoToken() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        for token in ["", "x", String(repeating: "A", count: 43), "nül\u{0}"] {
+            #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+        }
+        #expect(office.limiter.counted(.addressFailures) == 4)
+    }
+
+    @Test func threeMailsInARowPass() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        for _ in 0..<3 { try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller) }
+        #expect(office.recorder.sent.count == 3)
+        var mails = 3
+        while await fault({ try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller) }) == nil { mails += 1 }
+        #expect(mails < 10)
+    }
+}

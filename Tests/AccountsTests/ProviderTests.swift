@@ -1,0 +1,227 @@
+import Credentials
+import Testing
+import Wire
+
+@testable import Accounts
+
+/// Signing in by an ID token.
+@Suite struct ProviderTests {
+    private func office() throws -> Office {
+        let office = try Office()
+        for provider in Provider.allCases {
+            office.providers.offer(provider, keys: KeySet([office.providers.key.verificationKey]))
+        }
+        return office
+    }
+
+    private func signIn(
+        _ office: Office, _ provider: Provider = .google, subject: String, email: String? = nil, isVerified: Bool = true,
+        name: PersonName? = nil, rule: NameRule = .first, contract: ContractID = .provider
+    ) async throws -> SignedIn {
+        let token = try office.providers.token(provider, subject: subject, email: email, isVerified: isVerified, at: office.clock.now)
+        var request = ProviderSignIn.Request(provider: provider, idToken: token)
+        request.name = name
+        request.nameRule = rule
+        return try await office.provider.signIn(request, contract: contract, caller: office.caller)
+    }
+
+    @Test func theAccountIsThatOfProviderAndSubject() async throws {
+        let office = try office()
+        let first = try await signIn(office, subject: "1", email: "a@x")
+        #expect(first.isNew)
+        #expect(first.account.email?.text == "a@x")
+        #expect(first.account.emailConfirmedAt != nil)
+        #expect(first.account.openedBy == .provider)
+        let again = try await signIn(office, subject: "1", email: "other@x")
+        #expect(!again.isNew)
+        #expect(again.account.id == first.account.id)
+        #expect(again.account.email?.text == "a@x")
+        #expect(try await signIn(office, subject: "2").account.id != first.account.id)
+        #expect(try await signIn(office, .apple, subject: "1").account.id != first.account.id)
+    }
+
+    @Test func theSameVerifiedEmailLinks() async throws {
+        let office = try office()
+        let google = try await signIn(office, subject: "1", email: "a@x")
+        let apple = try await signIn(office, .apple, subject: "9", email: "A@x")
+        #expect(apple.account.id == google.account.id)
+        #expect(!apple.isNew)
+        _ = try await office.sessions.current(google.callerSession)
+    }
+
+    @Test func anEmailThatTheProviderDoesNotVouchForLinksNothing() async throws {
+        let office = try office()
+        let first = try await signIn(office, subject: "1", email: "a@x")
+        let second = try await signIn(office, .apple, subject: "9", email: "a@x", isVerified: false)
+        #expect(second.account.id != first.account.id)
+        #expect(second.account.email == nil)
+    }
+
+    @Test func whoeverTheProviderVouchesForTakesTheAccountThatNeverProvedTheEmail() async throws {
+        let office = try office()
+        let squatter = try await office.signUp("owner@x", contract: .password)
+        let owner = try await signIn(office, subject: "1", email: "owner@x")
+        #expect(owner.account.id == squatter.account.id)
+        #expect(owner.account.emailConfirmedAt != nil)
+        #expect(await fault { try await office.signIn("owner@x", "password123") } == .invalidCredentials)
+        #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
+        let kinds = try await office.directory.auditEvents(of: owner.account.id).map(\.kind)
+        #expect(kinds == [.signedIn, .identityLinked, .accountTaken, .accountOpened])
+    }
+
+    @Test func theNameIsThatOfTheFirstSignInThatCarriesOne() async throws {
+        let office = try office()
+        #expect(try await signIn(office, subject: "1").account.name == nil)
+        let ada = try PersonName(given: "Ada", family: "Lovelace")
+        #expect(try await signIn(office, subject: "1", name: ada).account.name == ada)
+        let grace = try PersonName(given: "Grace", family: nil)
+        #expect(try await signIn(office, subject: "1", name: grace).account.name == ada)
+        #expect(try await signIn(office, subject: "1", name: grace, rule: .firstOrFresh).account.name == grace)
+        office.clock.advance(seconds: 5)
+        #expect(try await signIn(office, subject: "1", name: ada, rule: .firstOrFresh).account.name == grace)
+    }
+
+    @Test func aTokenThatDoesNotHoldIsRefusedAndCounted() async throws {
+        let office = try office()
+        let forged = try office.providers.token(.google, subject: "1", at: office.clock.now, key: try SigningKey.generate(.ES256))
+        for token in ["", "x.y.z", forged] {
+            let request = ProviderSignIn.Request(provider: .google, idToken: token)
+            #expect(await fault { try await office.provider.signIn(request, contract: .provider, caller: office.caller) } == .identityRefused)
+        }
+        #expect(office.limiter.counted(.addressFailures) == 3)
+    }
+
+    @Test func aTokenOfOneProviderIsNoneOfAnother() async throws {
+        let office = try office()
+        let token = try office.providers.token(.google, subject: "1", at: office.clock.now)
+        let request = ProviderSignIn.Request(provider: .apple, idToken: token)
+        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == .identityRefused)
+    }
+
+    @Test func aProviderThatIsNotSetUpIsOff() async throws {
+        let office = try Office()
+        #expect(!office.provider.offers(.apple))
+        let request = ProviderSignIn.Request(provider: .apple, idToken: "x")
+        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == .providerOff)
+    }
+
+    @Test func keysThatCannotBeHadAreNotTheCallersFault() async throws {
+        let office = try Office()
+        office.providers.offer(.google, keys: nil)
+        let refusal = await fault { try await signIn(office, subject: "1") }
+        #expect(refusal == .providerUnavailable)
+        #expect(office.providers.refetches == 1)
+        #expect(office.limiter.counted(.addressFailures) == 0)
+    }
+
+    @Test func aNewKeyOfTheProviderIsFetchedOnce() async throws {
+        let office = try office()
+        let newKey = try SigningKey.generate(.RS256)
+        office.providers.bringNext(.google, keys: KeySet([newKey.verificationKey]))
+        let token = try office.providers.token(.google, subject: "1", at: office.clock.now, key: newKey)
+        let request = ProviderSignIn.Request(provider: .google, idToken: token)
+        _ = try await office.provider.signIn(request, contract: .provider, caller: office.caller)
+        #expect(office.providers.refetches == 1)
+    }
+
+    @Test func theAppleContractGivesOneTokenForAWeek() async throws {
+        let office = try office()
+        let signedIn = try await signIn(office, .apple, subject: "1", contract: .apple)
+        let tokens = try #require(signedIn.grant?.tokens)
+        #expect(tokens.refresh == nil)
+        #expect(tokens.accessSeconds == 7 * 86_400)
+    }
+}
+
+/// What the operator does, and accounts of which nothing is known.
+@Suite struct AdministrationTests {
+    @Test func aTierCountsAtOnceForTheSameToken() async throws {
+        let office = try Office()
+        let user = try await office.signUp("a@x").account.id
+        #expect(try await office.directory.tier(of: user) == Entitlement.none)
+        let until = WallTime(seconds: office.clock.now.seconds + 100)
+        let set = try await office.administration.setTier("premium", until: until, of: user)
+        #expect(set == Entitlement(tier: "premium", until: until, version: 1))
+        #expect(try await office.directory.tier(of: user) == set)
+        #expect(office.recorder.entitlements == [set])
+        #expect(try await office.directory.entitlementChanges(since: office.clock.now).map(\.user) == [user])
+        let nobody = UUID(high: 0, low: 0)
+        #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == .noSuchAccount)
+        #expect(try await office.directory.tier(of: nobody) == nil)
+    }
+
+    @Test func revokingEndsAllSessions() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let second = try await office.signIn("a@x", "password123")
+        #expect(try await office.administration.revoke(first.account.id) == 2)
+        #expect(Set(office.recorder.ended.map(\.id)) == [first.callerSession.session, second.callerSession.session])
+        #expect(try await office.directory.sessions(of: first.account.id).isEmpty)
+        let third = try await office.signIn("a@x", "password123")
+        #expect(try await office.administration.revoke(session: third.callerSession.session))
+        #expect(try await !office.administration.revoke(session: third.callerSession.session))
+    }
+
+    @Test func deletingLeavesNothingButTheEndedSessions() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        try await office.administration.delete(first.account.id)
+        #expect(try await office.directory.account(first.account.id) == nil)
+        #expect(try await office.directory.endedSessions().map(\.reason) == [.accountDeleted])
+        #expect(await fault { try await office.sessions.current(first.callerSession) } == .sessionEnded)
+        #expect(await fault { try await office.administration.delete(first.account.id) } == .noSuchAccount)
+        _ = try await office.signUp("a@x")
+    }
+
+    @Test func theOperatorOpensAccountsToo() async throws {
+        let office = try Office()
+        let account = try await office.administration.create(
+            email: try EmailAddress("a@x"), password: try Password("password123"), username: try Username("ada"))
+        #expect(account.openedBy == nil)
+        #expect(try await office.signIn("a@x", "password123").account.id == account.id)
+        #expect(await fault { try await office.administration.create(email: try EmailAddress("a@x"), password: nil, username: nil) } == .emailTaken)
+        #expect(try await office.directory.accounts().map(\.id) == [account.id])
+    }
+
+    @Test func openingAccountsOutOfNothingIsBounded() async throws {
+        let office = try Office()
+        var opened = 0
+        while await fault({ try await office.anonymous.open(contract: .anonymous, caller: office.caller) }) == nil { opened += 1 }
+        #expect((50..<200).contains(opened))
+    }
+}
+
+/// Calls that block, on threads of their own.
+@Suite struct BlockingPoolTests {
+    private func pool(threads: Int = 2, capacity: Int = 100) throws -> BlockingPool<Int> {
+        try #require(BlockingPool(name: "test", threads: threads, capacity: capacity, start: startThread) { 0 })
+    }
+
+    @Test func eachThreadKeepsItsResource() async throws {
+        let pool = try pool(threads: 1)
+        for expected in 1...3 {
+            let count = try await pool.run { resource in
+                resource += 1
+                return resource
+            }
+            #expect(count == expected)
+        }
+        pool.close()
+    }
+
+    @Test func whatWasTakenIsDoneBeforeItCloses() async throws {
+        let pool = try pool()
+        let sum = await withTaskGroup(of: Int.self) { group in
+            for number in 0..<50 { group.addTask { (try? await pool.run { _ in number }) ?? 0 } }
+            return await group.reduce(0, +)
+        }
+        #expect(sum == 1_225)
+        pool.close()
+        await #expect(throws: BlockingPool<Int>.Fault.closed) { try await pool.run { _ in } }
+    }
+
+    @Test func withoutThreadsThereIsNoPool() {
+        let pool = BlockingPool<Int>(name: "test", threads: 2, capacity: 1, start: { _, _ in nil }) { 0 }
+        #expect(pool == nil)
+    }
+}

@@ -1,0 +1,202 @@
+import Credentials
+import MemoryStore
+import Testing
+import Wire
+
+@testable import Accounts
+
+/// Sessions once they are open.
+@Suite struct SessionTests {
+    private func refresh(_ office: Office, _ token: String?, _ contract: ContractID = .dlauth) async throws -> Sessions.Granted {
+        try await office.sessions.refresh(token ?? "none", contract: contract, caller: office.caller)
+    }
+
+    @Test func aRefreshBringsANewPairOfTheSameSession() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let next = try await refresh(office, first.grant?.tokens.refresh)
+        #expect(next.account.id == first.account.id)
+        #expect(next.grant.session.id == first.grant?.session.id)
+        #expect(next.grant.tokens.refresh != first.grant?.tokens.refresh)
+        #expect(try office.verified(next.grant.tokens.access).get().sessionID.text == first.grant?.session.id.text)
+    }
+
+    @Test func aLostAnswerIsGivenAgain() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let lost = try await refresh(office, first.grant?.tokens.refresh)
+        for seconds: Int64 in [0, 1, 3_600, 86_400] {
+            office.clock.advance(seconds: seconds)
+            let again = try await refresh(office, first.grant?.tokens.refresh)
+            #expect(again.grant.tokens.refresh == lost.grant.tokens.refresh)
+            #expect(again.grant.tokens.accessExpiresAt == office.clock.now.seconds + 3_600)
+        }
+    }
+
+    @Test func twoHundredParallelRefreshesTakeOneStepAndAgree() async throws {
+        let office = try Office()
+        let token = try await office.signUp("a@x").grant?.tokens.refresh
+        let tokens = try await withThrowingTaskGroup(of: Sessions.Granted.self) { group in
+            for _ in 0..<200 { group.addTask { try await refresh(office, token) } }
+            return try await group.reduce(into: [Sessions.Granted]()) { $0.append($1) }
+        }
+        #expect(Set(tokens.map(\.grant.tokens.refresh)).count == 1)
+        #expect(Set(tokens.map(\.grant.session.counter)) == [2])
+    }
+
+    @Test func aPairThatWasSeenSpendsItsParentAfterTheGrace() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let next = try await refresh(office, first.grant?.tokens.refresh)
+        let seen = try office.verified(next.grant.tokens.access).get()
+        let counter = try #require(AccessTokenID(parsing: seen.tokenID)?.counter)
+        try await office.sessions.confirm([ConfirmedPair(session: next.grant.session.id, counter: counter)])
+        _ = try await refresh(office, first.grant?.tokens.refresh)
+        office.clock.advance(seconds: 30)
+        #expect(await fault { try await refresh(office, first.grant?.tokens.refresh) } == .invalidRefreshToken)
+        _ = try await refresh(office, next.grant.tokens.refresh)
+    }
+
+    @Test func aTokenSpentLongAgoEndsTheSession() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let second = try await refresh(office, first.grant?.tokens.refresh)
+        let third = try await refresh(office, second.grant.tokens.refresh)
+        #expect(await fault { try await refresh(office, first.grant?.tokens.refresh) } == .invalidRefreshToken)
+        #expect(office.recorder.ended.map(\.reason) == [.refreshReuse])
+        #expect(office.recorder.notices == [.refreshReuse(session: third.grant.session.id, user: third.account.id)])
+        #expect(await fault { try await refresh(office, third.grant.tokens.refresh) } == .invalidRefreshToken)
+        #expect(try await office.directory.auditEvents(of: first.account.id).first?.kind == .refreshReuse)
+    }
+
+    @Test func aTokenOfAnotherContractIsRefusedAndTheSessionUnharmed() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x", contract: .dlauth)
+        for contract in ContractID.allCases where contract != .dlauth {
+            #expect(await fault { try await refresh(office, first.grant?.tokens.refresh, contract) } == .invalidRefreshToken)
+        }
+        _ = try await refresh(office, first.grant?.tokens.refresh)
+    }
+
+    /// Forgeries are told without asking the store, which here would not answer.
+    @Test func aForgeryDiesBeforeTheStore() async throws {
+        let office = try Office()
+        let token = try #require(try await office.signUp("a@x").grant?.tokens.refresh)
+        office.store.fail(Array(repeating: .failed("asked"), count: 10))
+        for forged in ["", "v1.", token + "A", "v1." + String(repeating: "A", count: 62), "a.b.c"] {
+            #expect(await fault { try await refresh(office, forged) } == .invalidRefreshToken)
+            #expect(await fault { try await refresh(office, forged, .password) } == .invalidRefreshToken)
+        }
+        #expect(office.recorder.notices.isEmpty)
+    }
+
+    @Test func aStoreThatIsAwayForAMomentIsWaitedFor() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        office.store.fail(Array(repeating: .unavailable("away"), count: 4))
+        _ = try await refresh(office, first.grant?.tokens.refresh)
+        office.store.fail(Array(repeating: .unavailable("away"), count: 100))
+        let before = office.clock.now
+        #expect(await fault { try await refresh(office, first.grant?.tokens.refresh) } == .unavailable(retryAfterSeconds: 1))
+        #expect(office.clock.now.seconds - before.seconds <= 2)
+    }
+
+    @Test func aStormGetsTheSamePairAndANotice() async throws {
+        let office = try Office()
+        var granted = try await refresh(office, try await office.signUp("a@x").grant?.tokens.refresh)
+        for _ in 0..<9 { granted = try await refresh(office, granted.grant.tokens.refresh) }
+        for _ in 0..<5 {
+            let again = try await refresh(office, granted.grant.tokens.refresh)
+            #expect(again.grant.tokens.refresh == granted.grant.tokens.refresh)
+        }
+        #expect(office.recorder.notices.contains(.refreshStorm(session: granted.grant.session.id, contract: .dlauth)))
+        office.clock.advance(seconds: 10)
+        let calm = try await refresh(office, granted.grant.tokens.refresh)
+        #expect(calm.grant.tokens.refresh != granted.grant.tokens.refresh)
+    }
+
+    @Test func theTokenOfThePasswordContractStaysForItsThirtyDays() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x", contract: .password)
+        let token = first.grant?.tokens.refresh
+        #expect(token?.hasPrefix("eyJ") == true)
+        for day in 0..<29 {
+            let again = try await refresh(office, token, .password)
+            #expect(again.grant.tokens.refresh == token, "day \(day)")
+            #expect(again.grant.tokens.accessSeconds == 7 * 86_400)
+            office.clock.advance(seconds: 86_400)
+        }
+        office.clock.advance(seconds: 86_400)
+        #expect(await fault { try await refresh(office, token, .password) } == .refreshTokenExpired)
+    }
+
+    @Test func noAccessTokenRefreshesAndNoRefreshTokenOpensARoute() async throws {
+        let office = try Office()
+        for contract in [ContractID.password, .dlauth] {
+            let tokens = try #require(try await office.signUp("\(contract)@x", contract: contract).grant?.tokens)
+            #expect(await fault { try await refresh(office, tokens.access, contract) } == .invalidRefreshToken)
+            let verdict = office.verified(tokens.refresh ?? "")
+            #expect((try? verdict.get()) == nil)
+        }
+    }
+
+    @Test func anIdleSessionExpiresAndOneInUseDoesNot() async throws {
+        let office = try Office()
+        var token = try await office.signUp("a@x").grant?.tokens.refresh
+        for _ in 0..<3 {
+            office.clock.advance(seconds: 29 * 86_400)
+            token = try await refresh(office, token).grant.tokens.refresh
+        }
+        office.clock.advance(seconds: 30 * 86_400)
+        #expect(await fault { try await refresh(office, token) } == .refreshTokenExpired)
+    }
+
+    @Test func signingOutEndsTheSessionAndTellsEveryone() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let other = try await office.signIn("a@x", "password123")
+        try await office.sessions.signOut(first.callerSession, caller: office.caller)
+        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(office.recorder.ended.map(\.reason) == [.signOut])
+        #expect(await fault { try await refresh(office, first.grant?.tokens.refresh) } == .invalidRefreshToken)
+        #expect(await fault { try await office.sessions.current(first.callerSession) } == .sessionEnded)
+        _ = try await refresh(office, other.grant?.tokens.refresh)
+        try await office.sessions.signOut(first.callerSession, caller: office.caller)
+        #expect(office.recorder.ended.count == 1)
+        #expect(try await office.directory.endedSessions().map(\.id) == [first.callerSession.session])
+    }
+
+    @Test func theCurrentPairIsToldWithoutAStep() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let current = try await office.sessions.current(first.callerSession)
+        #expect(current.grant.tokens.refresh == first.grant?.tokens.refresh)
+        #expect(current.grant.session.counter == 1)
+        let stranger = CallerSession(user: UUID(high: 0, low: 0), session: first.callerSession.session)
+        #expect(await fault { try await office.sessions.current(stranger) } == .sessionEnded)
+    }
+
+    @Test func everyoneActsAsThemselvesAndElseByGrant() async throws {
+        let office = try Office()
+        let caller = try await office.anonymous.open(contract: .anonymous, caller: office.caller).callerSession
+        let own = try ActorName(type: "user", id: caller.user.text)
+        let token = try office.verified(try await office.sessions.actorToken(own, caller: caller)).get()
+        #expect(token.actorType.text == "user")
+        #expect(token.actorID.text == caller.user.text)
+        #expect(token.userID.text == caller.user.text)
+        #expect(token.expiresAt == office.clock.now.seconds + 900)
+        let team = try ActorName(type: "team", id: "t1")
+        #expect(await fault { try await office.sessions.actorToken(team, caller: caller) } == .actorNotGranted)
+        try await office.administration.grant(team, to: caller.user)
+        #expect(try office.verified(try await office.sessions.actorToken(team, caller: caller)).get().actorType.text == "team")
+        #expect(try await office.administration.revoke(team, from: caller.user))
+        #expect(await fault { try await office.sessions.actorToken(team, caller: caller) } == .actorNotGranted)
+        let other = try ActorName(type: "user", id: UUID(high: 1, low: 1).text)
+        #expect(await fault { try await office.sessions.actorToken(other, caller: caller) } == .actorNotGranted)
+    }
+
+    @Test(arguments: [("", "x"), ("x", ""), ("a\u{0}", "x"), (" a", "x"), ("a", "x\n"), ("a", String(repeating: "x", count: 129))])
+    func anActorsNameFitsAHeader(_ type: String, _ id: String) {
+        #expect(throws: AccountError.malformedActor) { try ActorName(type: type, id: id) }
+    }
+}

@@ -1,0 +1,131 @@
+import Testing
+import Wire
+
+@testable import Accounts
+
+/// What people and apps send, brought into one form or refused.
+@Suite struct ValueTests {
+    @Test(arguments: [
+        ("user@example.com", "user@example.com", "user@example.com"),
+        ("  Ada.Lovelace@Example.COM\n", "Ada.Lovelace@example.com", "ada.lovelace@example.com"),
+        ("e\u{301}te@x.org", "éte@x.org", "éte@x.org"), ("É@x.org", "É@x.org", "é@x.org"),
+        ("a@b@c.org", "a@b@c.org", "a@b@c.org"), ("user+tag@x", "user+tag@x", "user+tag@x"),
+    ])
+    func anEmailIsBroughtIntoOneForm(_ raw: String, _ text: String, _ key: String) throws {
+        let email = try EmailAddress(raw)
+        #expect(Array(email.text.utf8) == Array(text.utf8))
+        #expect(Array(email.key.utf8) == Array(key.utf8))
+    }
+
+    @Test(arguments: [
+        "", " ", "user", "@", "@x.org", "user@", " @x.org", "us er@x.org", "user@x .org", "user@x.org\u{0}", "us\ner@x.org",
+        "us\u{7F}er@x.org", "<user@x.org>", "a,b@x.org", "\"a\"@x.org", String(repeating: "a", count: 249) + "@x.org",
+        "us\u{2028}er@x.org",
+    ])
+    func whatIsNoEmailIsRefused(_ raw: String) {
+        #expect(throws: AccountError.malformedEmail) { try EmailAddress(raw) }
+    }
+
+    @Test func anEmailOf254BytesIsTheLongest() throws {
+        #expect(try EmailAddress(String(repeating: "a", count: 248) + "@x.org").text.utf8.count == 254)
+        #expect(throws: AccountError.malformedEmail) { try EmailAddress(String(repeating: "é", count: 125) + "@x.org") }
+    }
+
+    @Test(arguments: [("+49 (151) 234-567.89", "+4915123456789"), ("+1234567", "+1234567")])
+    func aPhoneNumberIsPlusAndDigits(_ raw: String, _ text: String) throws { #expect(try PhoneNumber(raw).text == text) }
+
+    @Test(arguments: ["", "+", "0151234567", "+0151234567", "+123456", "+1234567890123456", "+12a34567", "+1234567\u{0}", "+١٢٣٤٥٦٧٨"])
+    func whatIsNoPhoneNumberIsRefused(_ raw: String) {
+        #expect(throws: AccountError.malformedPhone) { try PhoneNumber(raw) }
+    }
+
+    @Test func namesAreTrimmedAndWithoutControlCharacters() throws {
+        #expect(try PersonName(given: " Ada ", family: "")?.given == "Ada")
+        #expect(try PersonName(given: " Ada ", family: "")?.family == nil)
+        #expect(try PersonName(given: nil, family: " ") == nil)
+        #expect(throws: AccountError.malformedName) { try PersonName(given: "A\u{0}", family: nil) }
+        #expect(throws: AccountError.malformedName) { try PersonName(given: String(repeating: "a", count: 257), family: nil) }
+        #expect(try Username(" Ada ")?.key == "ada")
+        #expect(try Username("  ") == nil)
+        #expect(throws: AccountError.malformedUsername) { try Username("a\nb") }
+    }
+
+    @Test(arguments: [
+        (#"{}"#, #"{}"#), (#" { "a" : 1 } "#, #"{"a":1}"#), (#"{"firstName":"John","last_name":"Doe"}"#, #"{"firstName":"John","last_name":"Doe"}"#),
+        (#"{"a":null}"#, #"{}"#), (#"{"a":null,"b":1,"c":null}"#, #"{"b":1}"#), (#"{"a":{"b":null,"c":[{"d":null}]}}"#, #"{"a":{"c":[{}]}}"#),
+        (#"{"a":[null,1,null,[null]]}"#, #"{"a":[1,[]]}"#), (#"{"a":1e400,"b":-0.10,"c":true,"d":false}"#, #"{"a":1e400,"b":-0.10,"c":true,"d":false}"#),
+        (#"{"a":"\u00e9\n\"\\","ä":""}"#, #"{"a":"é\n\"\\","ä":""}"#), (#"{"a":1,"a":2}"#, #"{"a":1,"a":2}"#), (#"{"null":"null"}"#, #"{"null":"null"}"#),
+    ])
+    func metadataIsKeptButForNulls(_ source: String, _ kept: String) throws {
+        #expect(String(decoding: try metadata(source).json, as: UTF8.self) == kept)
+    }
+
+    @Test(arguments: [
+        "", "null", "1", "[]", "\"x\"", "{", "{}x", #"{"a":}"#, #"{"a":"\u0000"}"#, #"{"\u0000":1}"#, #"{"a":"\ud800"}"#,
+        String(repeating: #"{"a":"#, count: 40) + "1" + String(repeating: "}", count: 40),
+    ])
+    func whatIsNoObjectIsNoMetadata(_ source: String) {
+        #expect(throws: AccountError.malformedMetadata) { try metadata(source) }
+    }
+
+    @Test func metadataHasABound() throws {
+        let fits = #"{"a":""# + String(repeating: "x", count: 16 * 1_024 - 8) + #""}"#
+        let tooMuch = #"{"a":""# + String(repeating: "x", count: 16 * 1_024 - 7) + #""}"#
+        #expect(try metadata(fits).json.count == 16 * 1_024)
+        #expect(throws: AccountError.metadataTooLarge) { try metadata(tooMuch) }
+    }
+
+    private func metadata(_ text: String) throws -> Metadata {
+        let bytes = Array(text.utf8)
+        return try Metadata(json: bytes.rawBytes)
+    }
+
+    @Test func aTierCountsUntilItsEnd() {
+        let end = WallTime(seconds: 1_000)
+        let entitlement = Entitlement(tier: "premium", until: end, version: 3)
+        let before = WallTime(microseconds: end.microseconds - 1)
+        #expect(entitlement.tier(at: before) == "premium")
+        #expect(entitlement.tier(at: end) == nil)
+        #expect(entitlement.tier(at: end, graceSeconds: 1) == "premium")
+        #expect(entitlement.hasActiveSubscription(at: before))
+        #expect(!entitlement.hasActiveSubscription(at: end))
+        let given = Entitlement(tier: "premium", until: nil, version: 1)
+        #expect(given.tier(at: end) == "premium")
+        #expect(!given.hasActiveSubscription(at: end))
+        #expect(Entitlement.none.tier(at: end) == nil)
+    }
+
+    @Test func theLongestAccessTokenIsThatOfAWeek() { #expect(SessionPolicy.longestAccessSeconds == 7 * 86_400) }
+}
+
+/// Which passwords may be chosen.
+@Suite struct PasswordRuleTests {
+    private func fault(_ text: String, _ rules: PasswordRules, email: String = "ada@example.com") -> PasswordFault? {
+        do throws(AccountError) {
+            try rules.check(try Password(text), email: try EmailAddress(email))
+            return nil
+        } catch {
+            guard case .unfitPassword(let fault) = error else { return nil }
+            return fault
+        }
+    }
+
+    @Test(arguments: [
+        ("securepassword123", nil), ("testpass123", nil), ("correct horse battery", nil), ("short", PasswordFault.tooShort),
+        ("1234567", .tooShort), ("12345678", .tooCommon), ("password", .tooCommon), ("PassWord", .tooCommon), (" password1 ", .tooCommon),
+        ("password123", .tooCommon), ("qwertyuiop", .tooCommon), ("8473629105", .entirelyNumeric), ("٨٤٧٣٦٢٩١٠٥", .entirelyNumeric),
+        ("ada@example.com", .sameAsEmail), ("ADA@Example.com", .sameAsEmail), ("пароль", .tooCommon), ("éééé", nil), ("", .tooShort),
+        (String(repeating: "x", count: 1_024), nil), (String(repeating: "x", count: 1_025), .tooLong),
+    ] as [(String, PasswordFault?)])
+    func theStrictRulesAreThoseOfDjango(_ password: String, _ expected: PasswordFault?) {
+        #expect(fault(password, .strict) == expected)
+    }
+
+    @Test(arguments: [
+        ("password123", nil), ("12345678", nil), ("ada@example.com", nil), ("1234567", PasswordFault.tooShort),
+        (String(repeating: "x", count: 1_025), .tooLong),
+    ] as [(String, PasswordFault?)])
+    func otherwiseOnlyTheLengthCounts(_ password: String, _ expected: PasswordFault?) {
+        #expect(fault(password, .length) == expected)
+    }
+}

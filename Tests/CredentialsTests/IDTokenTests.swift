@@ -1,0 +1,130 @@
+import Testing
+import Wire
+
+@testable import Credentials
+
+/// What an ID token of Apple's or Google's must be to sign its user in.
+@Suite struct IDTokenTests {
+    private let key = Keys.rs256
+    private let clients = ["com.example.app", "web.example"]
+
+    private func rules(keys: [SigningKey]? = nil) -> IDTokenRules {
+        IDTokenRules(
+            provider: "google", issuers: ["https://accounts.google.com", "accounts.google.com"], clientIDs: clients,
+            keys: KeySet((keys ?? [key]).map(\.verificationKey)))
+    }
+
+    /// A token of the usual claims, with some replaced (or removed, by nil) and others added.
+    private func token(_ changes: [(String, String?)] = [], key: SigningKey? = nil) -> String {
+        var claims = [
+            ("iss", #""https://accounts.google.com""#), ("aud", #""com.example.app""#), ("sub", #""1234""#),
+            ("exp", "1700000600"), ("iat", "1700000000"), ("email", #""Ada@example.com""#), ("email_verified", "true"),
+        ]
+        for (name, value) in changes {
+            claims.removeAll { $0.0 == name }
+            if let value { claims.append((name, value)) }
+        }
+        return Forge.token(
+            payload: "{" + claims.map { #""\#($0.0)":\#($0.1)"# }.joined(separator: ",") + "}", key: key ?? self.key)
+    }
+
+    private func verify(_ text: String, nonce: String? = nil, _ rules: IDTokenRules? = nil) -> Result<IDToken, IDTokenFault> {
+        text.withRawBytes { (rules ?? self.rules()).verify($0, nonce: nonce, now: WallTime(seconds: now)) }
+    }
+
+    private func fault(_ changes: [(String, String?)], nonce: String? = nil) -> IDTokenFault? {
+        switch verify(token(changes), nonce: nonce) {
+        case .success: nil
+        case .failure(let fault): fault
+        }
+    }
+
+    @Test func itSaysWhoSignedIn() throws {
+        let said = try verify(token()).get()
+        #expect(said.subject == "1234")
+        #expect(said.email == "Ada@example.com")
+        #expect(said.isEmailVerified)
+    }
+
+    @Test func bothSpellingsOfTheIssuerWillDo() {
+        #expect(fault([("iss", #""accounts.google.com""#)]) == nil)
+        #expect(fault([("iss", #""https://accounts.google.com/""#)]) == .token(.wrongIssuer))
+        #expect(fault([("iss", #""https://appleid.apple.com""#)]) == .token(.wrongIssuer))
+        #expect(fault([("iss", nil)]) == .token(.wrongIssuer))
+    }
+
+    @Test func oneOfTheAppsMustBeMeant() {
+        #expect(fault([("aud", #""web.example""#)]) == nil)
+        #expect(fault([("aud", #"["other","web.example"]"#)]) == nil)
+        #expect(fault([("aud", #""other""#)]) == .token(.wrongAudience))
+        #expect(fault([("aud", nil)]) == .token(.wrongAudience))
+    }
+
+    @Test(arguments: [
+        ("true", true), (#""true""#, true), ("false", false), (#""false""#, false), (#""TRUE""#, false), ("1", false),
+        ("null", false), (nil, false),
+    ] as [(String?, Bool)])
+    func theEmailIsVerifiedOnlyIfTheTokenSaysSo(_ claim: String?, _ expected: Bool) throws {
+        #expect(try verify(token([("email_verified", claim)])).get().isEmailVerified == expected)
+    }
+
+    @Test func aTokenWithoutEmailHasNone() throws {
+        #expect(try verify(token([("email", nil)])).get().email == nil)
+        #expect(try verify(token([("email", "null")])).get().email == nil)
+    }
+
+    @Test(arguments: [
+        ("1700000000", nil), ("1700000060", nil), ("1700000061", IDTokenFault.issuedInTheFuture), ("1", nil), (nil, nil),
+        (#""1""#, .issuedInTheFuture), ("1700000000000", .issuedInTheFuture),
+    ] as [(String?, IDTokenFault?)])
+    func itWasNotIssuedInTheFuture(_ claim: String?, _ expected: IDTokenFault?) {
+        #expect(fault([("iat", claim)]) == expected)
+    }
+
+    /// The SHA-256 of `abc`.
+    private static let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+    @Test(arguments: [
+        (nil, nil, nil), ("x", nil, nil), ("abc", "abc", nil), (hash, "abc", nil), (hash, hash, nil),
+        ("abc", "abd", IDTokenFault.wrongNonce), (nil, "abc", .wrongNonce), ("abc", hash, .wrongNonce), (nil, "", .wrongNonce),
+        ("", "abc", .wrongNonce),
+    ] as [(String?, String?, IDTokenFault?)])
+    func theNonceIsTheCallersOrItsHash(_ claim: String?, _ nonce: String?, _ expected: IDTokenFault?) {
+        #expect(fault([("nonce", claim.map { #""\#($0)""# })], nonce: nonce) == expected)
+    }
+
+    @Test func aNonceOfAnotherTypeIsNone() { #expect(fault([("nonce", "5")], nonce: "5") == .wrongNonce) }
+
+    @Test func expiryAndSubjectAreThoseOfEveryToken() {
+        #expect(fault([("exp", "1699999939")]) == .token(.expired))
+        #expect(fault([("exp", "1699999941")]) == nil)
+        #expect(fault([("exp", nil)]) == .token(.noExpiry))
+        #expect(fault([("sub", nil)]) == .token(.noSubject))
+        #expect(fault([("email", #""a\n@b""#)]) == .token(.unsafeClaim))
+    }
+
+    @Test func aRefreshTokenIsNoIDToken() {
+        #expect(fault([("token_type", #""refresh""#)]) == .token(.badClaim))
+        #expect(fault([("token_use", #""id""#)]) == nil)
+        #expect(fault([("typ", #""ID""#)]) == nil)
+    }
+
+    @Test func onlyTheProvidersKeysAndAlgorithmsSign() {
+        let other = Keys.make(.RS256)
+        let foreign = verify(token(key: other))
+        #expect(foreign == .failure(.token(.unknownKey(issuer: 0))))
+        let symmetric = verify(token(key: Keys.hs256), rules(keys: [Keys.hs256]))
+        #expect(symmetric == .failure(.token(.algorithmNotAllowed)))
+        let curve = verify(token(key: Keys.es256), rules(keys: [Keys.es256]))
+        #expect((try? curve.get()) != nil)
+    }
+
+    @Test func missingKeysAreNotTheCallersFault() {
+        let rules = IDTokenRules(provider: "apple", issuers: ["https://accounts.google.com"], clientIDs: clients, keys: nil)
+        let outcome = verify(token(), rules)
+        guard case .failure(let fault) = outcome else { return #expect(Bool(false), "accepted without a key") }
+        #expect(fault.isForWantOfKeys)
+        #expect(!fault.isForUnknownKey)
+        #expect(IDTokenFault.token(.unknownKey(issuer: 0)).isForUnknownKey)
+    }
+}

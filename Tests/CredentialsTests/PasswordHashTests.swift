@@ -1,0 +1,119 @@
+import Testing
+import Wire
+
+@testable import Credentials
+
+/// Passwords as they are stored.
+@Suite struct PasswordHashTests {
+    private static let cheap = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)
+
+    private func hash(_ password: String, cost: Argon2Cost = cheap) throws -> PasswordHash {
+        let bytes = password.bytes
+        return try PasswordHash(of: bytes.rawBytes, cost: cost)
+    }
+
+    private func matches(_ hash: PasswordHash, _ password: String) throws -> Bool {
+        let bytes = password.bytes
+        return try hash.matches(bytes.rawBytes)
+    }
+
+    @Test func whatWasHashedIsRecognisedAndNothingElse() throws {
+        for password in ["correct horse", "", "пароль", "a\u{0}b", String(repeating: "x", count: 1_024)] {
+            let stored = try #require(PasswordHash(parsing: hash(password).text))
+            #expect(try matches(stored, password))
+            for other in [password + "x", "", "correct hors", "a"] where other != password {
+                #expect(try !matches(stored, other))
+            }
+        }
+    }
+
+    @Test func theSamePasswordIsStoredDifferentlyEachTime() throws {
+        #expect(try hash("secret") != hash("secret"))
+    }
+
+    @Test func theStandardCostIsWhatTheTextSays() throws {
+        let made = try hash("secret", cost: .standard)
+        #expect(made.text.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1$"))
+        #expect(made.text.utf8.count == 97)
+        #expect(!made.needsRehash())
+    }
+
+    /// A vector of the reference implementation.
+    @Test func hashesMadeElsewhereAreRecognised() throws {
+        let text = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"
+        let stored = try #require(PasswordHash(parsing: text))
+        #expect(stored.text == text)
+        #expect(try matches(stored, "password"))
+        #expect(try !matches(stored, "differentpassword"))
+        #expect(stored.needsRehash())
+    }
+
+    @Test func anotherCostAsksToBeReplaced() throws {
+        for cost in [
+            Argon2Cost(kibibytes: 128, passes: 1, lanes: 1), Argon2Cost(kibibytes: 64, passes: 2, lanes: 1),
+            Argon2Cost(kibibytes: 64, passes: 1, lanes: 2),
+        ] {
+            let made = try hash("secret", cost: cost)
+            #expect(try matches(made, "secret"))
+            #expect(made.needsRehash(for: Self.cheap))
+            #expect(!made.needsRehash(for: cost))
+        }
+    }
+
+    @Test(arguments: [
+        ("pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A=", "lètmein"), ("pbkdf2_sha256$1$x$yb9iKunqNijXRQKUvO6LoyiwVgfOzKs1+3gaWy8rzxc=", ""),
+        ("pbkdf2_sha256$2$NaClNaClNaClNaClNaClNaClNaClNaClNaClNaCl$9rtXv9sVEoC40EYhKB0BCvZKisvyn0Vpw+04OWy+KAE=", String(repeating: "p", count: 200)),
+    ])
+    func djangosHashesAreRecognisedAndAskToBeReplaced(_ text: String, _ password: String) throws {
+        let stored = try #require(PasswordHash(parsing: text))
+        #expect(stored.text == text)
+        #expect(try matches(stored, password))
+        #expect(try !matches(stored, password + "x"))
+        #expect(stored.needsRehash())
+    }
+
+    /// What is no hash, what is one of another kind, and what would take too long or too much memory to verify.
+    @Test(arguments: [
+        "", "$", "secret", "$argon2id$", "!unusable",
+        "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "bcrypt_sha256$$2b$12$x",
+        "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=16$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=+64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=1048576,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=262144,t=5,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=4294967295,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=0,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=1,p=0$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=1,p=16$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=4,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=1,p=1$c2FsdA$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPd",
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc$",
+        "$argon2id$v=19$m=64,t=1,p=1$c29tZXNhbHQ$", "pbkdf2_sha1$1$x$AAAA", "pbkdf2_sha256$1$x$AAAA",
+        "pbkdf2_sha256$0$x$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8=",
+        "pbkdf2_sha256$10000001$x$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8=",
+        "pbkdf2_sha256$99999999999999999999$x$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8=",
+        "pbkdf2_sha256$-1$x$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8=",
+        "pbkdf2_sha256$1$$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8=",
+        "pbkdf2_sha256$1$x$gK8BIb8VPVF3lCNV0dNyFOPZp2xC5SYi5FLvpIVTzi8",
+    ])
+    func nothingElseIsTakenForAHash(_ text: String) { #expect(PasswordHash(parsing: text) == nil) }
+
+    @Test func base64IsTheStandardAlphabetInItsCanonicalSpelling() {
+        let cases: [(String, Bool, [UInt8]?)] = [
+            ("+/8", false, [0xFB, 0xFF]), ("+/8=", true, [0xFB, 0xFF]), ("-_8", false, nil), ("+/8", true, nil),
+            ("+/8=", false, nil), ("", true, []), ("AA==", true, [0]), ("AB==", true, nil), ("A===", true, nil),
+            ("AAAA====", true, nil), ("AAAA", true, [0, 0, 0]),
+        ]
+        for (text, isPadded, expected) in cases {
+            let decoded = Base64.decode(text.bytes.rawBytes, isPadded: isPadded)
+            #expect(decoded == expected, "\(text)")
+            if let expected {
+                let encoded = Base64.encode(expected.rawBytes, isPadded: isPadded)
+                #expect(encoded == text)
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+package import Accounts
+package import Wire
+
+extension MemoryStore {
+    package func account(_ id: UUID) async throws(StoreFault) -> Account? { try at { $0.accounts[id] } }
+
+    package func account(email: EmailAddress) async throws(StoreFault) -> Account? {
+        try at { $0.account(of: .email(email)) }
+    }
+
+    package func credential(for name: SignInName) async throws(StoreFault) -> Credential? {
+        try at { state in
+            let found = state.accounts.values.filter { account in
+                guard account.hasPassword else { return false }
+                switch name {
+                case .email(let email): return account.email?.key == email.key
+                case .username(let username): return account.username?.key == username.key
+                }
+            }
+            guard found.count == 1, let account = found.first, let hash = state.hashes[account.id] else { return nil }
+            return Credential(user: account.id, hash: hash, isEmailConfirmed: account.emailConfirmedAt != nil)
+        }
+    }
+
+    package func open(
+        _ new: NewAccount, session: NewSession?, _ occasion: Occasion
+    ) async throws(StoreFault) -> Opening {
+        try at { state in
+            if let email = new.email, state.account(of: .email(email)) != nil { return .emailTaken }
+            let account = new.account(now: occasion.now)
+            state.accounts[new.id] = account
+            state.hashes[new.id] = new.passwordHash
+            let opened = state.open(session, of: new.id, occasion)
+            state.log(.accountOpened, new.id, occasion, session: opened?.id, detail: new.openedBy?.name ?? "operator")
+            return .opened(account, opened)
+        }
+    }
+
+    package func signIn(
+        _ user: UUID, proof: PasswordProof, session: NewSession?, _ occasion: Occasion
+    ) async throws(StoreFault) -> SignIn? {
+        try at { state in
+            guard let account = state.accounts[user], state.hashes[user] == proof.hash else { return nil }
+            if let replacement = proof.replacement { state.hashes[user] = replacement }
+            let opened = state.open(session, of: user, occasion)
+            if let opened { state.log(.signedIn, user, occasion, session: opened.id, detail: "password") }
+            return SignIn(account: account, session: opened)
+        }
+    }
+
+    package func signIn(
+        _ proof: IdentityProof, newUser: UUID, session: NewSession, _ occasion: Occasion
+    ) async throws(StoreFault) -> SignIn {
+        try at { state in
+            let key = "\(proof.provider.rawValue) \(proof.subject)"
+            let holder = proof.verifiedEmail.flatMap { email in
+                state.account(of: .email(email)).map { ContactHolder($0, .email(email)) }
+            }
+            let verdict = IdentityRule.verdict(linked: state.identities[key], holder: holder)
+            let (user, ended) = state.lead(verdict, proof, newUser, session.contract, occasion)
+            if state.identities[key] == nil {
+                state.identities[key] = user
+                state.log(.identityLinked, user, occasion, detail: proof.provider.rawValue)
+            }
+            state.complete(user, by: proof, emailIsFree: holder == nil, occasion)
+            let opened = state.open(session, of: user, occasion)
+            state.log(.signedIn, user, occasion, session: session.id, detail: proof.provider.rawValue)
+            guard let account = state.accounts[user] else { preconditionFailure("an identity of no account") }
+            return SignIn(account: account, session: opened, isNew: verdict == .create, ended: ended)
+        }
+    }
+
+    package func setPassword(
+        _ hash: String, of user: UUID, keeping session: UUID, _ occasion: Occasion
+    ) async throws(StoreFault) -> SignIn? {
+        try at { state in
+            guard let kept = state.sessions[session], kept.user == user else { return nil }
+            state.hashes[user] = hash
+            state.accounts[user]?.hasPassword = true
+            state.accounts[user]?.updatedAt = occasion.now
+            let ended = state.endSessions(of: user, .passwordChanged, keeping: session, occasion)
+            state.log(.passwordChanged, user, occasion, session: session)
+            return state.accounts[user].map { SignIn(account: $0, session: kept, ended: ended) }
+        }
+    }
+}
+
+extension MemoryStore.State {
+    fileprivate mutating func lead(
+        _ verdict: IdentityVerdict, _ proof: IdentityProof, _ newUser: UUID, _ contract: ContractID, _ occasion: Occasion
+    ) -> (UUID, [EndedSession]) {
+        switch verdict {
+        case .known(let user), .link(let user): return (user, [])
+        case .takeOver(let user): return (user, takeOver(user, occasion))
+        case .create:
+            let new = NewAccount(id: newUser, openedBy: contract, email: proof.verifiedEmail)
+            var account = new.account(now: occasion.now)
+            account.emailConfirmedAt = account.email.map { _ in occasion.now }
+            accounts[newUser] = account
+            log(.accountOpened, newUser, occasion, detail: proof.provider.rawValue)
+            return (newUser, [])
+        }
+    }
+
+    fileprivate mutating func complete(
+        _ user: UUID, by proof: IdentityProof, emailIsFree: Bool, _ occasion: Occasion
+    ) {
+        guard var account = accounts[user] else { return }
+        if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
+            account.email = email
+            account.emailConfirmedAt = occasion.now
+        }
+        if let name = proof.name, proof.nameRule.takes(account, now: occasion.now) { account.name = name }
+        if account != accounts[user] { account.updatedAt = occasion.now }
+        accounts[user] = account
+    }
+}

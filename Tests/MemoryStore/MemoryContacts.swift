@@ -1,0 +1,111 @@
+package import Accounts
+package import Wire
+
+extension MemoryStore {
+    package func putCode(_ code: PendingCode) async throws(StoreFault) -> Account? {
+        try at { state in
+            state.codes["\(code.purpose.rawValue) \(code.recipient)"] = code
+            let isPhone = code.purpose.isForPhones
+            return state.account(
+                of: isPhone ? .phone(PhoneNumber(stored: code.recipient)) : .email(EmailAddress(stored: code.recipient)))
+        }
+    }
+
+    package func redeem(
+        _ redemption: CodeRedemption, _ occasion: Occasion
+    ) async throws(StoreFault) -> Redemption {
+        try at { state in
+            guard state.holds(redemption, occasion.now) else { return .wrongCode }
+            let kept = redemption.callerSession.flatMap { state.sessions[$0] }
+            if let caller = redemption.proof.caller, kept?.user != caller || state.accounts[caller] == nil {
+                return .refused(.callerGone)
+            }
+            let holder = state.account(of: redemption.recipient).map { ContactHolder($0, redemption.recipient) }
+            let verdict = ContactProofRule.verdict(redemption.proof, holder: holder)
+            guard let (user, ended) = state.carryOut(verdict, redemption.recipient, occasion),
+                let account = state.accounts[user]
+            else { return .refused(verdict.refusal ?? .noAccount) }
+            if let kept, redemption.proof.caller == user, kept.contract == redemption.session.contract {
+                return .proven(SignIn(account: account, session: kept, ended: ended))
+            }
+            let opened = state.open(redemption.session, of: user, occasion)
+            state.log(.signedIn, user, occasion, session: opened?.id, detail: "code")
+            return .proven(SignIn(account: account, session: opened, ended: ended))
+        }
+    }
+
+    package func putResetToken(_ token: PendingReset) async throws(StoreFault) -> Account? {
+        try at { state in
+            state.resets[token.digest] = token
+            return state.account(of: .email(token.email))
+        }
+    }
+
+    package func holdsResetToken(digest: [UInt8], now: WallTime) async throws(StoreFault) -> Bool {
+        try at { state in state.resets[digest].map { now < $0.expiresAt } ?? false }
+    }
+
+    package func resetPassword(
+        digest: [UInt8], hash: String, session: NewSession, _ occasion: Occasion
+    ) async throws(StoreFault) -> SignIn? {
+        try at { state in
+            guard let token = state.resets[digest], occasion.now < token.expiresAt else { return nil }
+            state.resets = state.resets.filter { $0.value.email.key != token.email.key }
+            guard var account = state.account(of: .email(token.email)) else { return nil }
+            account.hasPassword = true
+            account.emailConfirmedAt = account.emailConfirmedAt ?? occasion.now
+            account.updatedAt = occasion.now
+            state.accounts[account.id] = account
+            state.hashes[account.id] = hash
+            let ended = state.endSessions(of: account.id, .passwordChanged, occasion)
+            let opened = state.open(session, of: account.id, occasion)
+            state.log(.passwordReset, account.id, occasion, session: session.id)
+            return SignIn(account: account, session: opened, ended: ended)
+        }
+    }
+}
+
+extension MemoryStore.State {
+    fileprivate mutating func holds(_ redemption: CodeRedemption, _ now: WallTime) -> Bool {
+        let key = "\(redemption.purpose.rawValue) \(redemption.recipient.key)"
+        guard let code = codes[key] else { return false }
+        switch code.verdict(digest: redemption.digest, now: now) {
+        case .right:
+            codes[key] = nil
+            return true
+        case .wrong: codes[key]?.triesLeft -= 1
+        case .dead: codes[key] = nil
+        }
+        return false
+    }
+
+    fileprivate mutating func carryOut(
+        _ verdict: ContactVerdict, _ recipient: Recipient, _ occasion: Occasion
+    ) -> (UUID, [EndedSession])? {
+        switch verdict {
+        case .confirm(let user):
+            if case .email = recipient, accounts[user]?.emailConfirmedAt == nil {
+                accounts[user]?.emailConfirmedAt = occasion.now
+                accounts[user]?.updatedAt = occasion.now
+                log(.emailConfirmed, user, occasion)
+            }
+            return (user, [])
+        case .takeOver(let user): return (user, takeOver(user, occasion))
+        case .attach(let user, let releasing):
+            let ended = releasing.map { release($0, occasion) } ?? []
+            accounts[user]?.updatedAt = occasion.now
+            switch recipient {
+            case .email(let email):
+                accounts[user]?.email = email
+                accounts[user]?.emailConfirmedAt = occasion.now
+                log(.emailChanged, user, occasion)
+            case .phone(let phone):
+                accounts[user]?.phone = phone
+                accounts[user]?.phoneConfirmedAt = occasion.now
+                log(.phoneChanged, user, occasion)
+            }
+            return (user, ended)
+        case .refuse: return nil
+        }
+    }
+}

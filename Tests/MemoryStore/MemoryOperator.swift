@@ -1,0 +1,95 @@
+package import Accounts
+package import Wire
+
+extension MemoryStore {
+    package func accounts(after: UUID?, limit: Int) async throws(StoreFault) -> [Account] {
+        try at { state in
+            let all = state.accounts.values.sorted { $0.id < $1.id }
+            return Array(all.filter { account in after.map { $0 < account.id } ?? true }.prefix(limit))
+        }
+    }
+
+    package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
+        try at { state in
+            guard state.accounts.removeValue(forKey: user) != nil else { return nil }
+            state.hashes[user] = nil
+            state.grants[user] = nil
+            state.tierChanges[user] = nil
+            state.identities = state.identities.filter { $0.value != user }
+            let ended = state.endSessions(of: user, .accountDeleted, occasion)
+            state.log(.accountDeleted, user, occasion)
+            return ended
+        }
+    }
+
+    package func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement? {
+        try at { $0.accounts[user]?.entitlement }
+    }
+
+    package func setTier(
+        _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
+    ) async throws(StoreFault) -> Entitlement? {
+        try at { state in
+            guard let old = state.accounts[user]?.entitlement else { return nil }
+            let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
+            state.accounts[user]?.entitlement = entitlement
+            state.accounts[user]?.updatedAt = occasion.now
+            state.tierChanges[user] = occasion.now
+            state.log(.tierChanged, user, occasion, detail: tier)
+            return entitlement
+        }
+    }
+
+    package func entitlementChanges(since: WallTime) async throws(StoreFault) -> [EntitlementChange] {
+        try at { state in
+            state.tierChanges.filter { since <= $0.value }.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
+                .compactMap { user, at in
+                    state.accounts[user].map { EntitlementChange(user: user, entitlement: $0.entitlement, at: at) }
+                }
+        }
+    }
+
+    package func grant(
+        _ actor: ActorName, to user: UUID, _ occasion: Occasion
+    ) async throws(StoreFault) -> Bool {
+        try at { state in
+            guard state.accounts[user] != nil else { return false }
+            if state.grants[user, default: []].insert(actor).inserted {
+                state.log(.actorGranted, user, occasion, detail: "\(actor.type) \(actor.id)")
+            }
+            return true
+        }
+    }
+
+    package func revoke(
+        _ actor: ActorName, from user: UUID, _ occasion: Occasion
+    ) async throws(StoreFault) -> Bool {
+        try at { state in
+            guard state.grants[user]?.remove(actor) != nil else { return false }
+            state.log(.actorRevoked, user, occasion, detail: "\(actor.type) \(actor.id)")
+            return true
+        }
+    }
+
+    package func holdsGrant(_ actor: ActorName, user: UUID) async throws(StoreFault) -> Bool {
+        try at { $0.grants[user]?.contains(actor) == true }
+    }
+
+    package func grants(of user: UUID) async throws(StoreFault) -> [ActorName] {
+        try at { state in state.grants[user, default: []].sorted { ($0.type, $0.id) < ($1.type, $1.id) } }
+    }
+
+    package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try at { state in Array(state.audit.reversed().filter { $0.user == user }.prefix(limit)) }
+    }
+
+    package func sweep(now: WallTime) async throws(StoreFault) {
+        try at { state in
+            let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
+            state.sessions = state.sessions.filter { oldest < $0.value.idleDeadline }
+            state.ended.removeAll { $0.endedAt < oldest }
+            state.codes = state.codes.filter { now < $0.value.expiresAt }
+            state.resets = state.resets.filter { now < $0.value.expiresAt }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+package import Accounts
+package import Wire
+
+extension MemoryStore {
+    package func refresh(
+        _ request: RefreshRequest, _ occasion: Occasion
+    ) async throws(StoreFault) -> RefreshOutcome {
+        try at { state in
+            guard var session = state.sessions[request.session], let account = state.accounts[session.user] else {
+                return .refused(.noSession)
+            }
+            let verdict = request.rule.verdict(
+                counter: request.counter, contract: request.contract, session: session, now: occasion.now)
+            switch verdict {
+            case .rotate: session.rotate(at: occasion.now)
+            case .keep: session.lastUsedAt = occasion.now
+            case .again, .storm: break
+            case .refuse(let refusal):
+                if refusal == .ahead { state.log(.refreshAhead, account.id, occasion, session: session.id) }
+                return .refused(refusal)
+            case .reuse:
+                guard let ended = state.end(session.id, .refreshReuse, occasion) else { return .refused(.noSession) }
+                state.log(.refreshReuse, account.id, occasion, session: session.id)
+                return .reused(ended)
+            }
+            state.sessions[session.id] = session
+            return .issued(SignIn(account: account, session: session), verdict)
+        }
+    }
+
+    package func confirm(_ pairs: [ConfirmedPair]) async throws(StoreFault) {
+        try at { state in
+            for pair in pairs where state.sessions[pair.session]?.counter == pair.counter {
+                state.sessions[pair.session]?.isConfirmed = true
+            }
+        }
+    }
+
+    package func session(_ id: UUID) async throws(StoreFault) -> SignIn? {
+        try at { state in
+            guard let session = state.sessions[id], let account = state.accounts[session.user] else { return nil }
+            return SignIn(account: account, session: session)
+        }
+    }
+
+    package func sessions(of user: UUID, now: WallTime) async throws(StoreFault) -> [Session] {
+        try at { state in
+            state.sessions.values.filter { $0.user == user && now < $0.deadline }
+                .sorted { ($1.createdAt, $1.id) < ($0.createdAt, $0.id) }
+        }
+    }
+
+    package func end(
+        _ session: UUID, _ reason: EndReason, _ occasion: Occasion
+    ) async throws(StoreFault) -> EndedSession? {
+        try at { state in
+            guard let ended = state.end(session, reason, occasion) else { return nil }
+            state.log(.sessionEnded, ended.user, occasion, session: session, detail: reason.rawValue)
+            return ended
+        }
+    }
+
+    package func endSessions(
+        of user: UUID, _ reason: EndReason, _ occasion: Occasion
+    ) async throws(StoreFault) -> [EndedSession] {
+        try at { state in
+            let ended = state.endSessions(of: user, reason, occasion)
+            for session in ended {
+                state.log(.sessionEnded, user, occasion, session: session.id, detail: reason.rawValue)
+            }
+            return ended
+        }
+    }
+
+    package func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession] {
+        try at { state in
+            state.ended.filter { since <= $0.endedAt }.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+package import Accounts
+import Synchronization
+import Wire
+
+/// Accounts in memory, for tests: what the databases do, said once more in the plainest way.
+package final class MemoryStore: AccountStore {
+    struct State {
+        var accounts: [UUID: Account] = [:]
+        var hashes: [UUID: String] = [:]
+        var identities: [String: UUID] = [:]
+        var sessions: [UUID: Session] = [:]
+        var ended: [EndedSession] = []
+        var codes: [String: PendingCode] = [:]
+        var resets: [[UInt8]: PendingReset] = [:]
+        var grants: [UUID: Set<ActorName>] = [:]
+        var tierChanges: [UUID: WallTime] = [:]
+        var audit: [AuditEvent] = []
+    }
+
+    private let state = Mutex(State())
+    /// What to answer instead of doing anything, oldest first.
+    private let faults = Mutex<[StoreFault]>([])
+
+    package init() {}
+
+    /// The next calls fail so, one after the other.
+    package func fail(_ next: [StoreFault]) { faults.withLock { $0 += next } }
+
+    func at<Value: Sendable>(_ body: (inout State) -> Value) throws(StoreFault) -> Value {
+        if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
+        return state.withLock { body(&$0) }
+    }
+
+    package func prepare() async throws(StoreFault) { try at { _ in } }
+    package func close() async {}
+}
+
+extension MemoryStore.State {
+    mutating func log(
+        _ kind: AuditEvent.Kind, _ user: UUID?, _ occasion: Occasion, session: UUID? = nil, detail: String? = nil
+    ) {
+        audit.append(
+            AuditEvent(
+                kind, at: occasion.now, user: user, session: session, address: occasion.address, detail: detail))
+    }
+
+    func account(of recipient: Recipient) -> Account? {
+        accounts.values.first { account in
+            switch recipient {
+            case .email(let email): account.email?.key == email.key
+            case .phone(let phone): account.phone == phone
+            }
+        }
+    }
+
+    mutating func open(_ new: NewSession?, of user: UUID, _ occasion: Occasion) -> Session? {
+        guard let new else { return nil }
+        let session = Session(new, user: user, now: occasion.now)
+        sessions[session.id] = session
+        return session
+    }
+
+    mutating func end(_ session: UUID, _ reason: EndReason, _ occasion: Occasion) -> EndedSession? {
+        guard let gone = sessions.removeValue(forKey: session) else { return nil }
+        let ended = EndedSession(id: session, user: gone.user, endedAt: occasion.now, reason: reason)
+        self.ended.append(ended)
+        return ended
+    }
+
+    mutating func endSessions(
+        of user: UUID, _ reason: EndReason, keeping kept: UUID? = nil, _ occasion: Occasion
+    ) -> [EndedSession] {
+        let all = sessions.values.filter { $0.user == user && $0.id != kept }.map(\.id).sorted()
+        return all.compactMap { end($0, reason, occasion) }
+    }
+
+    /// Takes from an account all that its opener could get in with.
+    mutating func strip(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
+        hashes[user] = nil
+        identities = identities.filter { $0.value != user }
+        grants[user] = nil
+        accounts[user]?.hasPassword = false
+        accounts[user]?.phone = nil
+        accounts[user]?.phoneConfirmedAt = nil
+        accounts[user]?.updatedAt = occasion.now
+        return endSessions(of: user, .accountTaken, occasion)
+    }
+
+    mutating func takeOver(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
+        let ended = strip(user, occasion)
+        accounts[user]?.emailConfirmedAt = occasion.now
+        log(.accountTaken, user, occasion)
+        return ended
+    }
+
+    mutating func release(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
+        let ended = strip(user, occasion)
+        accounts[user]?.email = nil
+        accounts[user]?.emailConfirmedAt = nil
+        log(.emailReleased, user, occasion)
+        return ended
+    }
+}

@@ -1,0 +1,213 @@
+import Accounts
+import Testing
+import Wire
+
+/// What every store does with accounts.
+@Suite struct AccountConformanceTests {
+    @Test(arguments: Backend.allCases)
+    func anAccountIsKeptAsItWasOpened(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let metadata = #"{"firstName":"John","ä":"\u0000","x":1.50}"#
+        var new = NewAccount(id: newID(), openedBy: .password, email: try email("Ada@Example.com"), passwordHash: "hash")
+        new.username = try Username("Ada 🦆")
+        new.metadata = Metadata(stored: Array(metadata.utf8))
+        let session = newSession(.password)
+        let opening = try await store.open(new, session: session, at(0))
+        let account = new.account(now: at(0).now)
+        #expect(opening == .opened(account, Session(session, user: new.id, now: at(0).now)))
+        #expect(try await store.account(new.id) == account)
+        #expect(try await store.account(email: try email("ADA@example.COM")) == account)
+        #expect(try await store.session(session.id) == SignIn(account: account, session: Session(session, user: new.id, now: start)))
+        #expect(try await store.account(newID()) == nil)
+        #expect(try await store.account(email: try email("x@example.com")) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func anAccountNeedsNothing(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened(nil, hash: nil)
+        let second = try await store.opened(nil, hash: nil)
+        #expect(try await store.accounts(after: nil, limit: 10).map(\.id) == [first.account.id, second.account.id])
+        #expect(try await store.accounts(after: first.account.id, limit: 10).map(\.id) == [second.account.id])
+        #expect(try await store.accounts(after: nil, limit: 1).map(\.id) == [first.account.id])
+        #expect(try await store.accounts(after: second.account.id, limit: 10).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func anEmailHasOneAccount(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let outcomes = try await withThrowingTaskGroup(of: Opening.self) { group in
+            for number in 0..<50 {
+                let text = number % 2 == 0 ? "ada@x.org" : "ADA@X.org"
+                let new = NewAccount(id: newID(), openedBy: .password, email: try email(text), passwordHash: "h")
+                group.addTask { try await store.open(new, session: newSession(.password), at(0)) }
+            }
+            return try await group.reduce(into: [Opening]()) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0 == Opening.emailTaken } == 49)
+        #expect(try await store.accounts(after: nil, limit: 100).count == 1)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aCredentialIsFoundByEmailOrByTheOneUsername(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        for (address, username, hash) in [
+            ("a@x", "Ada", "h1"), ("b@x", "Grace", "h2"), ("c@x", "grace", "h3"), ("d@x", "Joan", nil),
+        ] as [(String, String, String?)] {
+            var new = NewAccount(id: newID(), openedBy: nil, email: try email(address), passwordHash: hash)
+            new.username = try Username(username)
+            _ = try await store.open(new, session: nil, at(0))
+        }
+        func hash(_ name: SignInName) async throws -> String? { try await store.credential(for: name)?.hash }
+        #expect(try await hash(.email(try email("B@x"))) == "h2")
+        #expect(try await hash(.email(try email("d@x"))) == nil)
+        #expect(try await hash(.email(try email("e@x"))) == nil)
+        #expect(try await hash(.username(Username(stored: "ADA"))) == "h1")
+        #expect(try await hash(.username(Username(stored: "grace"))) == nil)
+        #expect(try await hash(.username(Username(stored: "joan"))) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aPasswordThatChangedMeanwhileSignsNobodyIn(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x", hash: "old").account.id
+        let session = newSession()
+        let signIn = try await store.signIn(user, proof: PasswordProof(hash: "old", replacement: "new"), session: session, at(1))
+        #expect(signIn?.session?.id == session.id)
+        #expect(try await store.credential(for: .email(try email("a@x")))?.hash == "new")
+        #expect(try await store.signIn(user, proof: PasswordProof(hash: "old"), session: newSession(), at(2)) == nil)
+        let withheld = try await store.signIn(user, proof: PasswordProof(hash: "new"), session: nil, at(3))
+        #expect(withheld != nil && withheld?.session == nil)
+        #expect(try await store.signIn(newID(), proof: PasswordProof(hash: "new"), session: newSession(), at(3)) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func anotherPasswordEndsTheOtherSessions(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened("a@x")
+        let stranger = try await store.opened("b@x")
+        let user = first.account.id
+        let others = try await [newSession(), newSession()].asyncMap {
+            try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: $0, at(1))?.session?.id
+        }
+        let kept = try #require(first.session?.id)
+        let done = try await store.setPassword("new", of: user, keeping: kept, at(2))
+        #expect(done?.session?.id == kept)
+        #expect(done?.ended.map(\.id) == others.compactMap { $0 })
+        #expect(done?.ended.allSatisfy { $0.reason == .passwordChanged && $0.user == user } == true)
+        #expect(done?.account.updatedAt == at(2).now)
+        #expect(try await store.sessions(of: user, now: at(2).now).map(\.id) == [kept])
+        #expect(try await store.setPassword("x", of: user, keeping: stranger.session?.id ?? kept, at(3)) == nil)
+        #expect(try await store.setPassword("x", of: user, keeping: newID(), at(3)) == nil)
+        #expect(try await store.credential(for: .email(try email("a@x")))?.hash == "new")
+    }
+
+    @Test(arguments: Backend.allCases)
+    func deletingAnAccountTakesAllItHas(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened("a@x")
+        let user = first.account.id
+        _ = try await store.grant(ActorName(type: "team", id: "1"), to: user, at(0))
+        let proof = identity(subject: "1", email: nil)
+        let linked = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(1))
+        #expect(try await store.delete(user, at(2))?.map(\.id) == first.sessionIDs)
+        #expect(try await store.delete(user, at(2)) == nil)
+        #expect(try await store.account(user) == nil)
+        #expect(try await store.session(first.session?.id ?? user) == nil)
+        #expect(try await store.grants(of: user).isEmpty)
+        #expect(try await store.endedSessions(since: at(2).now).map(\.reason) == [.accountDeleted])
+        #expect(try await store.auditEvents(of: user, limit: 1).map(\.kind) == [.accountDeleted])
+        _ = try await store.delete(linked.account.id, at(3))
+        let again = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(4))
+        #expect(again.isNew)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func tiersCountTheirChanges(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("a@x").account.id
+        let other = try await store.opened("b@x").account.id
+        #expect(try await store.entitlement(of: user) == Entitlement.none)
+        let until = WallTime(microseconds: 1_800_000_000_123_456)
+        let first = try await store.setTier("premium", until: until, of: user, at(5))
+        #expect(first == Entitlement(tier: "premium", until: until, version: 1))
+        let second = try await store.setTier(nil, until: nil, of: user, at(6))
+        #expect(second == Entitlement(tier: nil, until: nil, version: 2))
+        _ = try await store.setTier("gold", until: nil, of: other, at(7))
+        #expect(try await store.account(user)?.entitlement == second)
+        #expect(try await store.entitlement(of: user) == second)
+        #expect(try await store.entitlementChanges(since: at(6).now).map(\.user) == [user, other])
+        #expect(try await store.entitlementChanges(since: at(7).now).map(\.at) == [at(7).now])
+        #expect(try await store.setTier("gold", until: nil, of: newID(), at(8)) == nil)
+        #expect(try await store.entitlement(of: newID()) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func grantsComeAndGo(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened(nil).account.id
+        let team = try ActorName(type: "team", id: "ä 1")
+        let club = try ActorName(type: "club", id: "2")
+        #expect(try await store.grant(team, to: user, at(1)))
+        #expect(try await store.grant(team, to: user, at(2)))
+        #expect(try await store.grant(club, to: user, at(3)))
+        #expect(try await !store.grant(team, to: newID(), at(3)))
+        #expect(try await store.grants(of: user) == [club, team])
+        #expect(try await store.holdsGrant(team, user: user))
+        #expect(try await !store.holdsGrant(ActorName(type: "team", id: "2"), user: user))
+        #expect(try await store.revoke(team, from: user, at(4)))
+        #expect(try await !store.revoke(team, from: user, at(5)))
+        #expect(try await !store.holdsGrant(team, user: user))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func whatHappenedIsToldTheNewestFirst(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened("a@x")
+        let user = first.account.id
+        _ = try await store.setTier("premium", until: nil, of: user, at(1, from: nil))
+        _ = try await store.endSessions(of: user, .revoked, at(2, from: "2001:db8::1"))
+        let events = try await store.auditEvents(of: user, limit: 10)
+        #expect(events.map(\.kind) == [.sessionEnded, .tierChanged, .accountOpened])
+        #expect(events.map(\.detail) == ["revoked", "premium", "dlauth"])
+        #expect(events.map { $0.address?.text } == ["2001:db8::1", nil, "192.0.2.7"])
+        #expect(events.map(\.session) == [first.session?.id, nil, first.session?.id])
+        #expect(events.map(\.at) == [at(2).now, at(1).now, at(0).now])
+        #expect(try await store.auditEvents(of: user, limit: 1).map(\.kind) == [.sessionEnded])
+        #expect(try await store.auditEvents(of: newID(), limit: 1).isEmpty)
+    }
+}
+
+func identity(
+    _ provider: Provider = .google, subject: String, email: EmailAddress?, name: PersonName? = nil, rule: NameRule = .first
+) -> IdentityProof {
+    IdentityProof(provider: provider, subject: subject, verifiedEmail: email, name: name, nameRule: rule)
+}
+
+extension Array {
+    func asyncMap<Value>(_ body: (Element) async throws -> Value) async rethrows -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await body(element)) }
+        return values
+    }
+}

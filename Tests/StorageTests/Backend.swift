@@ -1,0 +1,193 @@
+import Accounts
+import Foundation
+import MemoryStore
+import Storage
+import Synchronization
+import Transport
+import Wire
+
+/// Where accounts may live: every rule below holds for all of them.
+enum Backend: String, CaseIterable, Sendable {
+    case memory, sqlite, postgres
+
+    /// An empty store.
+    func bench() throws -> Bench {
+        switch self {
+        case .memory: Bench(store: MemoryStore())
+        case .sqlite: try Bench(sqlite: Folder())
+        case .postgres: try Bench(url: PostgresCluster.shared.get().newDatabase())
+        }
+    }
+
+    /// Those that outlive the process.
+    static let databases = [Backend.sqlite, .postgres]
+}
+
+/// A store for one test, and what goes away with it.
+final class Bench: Sendable {
+    let store: any AccountStore
+    /// What opens the same database again; nil for memory.
+    let location: StoreLocation?
+    private let folder: Folder?
+
+    init(store: any AccountStore) {
+        self.store = store
+        location = nil
+        folder = nil
+    }
+
+    init(sqlite folder: Folder) throws {
+        let location = try StoreLocation(url: "sqlite://" + folder.path + "/accounts.db")
+        store = try Self.open(location)
+        self.location = location
+        self.folder = folder
+    }
+
+    init(url: String) throws {
+        let location = try StoreLocation(url: url)
+        store = try Self.open(location)
+        self.location = location
+        folder = nil
+    }
+
+    /// Called last: until then the folder stays.
+    func end() { folder?.remove() }
+
+    /// Another store over the same database, as another gateway has it.
+    func another() throws -> any AccountStore {
+        guard let location else { return store }
+        return try Self.open(location)
+    }
+
+    static func open(_ location: StoreLocation) throws -> any AccountStore {
+        let store = location.open(connections: 4) { name, body in
+            do {
+                let thread = try WorkerThread(name: name, body)
+                return { thread.join() }
+            } catch {
+                return nil
+            }
+        }
+        guard let store else { throw Fault("the system gives no threads") }
+        return store
+    }
+}
+
+/// What went wrong with a test's surroundings.
+struct Fault: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A folder that goes away with its owner.
+final class Folder: Sendable {
+    let path: String
+
+    init() throws {
+        var template = Array("/tmp/tollgate-storage-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Fault("no folder in /tmp") }
+        path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+    }
+
+    func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+    deinit { remove() }
+}
+
+let start = WallTime(seconds: 1_700_000_000)
+
+func at(_ seconds: Int64, from address: String? = "192.0.2.7") -> Occasion {
+    Occasion(now: WallTime(seconds: start.seconds + seconds), address: address.flatMap { IPAddress(parsing: $0) })
+}
+
+/// An id of ours, where Foundation has one too.
+typealias WireID = Wire.UUID
+
+/// Ids in the order of their making.
+func newID() -> WireID { Wire.UUID(high: ids.withLock { $0 += 1; return $0 }, low: 0x8000_0000_0000_0000) }
+private let ids = Mutex<UInt64>(0)
+
+func newSession(_ contract: ContractID = .dlauth) -> NewSession {
+    NewSession(id: newID(), contract: contract, device: "App/1.0 ä")
+}
+
+func email(_ text: String) throws -> EmailAddress { try EmailAddress(text) }
+
+extension AccountStore {
+    /// Opens an account with this email and a session.
+    func opened(
+        _ text: String?, hash: String? = "hash", contract: ContractID = .dlauth, at occasion: Occasion = at(0)
+    ) async throws -> SignIn {
+        let account = NewAccount(
+            id: newID(), openedBy: contract, email: try text.map { try EmailAddress($0) }, passwordHash: hash)
+        switch try await open(account, session: newSession(contract), occasion) {
+        case .opened(let account, let session): return SignIn(account: account, session: session)
+        case .emailTaken: throw Fault("the email \(text ?? "") is taken")
+        }
+    }
+
+    func refresh(
+        _ session: Session?, _ counter: UInt64?, _ contract: ContractID = .dlauth, at seconds: Int64
+    ) async throws -> RefreshOutcome {
+        let request = RefreshRequest(
+            session: session?.id ?? newID(), contract: contract, counter: counter, rule: RefreshRule(graceSeconds: 30))
+        return try await refresh(request, at(seconds))
+    }
+}
+
+/// What a call to a store fails with; nil if it does not.
+func fault(_ body: () async throws -> Void) async -> StoreFault? {
+    do {
+        try await body()
+        return nil
+    } catch {
+        return error as? StoreFault
+    }
+}
+
+extension StoreFault {
+    /// Why the store is unavailable, if it is.
+    var absence: String? {
+        switch self {
+        case .unavailable(let reason): reason
+        case .failed: nil
+        }
+    }
+
+    /// Why it failed for good, if it did.
+    var failure: String? {
+        switch self {
+        case .failed(let reason): reason
+        case .unavailable: nil
+        }
+    }
+}
+
+extension SignIn {
+    var sessionIDs: [Wire.UUID] { session.map { [$0.id] } ?? [] }
+}
+
+extension RefreshOutcome {
+    var verdict: RefreshVerdict? {
+        switch self {
+        case .issued(_, let verdict): verdict
+        case .refused, .reused: nil
+        }
+    }
+
+    var counter: UInt64? {
+        switch self {
+        case .issued(let signIn, _): signIn.session?.counter
+        case .refused, .reused: nil
+        }
+    }
+}
+
+extension Redemption {
+    var signIn: SignIn? {
+        switch self {
+        case .proven(let signIn): signIn
+        case .wrongCode, .refused: nil
+        }
+    }
+}

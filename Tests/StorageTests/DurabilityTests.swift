@@ -1,0 +1,217 @@
+import Accounts
+import Foundation
+import Glibc
+import Storage
+import Testing
+import Wire
+
+/// What was acknowledged is there, whatever happens to the process.
+@Suite struct DurabilityTests {
+    @Test(arguments: Backend.databases)
+    func aKilledWriterLosesNothingThatWasAcknowledged(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        try await bench.store.prepare()
+        for _ in 0..<3 {
+            let lines = try Self.linesOfAKilledWriter(bench.location, atLeast: 60)
+            for line in lines { try await check(line, lines, bench.store) }
+        }
+    }
+
+    private func check(_ line: String, _ lines: [String], _ store: any AccountStore) async throws {
+        let words = line.split(separator: " ").map(String.init)
+        guard let id = WireID(parsing: words[1]) else { throw Fault("the writer said \(line)") }
+        let isEnded = lines.contains("ended \(id)")
+        switch words[0] {
+        case "account": #expect(try await store.account(id) != nil, "\(line)")
+        case "counter" where !isEnded:
+            // The kill may have come between the end of the session and its line.
+            guard let session = try await store.session(id)?.session else {
+                #expect(try await store.endedSessions(since: WallTime(seconds: 0)).contains { $0.id == id }, "\(line)")
+                return
+            }
+            #expect(session.counter >= UInt64(words[2]) ?? .max, "\(line)")
+        case "counter": break
+        case "ended":
+            #expect(try await store.session(id) == nil, "\(line)")
+            #expect(try await store.endedSessions(since: WallTime(seconds: 0)).contains { $0.id == id }, "\(line)")
+        default: Issue.record("the writer said \(line)")
+        }
+    }
+
+    /// Starts a writer, kills it once it has said so many lines, and answers all it said.
+    private static func linesOfAKilledWriter(_ location: StoreLocation?, atLeast count: Int) throws -> [String] {
+        let url =
+            switch location {
+            case .sqlite(let path): "sqlite://" + path
+            case .postgres(let url): url
+            case nil: throw Fault("no database")
+            }
+        let process = Foundation.Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: try writer())
+        process.arguments = [url]
+        process.standardOutput = output
+        try process.run()
+        var text: [UInt8] = []
+        while text.count(where: { $0 == 10 }) < count {
+            guard let more = try output.fileHandleForReading.read(upToCount: 4_096), !more.isEmpty else {
+                process.waitUntilExit()
+                throw Fault("the writer ended by itself with \(process.terminationStatus)")
+            }
+            text += more
+        }
+        kill(process.processIdentifier, SIGKILL)
+        text += try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return String(decoding: text, as: UTF8.self).split(separator: "\n").map(String.init)
+    }
+
+    /// The program that a build leaves beside the tests.
+    private static func writer() throws -> String {
+        let folder = URL(filePath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+            .deletingLastPathComponent()
+        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        for place in [folder, root.appending(path: ".build/debug")] {
+            let path = place.appending(path: "StoreWriter").path
+            if access(path, X_OK) == 0 { return path }
+        }
+        throw Fault("StoreWriter is not built")
+    }
+
+    @Test(arguments: Backend.databases)
+    func whatWasWrittenIsThereForTheNextProcess(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let opened = try await bench.store.opened("a@x")
+        await bench.store.close()
+        let next = try bench.another()
+        #expect(try await next.account(opened.account.id) == opened.account)
+        #expect(try await next.session(try #require(opened.session?.id))?.session == opened.session)
+    }
+}
+
+/// The schema, and programs that meet over one database.
+@Suite struct SchemaTests {
+    @Test(arguments: Backend.databases)
+    func gatewaysThatStartAtOnceAllFindTheSchema(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let gateways = try (0..<8).map { _ in try bench.another() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for (number, gateway) in gateways.enumerated() {
+                group.addTask {
+                    try await gateway.prepare()
+                    _ = try await gateway.opened("user\(number)@x")
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await bench.store.accounts(after: nil, limit: 100).count == 8)
+        try await bench.store.prepare()
+    }
+
+    @Test func aNewerSchemaIsNotTouched() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let url = try cluster.newDatabase()
+        let database = String(url.split(separator: "/").last ?? "")
+        try await Bench(url: url).store.prepare()
+        try cluster.run("INSERT INTO schema_versions VALUES (999)", in: database)
+        await #expect(throws: StoreFault.failed("the database is at version 999 and this program knows 1: run the newer program")) {
+            try await Bench(url: url).store.prepare()
+        }
+    }
+
+    @Test func aDatabaseFileIsForItsOwnerAlone() async throws {
+        let folder = try Folder()
+        let bench = try Bench(sqlite: folder)
+        defer { bench.end() }
+        _ = try await bench.store.opened("a@x")
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
+            let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/" + name)
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+    }
+
+    @Test func whatIsNoDatabaseIsSaidToBeNone() async throws {
+        let folder = try Folder()
+        try Data("not a database, but long enough to be looked at as one".utf8).write(to: URL(filePath: folder.path + "/accounts.db"))
+        let bench = try Bench(sqlite: folder)
+        defer { bench.end() }
+        let refusal = await fault { try await bench.store.prepare() }
+        #expect(refusal?.failure?.contains("not a database") == true)
+    }
+
+    @Test func aFileThatCannotBeMadeIsUnavailable() async throws {
+        let store = try Bench.open(.sqlite(path: "/nonexistent/folder/accounts.db"))
+        let refusal = await fault { try await store.prepare() }
+        #expect(refusal?.absence?.contains("/nonexistent/folder/accounts.db") == true)
+    }
+
+    @Test(arguments: [
+        ("sqlite:///data/a.db", StoreLocation.sqlite(path: "/data/a.db")), ("sqlite:///a%20b%C3%A4.db", .sqlite(path: "/a bä.db")),
+        ("postgres://u:p@h/d", .postgres(url: "postgres://u:p@h/d")), ("postgresql://h/d?sslmode=require", .postgres(url: "postgresql://h/d?sslmode=require")),
+    ])
+    func aURLSaysWhere(_ url: String, _ expected: StoreLocation) throws { #expect(try StoreLocation(url: url) == expected) }
+
+    @Test(arguments: ["", "sqlite://", "sqlite://data/a.db", "sqlite:///", "sqlite:///a%zz", "sqlite:///a%00", "sqlite:a.db", "mysql://h/d", "/data/a.db"])
+    func anythingElseIsRefusedWithoutRepeatingIt(_ url: String) {
+        #expect(throws: StoreLocation.Fault.self) { try StoreLocation(url: url) }
+    }
+}
+
+/// A PostgreSQL server that goes and comes back.
+@Suite struct PostgresOutageTests {
+    @Test func aServerThatWasAwayIsUsedAgain() async throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let store = try Bench(url: try cluster.newDatabase()).store
+        let user = try await store.opened("a@x").account.id
+        try cluster.stop()
+        for _ in 0..<5 {
+            let refusal = await fault { _ = try await store.account(user) }
+            #expect(refusal?.absence?.isEmpty == false)
+        }
+        try cluster.start()
+        let deadline = ContinuousClock.now.advanced(by: .seconds(10))
+        var found: Account?
+        while found == nil, ContinuousClock.now < deadline {
+            do { found = try await store.account(user) } catch { try await Task.sleep(for: .milliseconds(50)) }
+        }
+        #expect(found?.id == user)
+    }
+
+    /// A restart or an impatient firewall closes connections while they idle: no call notices.
+    @Test func aConnectionThatWasClosedMeanwhileIsReplaced() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let url = try cluster.newDatabase()
+        let store = try Bench(url: url).store
+        let user = try await store.opened("a@x").account.id
+        let database = String(url.split(separator: "/").last ?? "")
+        for _ in 0..<5 {
+            try cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)'")
+            let read = try await store.account(user)
+            #expect(read?.id == user)
+            _ = try await store.setTier("premium", until: nil, of: user, at(1))
+        }
+        #expect(try await store.entitlement(of: user)?.version == 5)
+    }
+
+    @Test func aServerThatIsNowhereIsUnavailable() async throws {
+        let store = try Bench.open(StoreLocation(url: "postgres://u:secret@127.0.0.1:1/d"))
+        let refusal = await fault { try await store.prepare() }
+        #expect(refusal?.absence?.contains("secret") == false)
+    }
+
+    @Test func moreCallsThanMayWaitAreToldSo() async throws {
+        let store = try Backend.postgres.bench().store
+        let session = try await store.opened("a@x").session
+        let refusals = await withTaskGroup(of: StoreFault?.self) { group in
+            for _ in 0..<3_000 { group.addTask { await fault { _ = try await store.refresh(session, 1, at: 1) } } }
+            return await group.reduce(into: [StoreFault?]()) { $0.append($1) }
+        }
+        #expect(refusals.contains(nil))
+        #expect(refusals.allSatisfy { $0 == nil || $0 == .unavailable("too many calls wait for the database") })
+        #expect(try await store.session(try #require(session?.id))?.session?.counter == 2)
+    }
+}

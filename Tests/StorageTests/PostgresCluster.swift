@@ -1,0 +1,121 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A PostgreSQL server of the tests' own: in a folder of its own, on a Unix socket only, not as root.
+///
+/// A shell keeps watch over it by a pipe: whatever becomes of the tests, the server ends and the folder goes.
+final class PostgresCluster: Sendable {
+    /// One for all tests; started by the first that asks.
+    static let shared = Result { try PostgresCluster() }
+
+    private let folder: String
+    private let watch: Mutex<FileHandle?>
+    private let databases = Mutex(0)
+    private static let port = "5432"
+
+    init() throws {
+        let ready = Pipe()
+        let process = Foundation.Process()
+        let hold = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", Self.script]
+        process.standardInput = hold
+        process.standardOutput = ready
+        try process.run()
+        watch = Mutex(hold.fileHandleForWriting)
+        // The first line is the folder, or nothing if something failed; what failed is on the tests' own error output.
+        var line: [UInt8] = []
+        while let byte = try ready.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 { line.append(byte) }
+        folder = String(decoding: line, as: UTF8.self)
+        guard !folder.isEmpty else { throw Fault("PostgreSQL cannot be started: is the package postgresql-15 installed?") }
+    }
+
+    deinit { end() }
+
+    /// Ends the server.
+    func end() {
+        watch.withLock { handle in
+            // It is closed already, or never was open: the shell has heard either way.
+            try? handle?.close()
+            handle = nil
+        }
+    }
+
+    /// The URL of a new, empty database.
+    func newDatabase() throws -> String {
+        let name = "t\(databases.withLock { $0 += 1; return $0 })"
+        try run("CREATE DATABASE \(name)")
+        return url(name)
+    }
+
+    func url(_ database: String) -> String {
+        let socket = folder.replacing("/", with: "%2F")
+        return "postgres://tollgate@\(socket):\(Self.port)/\(database)"
+    }
+
+    /// Runs one statement as the superuser.
+    @discardableResult
+    func run(_ statement: String, in database: String = "postgres") throws -> String {
+        let process = Foundation.Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", Self.path + "exec psql -qAtX -v ON_ERROR_STOP=1 \"$@\"", "psql", "-c", statement, url(database)]
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Fault("psql failed at: \(statement)") }
+        return text.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// Stops the server without letting anything finish.
+    func stop() throws { try signal("stop immediate") }
+
+    func start() throws { try signal("start") }
+
+    /// Asks the watching shell, and waits until it has done it.
+    private func signal(_ command: String) throws {
+        let marker = folder + "/done"
+        try? FileManager.default.removeItem(atPath: marker)
+        watch.withLock { handle in
+            if let handle { handle.write(Data((command + "\n").utf8)) }
+        }
+        for _ in 0..<600 {
+            if FileManager.default.fileExists(atPath: marker) { return }
+            usleep(50_000)
+        }
+        throw Fault("PostgreSQL did not \(command) within 30 seconds")
+    }
+
+    /// Debian keeps the server's programs out of the usual places.
+    private static let path = "PATH=\"$(ls -d /usr/lib/postgresql/*/bin | tail -n 1):$PATH\"; "
+
+    /// Runs as root or not: as root, the server gets the user `nobody`, for it refuses to be root.
+    private static let script = """
+        \(path)
+        set -e
+        folder=$(mktemp -d /tmp/tollgate-pg-XXXXXX)
+        as=
+        if [ "$(id -u)" = 0 ]; then
+            chown nobody "$folder"
+            as="setpriv --reuid=nobody --regid=nogroup --clear-groups"
+        fi
+        stop() { $as pg_ctl -D "$folder/data" -m "$1" -w stop >/dev/null 2>&1 || true; }
+        start() {
+            $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 30 -o "-c listen_addresses='' \\
+                -c unix_socket_directories='$folder' -c port=\(port) -c fsync=off -c max_connections=300 \\
+                -c shared_buffers=32MB" start >/dev/null </dev/null
+        }
+        trap 'stop immediate; rm -rf "$folder"' EXIT
+        trap 'exit 1' HUP INT TERM
+        $as initdb -D "$folder/data" -U tollgate -A trust --no-sync --locale=C.UTF-8 >/dev/null
+        start
+        echo "$folder"
+        exec >/dev/null
+        while read -r command mode; do
+            case "$command" in stop) stop "$mode" ;; start) start ;; esac
+            touch "$folder/done"
+        done
+        """
+}

@@ -1,0 +1,148 @@
+import Accounts
+import Testing
+import Wire
+
+/// What every store does with sessions.
+@Suite struct SessionConformanceTests {
+    @Test(arguments: Backend.allCases)
+    func twoHundredParallelRefreshesTakeOneStep(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let session = try await store.opened("a@x").session
+        let outcomes = try await withThrowingTaskGroup(of: RefreshOutcome.self) { group in
+            for _ in 0..<200 { group.addTask { try await store.refresh(session, 1, at: 5) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0.verdict == .rotate } == 1)
+        #expect(outcomes.count { $0.verdict == .again } == 199)
+        #expect(outcomes.allSatisfy { $0.counter == 2 })
+        #expect(try await store.session(session?.id ?? newID())?.session?.counter == 2)
+    }
+
+    @Test(arguments: Backend.databases)
+    func severalGatewaysTakeOneStepTogether(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let session = try await bench.store.opened("a@x").session
+        let gateways = try (0..<4).map { _ in try bench.another() }
+        let outcomes = try await withThrowingTaskGroup(of: RefreshOutcome.self) { group in
+            for number in 0..<200 { group.addTask { try await gateways[number % 4].refresh(session, 1, at: 5) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(outcomes.count { $0.verdict == .rotate } == 1)
+        #expect(outcomes.allSatisfy { $0.counter == 2 })
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aChainIsWalkedAsTheRuleSays(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let session = opened.session
+        let id = try #require(session?.id)
+        let rotated = try await store.refresh(session, 1, at: 10)
+        guard case .issued(let signIn, .rotate) = rotated else { return #expect(Bool(false), "\(rotated)") }
+        #expect(signIn.account == opened.account)
+        #expect(signIn.session?.lastUsedAt == at(10).now)
+        #expect(signIn.session?.idleDeadline == at(10 + 30 * 86_400).now)
+        #expect(try await store.session(id)?.session == signIn.session)
+        #expect(try await store.refresh(session, 1, at: 1_000).verdict == .again)
+        try await store.confirm([ConfirmedPair(session: id, counter: 1)])
+        #expect(try await store.refresh(session, 1, at: 1_000).verdict == .again)
+        try await store.confirm([ConfirmedPair(session: id, counter: 2), ConfirmedPair(session: newID(), counter: 1)])
+        #expect(try await store.session(id)?.session?.isConfirmed == true)
+        #expect(try await store.refresh(session, 1, at: 1_000) == .refused(.spent))
+        #expect(try await store.refresh(session, 3, at: 1_000) == .refused(.ahead))
+        #expect(try await store.refresh(session, 2, .provider, at: 1_000) == .refused(.wrongContract))
+        #expect(try await store.refresh(session, 2, at: 1_000).counter == 3)
+        #expect(try await store.refresh(nil, 1, at: 1_000) == .refused(.noSession))
+        let reused = try await store.refresh(session, 1, at: 1_001)
+        let ended = EndedSession(id: id, user: opened.account.id, endedAt: at(1_001).now, reason: .refreshReuse)
+        #expect(reused == .reused(ended))
+        #expect(try await store.refresh(session, 3, at: 1_002) == .refused(.noSession))
+        #expect(try await store.endedSessions(since: at(1_001).now) == [ended])
+        let kinds = try await store.auditEvents(of: opened.account.id, limit: 10).map(\.kind)
+        #expect(kinds == [.refreshReuse, .refreshAhead, .accountOpened])
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aTokenThatStaysTakesNoStep(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let session = try await store.opened("a@x", contract: .password).session
+        for seconds: Int64 in [5, 86_400 * 29] {
+            let outcome = try await store.refresh(session, nil, .password, at: seconds)
+            #expect(outcome.verdict == .keep)
+            #expect(outcome.counter == 1)
+        }
+        #expect(try await store.session(session?.id ?? newID())?.session?.lastUsedAt == at(86_400 * 29).now)
+        #expect(try await store.refresh(session, nil, .password, at: 86_400 * 30) == .refused(.expired))
+    }
+
+    @Test(arguments: Backend.allCases)
+    func aStormTakesNoStep(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let session = try await store.opened("a@x").session
+        for counter: UInt64 in 1...10 { #expect(try await store.refresh(session, counter, at: 1).verdict == .rotate) }
+        #expect(try await store.refresh(session, 11, at: 2).verdict == .storm)
+        #expect(try await store.refresh(session, 11, at: 2).counter == 11)
+        #expect(try await store.refresh(session, 11, at: 11).counter == 12)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func whatHasEndedIsRemembered(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await store.opened("a@x")
+        let user = first.account.id
+        let more = [newSession(), newSession()]
+        for session in more { _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: session, at(1)) }
+        #expect(try await store.sessions(of: user, now: at(1).now).map(\.id) == [more[1].id, more[0].id] + first.sessionIDs)
+        let ended = try await store.end(more[0].id, .signOut, at(2))
+        #expect(ended == EndedSession(id: more[0].id, user: user, endedAt: at(2).now, reason: .signOut))
+        #expect(try await store.end(more[0].id, .signOut, at(3)) == nil)
+        let rest = try await store.endSessions(of: user, .revoked, at(4))
+        #expect(rest.map(\.id) == first.sessionIDs + [more[1].id])
+        #expect(try await store.endSessions(of: user, .revoked, at(5)).isEmpty)
+        #expect(try await store.endedSessions(since: at(0).now) == [try #require(ended)] + rest)
+        #expect(try await store.endedSessions(since: at(3).now) == rest)
+        #expect(try await store.endedSessions(since: at(5).now).isEmpty)
+        #expect(try await store.sessions(of: user, now: at(5).now).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func whatIsLongOverIsSwept(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let old = try await store.opened("a@x", contract: .apple)
+        let live = try await store.opened("b@x", contract: .dlauth)
+        _ = try await store.end(try #require(try await store.opened("c@x").session?.id), .signOut, at(0))
+        let week: Int64 = 7 * 86_400
+        try await store.sweep(now: at(2 * week - 1).now)
+        #expect(try await store.session(try #require(old.session?.id)) != nil)
+        #expect(try await store.sessions(of: old.account.id, now: at(week).now).isEmpty)
+        try await store.sweep(now: at(2 * week).now)
+        #expect(try await store.session(try #require(old.session?.id)) == nil)
+        #expect(try await store.session(try #require(live.session?.id)) != nil)
+        #expect(try await store.endedSessions(since: at(0).now).isEmpty)
+        #expect(try await store.account(old.account.id) != nil)
+    }
+
+    /// An access token may outlive its session's last refresh, and must be refused when its user is revoked.
+    @Test(arguments: Backend.allCases)
+    func aSessionThatExpiredCanStillBeEnded(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x", contract: .password)
+        let ended = try await store.endSessions(of: opened.account.id, .revoked, at(31 * 86_400))
+        #expect(ended.map(\.id) == opened.sessionIDs)
+    }
+}

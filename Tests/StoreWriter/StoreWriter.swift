@@ -1,0 +1,54 @@
+import Accounts
+import Glibc
+import Storage
+import Transport
+import Wire
+
+/// Writes to a database as fast as it goes and prints each write once it is acknowledged, until it is killed: what it
+/// printed must be there afterwards.
+///
+///     StoreWriter URL
+///
+/// Prints `account ID` for an account that was opened, `counter SESSION NUMBER` for a refresh, `ended SESSION` for a
+/// session that was ended.
+@main
+struct StoreWriter {
+    static func main() async throws {
+        let location = try StoreLocation(url: CommandLine.arguments[1])
+        let store = location.open(connections: 2) { name, body in
+            do {
+                let thread = try WorkerThread(name: name, body)
+                return { thread.join() }
+            } catch {
+                return nil
+            }
+        }
+        guard let store else { exit(1) }
+        var random = SystemRandomNumberGenerator()
+        while true {
+            try await write(to: store, UUID(random: (random.next(), random.next())), UUID(random: (random.next(), random.next())))
+        }
+    }
+
+    private static func write(to store: SQLStore, _ user: UUID, _ sessionID: UUID) async throws {
+        let occasion = Occasion(now: WallTime(seconds: 1_700_000_000), address: nil)
+        let account = NewAccount(id: user, openedBy: .dlauth, email: try EmailAddress("\(user)@x.org"))
+        let session = NewSession(id: sessionID, contract: .dlauth, device: nil)
+        _ = try await store.open(account, session: session, occasion)
+        say("account \(user)")
+        for counter: UInt64 in 1...3 {
+            let request = RefreshRequest(session: sessionID, contract: .dlauth, counter: counter, rule: RefreshRule())
+            guard case .issued(let signIn, .rotate) = try await store.refresh(request, occasion) else { exit(2) }
+            say("counter \(sessionID) \(signIn.session?.counter ?? 0)")
+        }
+        guard user.low & 1 == 0 else { return }
+        _ = try await store.end(sessionID, .signOut, occasion)
+        say("ended \(sessionID)")
+    }
+
+    /// One write, so that no line is torn.
+    private static func say(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = Glibc.write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}
