@@ -44,12 +44,15 @@ let package = Package(
         .target(name: "Accounts", dependencies: ["Wire", "Credentials"], swiftSettings: house),
         .target(
             name: "Storage", dependencies: ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"], swiftSettings: house),
+        .target(
+            name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
 
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
-                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux",
+                "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
+                "Contracts", "CCurl", "CLinux",
             ],
             swiftSettings: house),
 
@@ -82,6 +85,13 @@ let package = Package(
         .testTarget(
             name: "StorageTests",
             dependencies: ["Accounts", "MemoryStore", "Storage", "StoreWriter", "Transport", "Wire"], swiftSettings: tests),
+        // Case documents and what follows them, over whatever answers.
+        .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
+        .testTarget(
+            name: "ContractsTests",
+            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Transport", "Wire"],
+            exclude: ["Cases"], swiftSettings: tests),
+        .testTarget(name: "DeliveryTests", dependencies: ["tollgate", "Accounts", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", swiftSettings: tests),
     ]

@@ -28,56 +28,138 @@ void *ccurl_group_next_ended(void *group, int *outcome) {
     return NULL;
 }
 
-// libcurl hands a size in two factors; the private pointer of a transfer is its receiver, to be freed with it.
+// What must live as long as a transfer and is freed with it: its private pointer.
 typedef struct {
-    ccurl_receive receive;
-    void *context;
-} receiver;
+    ccurl_receiver receiver;
+    struct curl_slist *headers;
+    struct curl_slist *recipients;
+    curl_mime *body;
+} belongings;
 
-static size_t received(char *bytes, size_t size, size_t count, void *context) {
-    receiver *to = context;
-    return to->receive(bytes, size * count, to->context);
+static void free_belongings(belongings *own) {
+    if (own == NULL) return;
+    curl_slist_free_all(own->headers);
+    curl_slist_free_all(own->recipients);
+    curl_mime_free(own->body);
+    free(own);
 }
 
-static int prepare(CURL *handle, const ccurl_request *request, receiver *to) {
+// libcurl hands a size in two factors.
+static size_t received(char *bytes, size_t size, size_t count, void *context) {
+    belongings *own = context;
+    return own->receiver.receive(bytes, size * count, own->receiver.context);
+}
+
+static int append(struct curl_slist **list, const char *line) {
+    struct curl_slist *longer = curl_slist_append(*list, line);
+    if (longer != NULL) *list = longer;
+    return longer == NULL;
+}
+
+// What every transfer is told.
+static int prepare(CURL *handle, const char *url, const char *schemes, long connect, long total, belongings *own) {
     int bad = 0;
-    bad |= curl_easy_setopt(handle, CURLOPT_URL, request->url);
-    bad |= curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-    bad |= curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, request->redirect_schemes);
-    bad |= curl_easy_setopt(handle, CURLOPT_USERAGENT, request->agent);
+    bad |= curl_easy_setopt(handle, CURLOPT_URL, url);
+    bad |= curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, schemes);
     // Not from the environment, which only the settings read.
     bad |= curl_easy_setopt(handle, CURLOPT_PROXY, "");
-    bad |= curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, request->redirects > 0 ? 1L : 0L);
-    bad |= curl_easy_setopt(handle, CURLOPT_MAXREDIRS, request->redirects);
-    bad |= curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, request->connect_milliseconds);
-    bad |= curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, request->total_milliseconds);
-    bad |= curl_easy_setopt(handle, CURLOPT_MAXFILESIZE, request->largest_body);
+    bad |= curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, connect);
+    bad |= curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, total);
     bad |= curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
     bad |= curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, received);
-    bad |= curl_easy_setopt(handle, CURLOPT_WRITEDATA, to);
-    bad |= curl_easy_setopt(handle, CURLOPT_PRIVATE, to);
+    bad |= curl_easy_setopt(handle, CURLOPT_WRITEDATA, own);
+    bad |= curl_easy_setopt(handle, CURLOPT_PRIVATE, own);
     return bad;
 }
 
-void *ccurl_transfer_new(void *group, const ccurl_request *request) {
+static int prepare_request(CURL *handle, const ccurl_request *request, belongings *own) {
+    int bad = prepare(
+        handle, request->url, "http,https", request->connect_milliseconds, request->total_milliseconds, own);
+    bad |= curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, request->redirect_schemes);
+    bad |= curl_easy_setopt(handle, CURLOPT_USERAGENT, request->agent);
+    bad |= curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, request->redirects > 0 ? 1L : 0L);
+    bad |= curl_easy_setopt(handle, CURLOPT_MAXREDIRS, request->redirects);
+    bad |= curl_easy_setopt(handle, CURLOPT_MAXFILESIZE, request->largest_body);
+    if (request->body == NULL) return bad;
+    bad |= curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)request->body_count);
+    bad |= curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, request->body);
+    bad |= append(&own->headers, request->body_type);
+    bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
+    return bad;
+}
+
+static int add_part(curl_mime *body, const char *text, const char *type) {
+    curl_mimepart *part = curl_mime_addpart(body);
+    if (part == NULL) return 1;
+    int bad = curl_mime_data(part, text, CURL_ZERO_TERMINATED);
+    bad |= curl_mime_type(part, type);
+    bad |= curl_mime_encoder(part, "quoted-printable");
+    return bad;
+}
+
+static int prepare_mail(CURL *handle, const ccurl_mail *mail, belongings *own) {
+    int bad = prepare(handle, mail->url, "smtp,smtps", mail->connect_milliseconds, mail->total_milliseconds, own);
+    bad |= curl_easy_setopt(handle, CURLOPT_SERVER_RESPONSE_TIMEOUT, (mail->answer_milliseconds + 999) / 1000);
+    bad |= curl_easy_setopt(handle, CURLOPT_USE_SSL, mail->demands_tls ? CURLUSESSL_ALL : CURLUSESSL_TRY);
+    bad |= curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+    // A server ends what idles.
+    bad |= curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, 30L);
+    if (mail->authority_file != NULL) bad |= curl_easy_setopt(handle, CURLOPT_CAINFO, mail->authority_file);
+    if (mail->user != NULL) bad |= curl_easy_setopt(handle, CURLOPT_USERNAME, mail->user);
+    if (mail->password != NULL) bad |= curl_easy_setopt(handle, CURLOPT_PASSWORD, mail->password);
+    bad |= curl_easy_setopt(handle, CURLOPT_MAIL_FROM, mail->from);
+    bad |= append(&own->recipients, mail->to);
+    bad |= curl_easy_setopt(handle, CURLOPT_MAIL_RCPT, own->recipients);
+    for (const char *const *line = mail->headers; *line != NULL; line++) bad |= append(&own->headers, *line);
+    // It takes the place of multipart/mixed; libcurl adds the boundary.
+    bad |= append(&own->headers, "Content-Type: multipart/alternative");
+    bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
+    own->body = curl_mime_init(handle);
+    if (own->body == NULL) return 1;
+    // The form that says more comes last (RFC 2046 §5.1.4).
+    bad |= add_part(own->body, mail->text, "text/plain; charset=utf-8");
+    bad |= add_part(own->body, mail->html, "text/html; charset=utf-8");
+    bad |= curl_easy_setopt(handle, CURLOPT_MIMEPOST, own->body);
+    return bad;
+}
+
+// The handle and what belongs to it; NULL without memory.
+static CURL *new_handle(ccurl_receiver receiver, belongings **own) {
     CURL *handle = curl_easy_init();
-    receiver *to = malloc(sizeof *to);
-    if (handle == NULL || to == NULL) goto refused;
-    *to = (receiver){.receive = request->receive, .context = request->context};
-    if (prepare(handle, request, to) != 0 || curl_multi_add_handle(group, handle) != CURLM_OK) goto refused;
+    *own = handle == NULL ? NULL : calloc(1, sizeof **own);
+    if (*own == NULL) {
+        curl_easy_cleanup(handle);
+        return NULL;
+    }
+    (*own)->receiver = receiver;
     return handle;
-refused:
-    if (handle != NULL) curl_easy_cleanup(handle);
-    free(to);
+}
+
+static void *begin(void *group, CURL *handle, belongings *own, int bad) {
+    if (bad == 0 && curl_multi_add_handle(group, handle) == CURLM_OK) return handle;
+    curl_easy_cleanup(handle);
+    free_belongings(own);
     return NULL;
 }
 
+void *ccurl_transfer_new(void *group, const ccurl_request *request, ccurl_receiver receiver) {
+    belongings *own;
+    CURL *handle = new_handle(receiver, &own);
+    return handle == NULL ? NULL : begin(group, handle, own, prepare_request(handle, request, own));
+}
+
+void *ccurl_mail_new(void *group, const ccurl_mail *mail, ccurl_receiver receiver) {
+    belongings *own;
+    CURL *handle = new_handle(receiver, &own);
+    return handle == NULL ? NULL : begin(group, handle, own, prepare_mail(handle, mail, own));
+}
+
 void ccurl_transfer_free(void *group, void *transfer) {
-    receiver *to = NULL;
-    curl_easy_getinfo(transfer, CURLINFO_PRIVATE, (char **)&to);
+    belongings *own = NULL;
+    curl_easy_getinfo(transfer, CURLINFO_PRIVATE, (char **)&own);
     curl_multi_remove_handle(group, transfer);
     curl_easy_cleanup(transfer);
-    free(to);
+    free_belongings(own);
 }
 
 long ccurl_transfer_status(void *transfer) {
@@ -92,3 +174,5 @@ const char *ccurl_transfer_field(void *transfer, const char *name) {
 }
 
 const char *ccurl_outcome_text(int outcome) { return curl_easy_strerror((CURLcode)outcome); }
+
+int ccurl_outcome_is_login_denied(int outcome) { return outcome == CURLE_LOGIN_DENIED; }

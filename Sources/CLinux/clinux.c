@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -67,3 +68,5 @@ int clinux_pin_to_cpu(int cpu) {
 int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0, 0); }
 
 int clinux_temporary_file(char *template_path) { return mkostemp(template_path, O_CLOEXEC); }
+
+void clinux_give_way(int nice) { setpriority(PRIO_PROCESS, 0, nice); }

@@ -11,9 +11,11 @@ package import Wire
 package struct Admission: ~Copyable {
     package private(set) var policy: Policy
     var limits: LimitSheet
-    private let limiter: SharedLimiter
+    let limiter: SharedLimiter
     private var verifier = TokenVerifier()
     private var cache: TokenCache
+    var revoked = RevokedSessions()
+    var standings: Standings
 
     /// How long a client is told to wait for keys that were never had: they are asked for again every ten seconds.
     private static let keysRetrySeconds: UInt32 = 10
@@ -24,12 +26,18 @@ package struct Admission: ~Copyable {
         self.limiter = limiter
         limits = LimitSheet(policy, limiter.hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
+        standings = Standings(capacity: cacheCapacity)
     }
 
     /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that
     /// they were judged by has changed.
     package mutating func adopt(_ policy: Policy) {
-        if policy.readsTokens(like: self.policy) { cache.retain(policy.liveKeys) } else { cache.removeAll() }
+        if policy.readsTokens(like: self.policy) {
+            cache.retain(policy.liveKeys)
+        } else {
+            cache.removeAll()
+            standings.removeAll()
+        }
         limits = LimitSheet(policy, limiter.hash)
         self.policy = policy
     }
@@ -118,6 +126,7 @@ package struct Admission: ~Copyable {
             decision.tokenSource = .miss
             guard verifyAnew(token, now, seconds, &decision) else { return false }
         }
+        guard let identity = decision.identity, isLive(identity, seconds, &decision) else { return false }
         decision.auth = .accepted
         return true
     }
@@ -136,6 +145,9 @@ package struct Admission: ~Copyable {
                 return false
             }
             decision.identity = identity
+            if identity.isOwn, verified.sessionID.byteCount > 0 {
+                decision.sighting = TokenSighting(session: verified.sessionID.text, token: verified.tokenID.text)
+            }
             cache.insert(token, identity, block: decision.block.readable, at: seconds)
             return true
         case .failure(let fault):
@@ -166,12 +178,17 @@ package struct Admission: ~Copyable {
             }
         }
         guard let tier = gate.tier else { return true }
-        if let own = decision.identity?.tier, own >= tier { return true }
+        if let own = decision.tier, own >= tier { return true }
         if gate.shadow.contains(.tier) {
             decision.shadowed.insert(.tier)
             return true
         }
         guard decision.identity != nil else { return refuseNobody(&decision) }
+        guard decision.tier != nil else {
+            let refusal = Refusal.unavailable(.accounts, retryAfterSeconds: Self.accountsRetrySeconds)
+            decision.refuse(refusal, .unavailable, .accountsUnavailable)
+            return false
+        }
         decision.refuse(.premiumRequired, .refused, .tier)
         return false
     }
@@ -187,7 +204,7 @@ package struct Admission: ~Copyable {
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) {
-        decision.limitRow = limits.row(route, decision.identity?.tier)
+        decision.limitRow = limits.row(route, decision.tier)
         decision.isLimitShadowed = gate.shadow.contains(.limit)
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {

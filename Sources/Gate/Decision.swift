@@ -7,6 +7,9 @@ package enum Verdict: Equatable, Sendable {
     case forward(upstream: Int)
     /// To an endpoint of the gateway itself.
     case local(UInt16)
+    /// The user's standing must be learned first (`Decision.userID`); then the request is to be decided anew. Nothing was
+    /// charged.
+    case lookUp
     case refuse(Refusal)
 }
 
@@ -18,6 +21,14 @@ package enum TokenSource: UInt8, CaseIterable, Sendable {
     case hit
     /// Verified, or refused, by its signature and claims.
     case miss
+}
+
+/// That a token of a session of the gateway's own came by: who issued it then knows that it has arrived.
+package struct TokenSighting: Equatable, Sendable {
+    /// `sid`.
+    package let session: String
+    /// `jti`; empty if it has none.
+    package let token: String
 }
 
 /// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One
@@ -41,6 +52,11 @@ package struct Decision: ~Copyable {
     package internal(set) var forwardsAuthorization = false
     /// The caller, once a token was accepted.
     package internal(set) var identity: Identity?
+    /// The tier that counts; nil if nobody is known, or the accounts cannot be asked.
+    package internal(set) var tier: Tier?
+    /// The session's token that was verified for this request, where it is one of the gateway's own; nil where it was
+    /// known from an earlier one.
+    package internal(set) var sighting: TokenSighting?
     var block = ByteBuffer(capacity: 1024)
     /// The algorithm that a token named which had to be verified.
     package internal(set) var verifiedAlgorithm: SigningAlgorithm?
@@ -75,6 +91,8 @@ package struct Decision: ~Copyable {
         tokenSource = .none
         forwardsAuthorization = false
         identity = nil
+        tier = nil
+        sighting = nil
         block.removeAll()
         verifiedAlgorithm = nil
         issuerToRefetch = -1
@@ -90,7 +108,7 @@ package struct Decision: ~Copyable {
 
     /// Complete header lines for the upstream, each with CRLF; empty if nobody is known.
     package var identityLines: RawSpan {
-        @_lifetime(borrow self) get { block.readable[identity?.lines ?? Slice()] }
+        @_lifetime(borrow self) get { block.readable.dropping(identity?.linesStart ?? block.count) }
     }
 
     /// Complete header lines for the client about its limits, each with CRLF; empty without a limit.
@@ -102,9 +120,6 @@ package struct Decision: ~Copyable {
     package var sessionID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.sessionID ?? Slice()] } }
     /// `kid` of the key that verified the token; empty if it has none.
     package var keyID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.keyID ?? Slice()] } }
-
-    /// The caller's tier; nil if nobody is known.
-    package var tier: Tier? { identity?.tier }
 
     package var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }

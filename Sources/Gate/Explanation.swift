@@ -25,7 +25,7 @@ package struct Explanation: Sendable, Equatable {
         add("client", Self.client(decision))
         add("path", Self.path(decision, bytes[head.path]))
         tellRoute(decision, policy)
-        tellVerdict(decision)
+        tellVerdict(decision, policy)
     }
 
     /// The steps from the route on, as far as the request came.
@@ -46,10 +46,11 @@ package struct Explanation: Sendable, Equatable {
 
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name: name, text: text)) }
 
-    private mutating func tellVerdict(_ decision: borrowing Decision) {
+    private mutating func tellVerdict(_ decision: borrowing Decision, _ policy: Policy) {
         switch decision.verdict {
         case .forward(let upstream): add("verdict", "passes, to upstream \(upstream)")
-        case .local(let endpoint): add("verdict", "passes, to the gateway's own endpoint \(endpoint)")
+        case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[decision.routeIndex].name)")
+        case .lookUp: add("verdict", "waits for the standing of user \(decision.userID.text)")
         case .refuse(let refusal):
             let sentence = decision.dialect.sentence(for: refusal)
             add("verdict", "refused: \(refusal.status) \(refusal.code.text), \(sentence)")
@@ -86,7 +87,7 @@ package struct Explanation: Sendable, Equatable {
 
     private static func named(_ identity: Identity, _ decision: borrowing Decision, _ policy: Policy) -> String {
         let issuer = policy.trust.issuers[Int(identity.issuerIndex)].name
-        let tier = policy.tiers.name(of: identity.tier)
+        let tier = decision.tier.map { policy.tiers.name(of: $0) } ?? "unknown"
         return "user \(decision.userID.text) of \(issuer), tier \(tier), by \(identity.algorithm.name)"
     }
 

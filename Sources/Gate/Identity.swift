@@ -2,7 +2,7 @@ package import Credentials
 import Wire
 
 /// Who a verified token says is calling, as Admission needs it on every request: facts without a pointer, and slices of
-/// a *block*, the bytes of the header lines for the upstream with the key id behind them.
+/// a *block*, the bytes of the key id with the header lines for the upstream behind it, but for those of the tier.
 ///
 /// Only the verifier's result makes one.
 package struct Identity: Sendable {
@@ -14,16 +14,19 @@ package struct Identity: Sendable {
     /// `iat`, in seconds since 1970; 0 if unknown.
     package let issuedAt: Int64
     package let algorithm: SigningAlgorithm
+    /// What the token claims; whether that counts is the standing's matter.
     package let tier: Tier
     package let isOwn: Bool
+    /// Whether the gateway issued it to a user who may have an account, whose tier is looked up.
+    let mayHaveAccount: Bool
     /// Bit n: requirement n of the policy's trust holds.
     package let claims: UInt64
     /// What limits count the user by: issuer and user id.
     let user: LimitKey
     /// What limits count the session by; the user where there is none.
     let session: LimitKey
-    /// In the block: all header lines, each with its CRLF.
-    let lines: Slice
+    /// In the block: where its header lines begin, each with its CRLF. They go on to its end.
+    let linesStart: Int
     let userID: Slice
     let sessionID: Slice
     let keyID: Slice
@@ -37,14 +40,16 @@ package struct Identity: Sendable {
         let tier = token.tier.byteCount == 0 ? .lowest : tiers.rank(of: token.tier) ?? .lowest
         var writer = IdentityWriter()
         block.removeAll()
+        if let kid = token.keyID { block.append(kid) }
+        keyID = Slice(start: 0, count: block.count)
+        linesStart = block.count
         let issuerText = issuer.issuer ?? issuer.name
         for header in IdentityHeader.allCases {
             switch header {
             case .userID: writer.write(header, token.userID, &block)
             case .userEmail: writer.write(header, token.email, &block)
-            case .userTier: tiers.name(of: tier).withRawBytes { writer.write(header, $0, &block) }
-            case .userPremium:
-                writer.write(header, (tiers.isPremium(tier) ? "true" as StaticString : "false").rawBytes, &block)
+            // Written for each request: a tier may change while a token lasts.
+            case .userTier, .userPremium: break
             case .sessionID: writer.write(header, token.sessionID, &block)
             case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &block) }
             case .actorType: writer.write(header, token.actorType, &block)
@@ -52,15 +57,8 @@ package struct Identity: Sendable {
             }
         }
         guard writer.isSafe else { return nil }
-        lines = Slice(start: 0, count: block.count)
         userID = writer.userID
         sessionID = writer.sessionID
-        if let kid = token.keyID {
-            keyID = Slice(start: block.count, count: kid.utf8.count)
-            block.append(kid)
-        } else {
-            keyID = Slice()
-        }
         issuerIndex = Int32(token.issuerIndex)
         keySerial = token.keySerial
         expiresAt = token.expiresAt
@@ -68,6 +66,7 @@ package struct Identity: Sendable {
         algorithm = token.algorithm
         self.tier = tier
         isOwn = token.isOwn
+        mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)
         session = token.sessionID.byteCount == 0 ? user : LimitSubject.session(token.sessionID, issuer: issuerText, hash)

@@ -72,6 +72,13 @@ public enum IdentityHeaders {
         byte.isASCIILetter || byte.isASCIIDigit ? byte.lowercasedASCII : UInt8(ascii: "-")
     }
 
+    /// What an upstream is told of a tier: whole lines, each with its CRLF.
+    static func tierLines(_ tier: Tier, _ tiers: TierList) -> [UInt8] {
+        let premium = tiers.isPremium(tier) ? "true" : "false"
+        let text = "\(IdentityHeader.userTier.name): \(tiers.name(of: tier))\r\n\(IdentityHeader.userPremium.name): \(premium)\r\n"
+        return Array(text.utf8)
+    }
+
     /// Whether `value` stands in a header as it is: no control characters, and no space at its ends, which the
     /// upstream's parser would remove, so that two users became one.
     static func isSafe(_ value: RawSpan) -> Bool {

@@ -16,6 +16,8 @@ package final class Policy: Sendable {
     package let upgradeURL: String?
     /// How a refusal looks that no route has a say in.
     package let dialect: Dialect
+    /// Whether there are accounts, whose tiers count in place of what own tokens claim.
+    package let hasAccounts: Bool
 
     package var rules: [RouteRule] { table.rules }
 
@@ -23,13 +25,15 @@ package final class Policy: Sendable {
     let gates: [RouteGate]
     /// Canonical prefixes without their last slash; sliced by the gates.
     let texts: [UInt8]
+    /// Header lines of each tier for the upstream; in the texts.
+    let tierLines: [Slice]
     /// The realm as the inside of a quoted-string.
     let realmText: [UInt8]
 
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
-        dialect: Dialect = .problem
+        dialect: Dialect = .problem, hasAccounts: Bool = false
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -40,10 +44,16 @@ package final class Policy: Sendable {
         self.realm = realm
         self.upgradeURL = upgradeURL
         self.dialect = dialect
+        self.hasAccounts = hasAccounts
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
         self.gates = gates
+        tierLines = tiers.names.indices.map { tier in
+            let lines = IdentityHeaders.tierLines(Tier(rawValue: UInt8(tier)), tiers)
+            texts += lines
+            return Slice(start: texts.count - lines.count, count: lines.count)
+        }
         self.texts = texts
         realmText = Self.quoted(realm)
     }
@@ -52,7 +62,7 @@ package final class Policy: Sendable {
     package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
         try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect)
+            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts)
     }
 
     /// Quotes and backslashes escaped (RFC 9110 §5.6.4); what a header cannot hold is left out.

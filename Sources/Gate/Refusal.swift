@@ -82,6 +82,8 @@ package enum Refusal: Equatable, Sendable {
     package enum Unavailable: Equatable, Sendable {
         /// The token's issuer never gave us its keys.
         case keys
+        /// The caller's account cannot be looked up.
+        case accounts
         /// The store of counts does not answer, and the policy is to refuse then.
         case limits
         /// Unhealthy or overloaded.

@@ -31,6 +31,8 @@ struct ClientConnection: ~Copyable {
     var emptyLines: UInt8 = 0
     /// Whether the client has sent its end of stream.
     var inputEnded = false
+    /// Whether its request, whose head is at the start of `input`, waits for what the accounts say of the caller.
+    var isParked = false
     /// Whether a request has come on it.
     var wasUsed = false
     /// When an idle connection is closed, while it has yet to come to rest.

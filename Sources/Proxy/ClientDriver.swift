@@ -198,6 +198,11 @@ extension Worker {
             scratch.decision = Decision()
             return beginLocal(client, services.admin, &input, &scratch)
         }
+        decide(client, isSampled: isSampled, &input, &scratch)
+    }
+
+    /// Decides about a request that the connection's machine knows of, and starts what was decided.
+    mutating func decide(_ client: Int, isSampled: Bool, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
             scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
@@ -205,11 +210,13 @@ extension Worker {
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
         }
+        if let sighting = scratch.decision.sighting { services.sawToken(sighting) }
         if let wait { return hold(client, wait, &input, &scratch) }
         switch scratch.decision.verdict {
         case .refuse(let refusal): refuse(client, refusal, &input, &scratch)
         case .local(let service): beginLocal(client, services.local[Int(service)], &input, &scratch)
         case .forward(let upstream): forward(client, upstream: upstream, &input, &scratch)
+        case .lookUp: park(client, scratch.decision)
         }
     }
 

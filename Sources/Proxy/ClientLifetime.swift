@@ -235,6 +235,7 @@ extension Worker {
         clients[client].emptyLines = 0
         clients[client].idlesUntil = nil
         clients[client].inputEnded = false
+        clients[client].isParked = false
         clients[client].wasUsed = false
         clients[client].interest = Interest()
         clients[client].messages = ServerMessageState()

@@ -34,8 +34,8 @@ extension Worker {
         switch scratch.decision.verdict {
         case .forward(let upstream): exchange = prepareForward(client, upstream: upstream, &input, &scratch)
         case .local(let service): exchange = prepareLocal(client, services.local[Int(service)], &input, &scratch)
-        // Limits come last: what is refused for something else is not charged.
-        case .refuse: preconditionFailure("a refused request was charged")
+        // Limits come last: what is refused for something else, or not decided yet, is not charged.
+        case .refuse, .lookUp: preconditionFailure("a request that may not go on was charged")
         }
         guard let exchange else {
             shared!.ledger.cancel(wait)

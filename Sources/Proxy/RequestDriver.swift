@@ -59,6 +59,7 @@ extension Worker {
     mutating func openExchange(_ client: Int) -> Int {
         let handle = exchanges.take()
         exchanges[Int(handle.index)].reset(for: clientHandle(client))
+        clients[client].isParked = false
         clients[client].exchange = handle
         return Int(handle.index)
     }

@@ -96,6 +96,15 @@ extension Worker {
     private mutating func count(_ decision: borrowing Decision, _ route: LabelID) {
         telemetry.metrics.authDecision(
             route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
+        countToken(decision)
+        if decision.issuerToRefetch >= 0 {
+            telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[decision.issuerToRefetch])
+            services.unknownKey(decision.issuerToRefetch)
+        }
+    }
+
+    /// How the token was judged.
+    mutating func countToken(_ decision: borrowing Decision) {
         switch decision.tokenSource {
         case .none: break
         case .hit: telemetry.metrics.tokenCacheHit()
@@ -105,10 +114,6 @@ extension Worker {
                 algorithm: decision.verifiedAlgorithm.map { Int($0.rawValue) }, reason: Int(decision.authReason.rawValue),
                 nanoseconds: EventLoop.now().monotonic.nanoseconds(since: now.monotonic))
             telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
-        }
-        if decision.issuerToRefetch >= 0 {
-            telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[decision.issuerToRefetch])
-            services.unknownKey(decision.issuerToRefetch)
         }
     }
 
@@ -144,7 +149,7 @@ extension Worker {
         guard let identity = decision.identity else { return }
         line.add(.userID, decision.userID, to: &out)
         line.add(.sessionID, decision.sessionID, to: &out)
-        line.add(.tier, admission.policy.tiers.name(of: identity.tier), to: &out)
+        if let tier = decision.tier { line.add(.tier, admission.policy.tiers.name(of: tier), to: &out) }
         line.add(.issuer, admission.policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
         line.add(.kid, decision.keyID, to: &out)
         line.add(.alg, identity.algorithm.name, to: &out)

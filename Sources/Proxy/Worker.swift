@@ -44,6 +44,8 @@ package struct Worker: ~Copyable {
     var clients = Slab<ClientConnection> { ClientConnection() }
     var clientTimers: TimerWheel
     var exchanges = Slab<Exchange> { Exchange() }
+    /// By user: the connections whose request waits for the user's standing.
+    var parked: [String: [Handle]] = [:]
     var upstreams = Slab<UpstreamConnection> { UpstreamConnection() }
     var upstreamTimers: TimerWheel
     var directory: UpstreamDirectory

@@ -11,6 +11,10 @@ package enum WorkerMessage: Sendable {
     case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels)
     /// New rules or keys alone.
     case adoptPolicy(Policy)
+    /// Sessions of the gateway's own that have ended.
+    case revoked([RevokedSession])
+    /// What the accounts say of users: the answer to `lookUpUser`, or a change.
+    case learnedUsers([UserStanding])
     /// New certificates for connections to come.
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
@@ -37,6 +41,10 @@ package struct WorkerServices: Sendable {
     package var local: [LocalHandler]
     /// An issuer, by its number in the policy's trust, signed with a key that is not known here.
     package var unknownKey: @Sendable (Int) -> Void
+    /// The standing of a user is wanted; `.learnedUsers` must bring it, and soon.
+    package var lookUpUser: @Sendable (String) -> Void
+    /// A token of an own session came by for the first time, or for the first time in a while.
+    package var sawToken: @Sendable (TokenSighting) -> Void
     /// A probe's verdict changed; the other workers are to be told.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// The clock of an upstream of this name, as it told a probe, and ours at that moment.
@@ -52,6 +60,8 @@ package struct WorkerServices: Sendable {
 
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
+        lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
+        sawToken: @escaping @Sendable (TokenSighting) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
@@ -61,6 +71,8 @@ package struct WorkerServices: Sendable {
         self.admin = admin
         self.local = local
         self.unknownKey = unknownKey
+        self.lookUpUser = lookUpUser
+        self.sawToken = sawToken
         self.healthChanged = healthChanged
         self.sawClock = sawClock
         self.shortage = shortage
@@ -82,6 +94,8 @@ extension Worker {
                 telemetry.adopt(labels)
                 admission.adopt(policy)
             case .adoptPolicy(let policy): admission.adopt(policy)
+            case .revoked(let sessions): admission.revoke(sessions, at: now.wall.seconds)
+            case .learnedUsers(let users): learned(users, &scratch)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
             case .resolved(let upstream, let addresses):

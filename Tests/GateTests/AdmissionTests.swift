@@ -23,8 +23,9 @@ import Wire
             #expect(!judged.forwardsAuthorization)
             #expect(
                 judged.identity == [
-                    "X-User-Id: user-1", "X-User-Email: a@b.test", "X-User-Tier: premium", "X-User-Premium: true",
-                    "X-Session-Id: s-9", "X-Token-Issuer: https://issuer.test", "X-Actor-Type: team", "X-Actor-Id: t-3",
+                    "X-User-Id: user-1", "X-User-Email: a@b.test", "X-Session-Id: s-9",
+                    "X-Token-Issuer: https://issuer.test", "X-Actor-Type: team", "X-Actor-Id: t-3",
+                    "X-User-Tier: premium", "X-User-Premium: true",
                 ])
         }
     }
@@ -33,7 +34,7 @@ import Wire
         let house = try Gatehouse([rule("api", "/api/*")])
         #expect(
             house.get("/api/x", token: Gatehouse.token()).identity == [
-                "X-User-Id: user-1", "X-User-Tier: free", "X-User-Premium: false", "X-Token-Issuer: https://issuer.test",
+                "X-User-Id: user-1", "X-Token-Issuer: https://issuer.test", "X-User-Tier: free", "X-User-Premium: false",
             ])
     }
 

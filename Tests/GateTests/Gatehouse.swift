@@ -145,6 +145,12 @@ final class Gatehouse {
         return ask("GET \(path) HTTP/1.1\nHost: gate.test\(bearer)\(more.isEmpty ? "" : "\n" + more)", from: from)
     }
 
+    /// What the decision about a request with this token tells whoever issued it.
+    func sighting(_ path: String, _ token: String) -> TokenSighting? {
+        _ = get(path, token: token)
+        return decision.sighting
+    }
+
     func advance(milliseconds: UInt64) {
         now.monotonic = now.monotonic.advanced(milliseconds: milliseconds)
         now.wall.microseconds += Int64(milliseconds) * 1_000

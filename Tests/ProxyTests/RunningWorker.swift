@@ -46,6 +46,7 @@ final class RunningWorker: Sendable {
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
+        lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     ) throws {
         let loopback = SocketAddress(parsing: "127.0.0.1:0")!
@@ -59,7 +60,8 @@ final class RunningWorker: Sendable {
         let latest = LatestCensus()
         self.latest = latest
         let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
-        let services = WorkerServices(admin: Self.admin, local: local, healthChanged: healthChanged, probes: probes)
+        let services = WorkerServices(
+            admin: Self.admin, local: local, lookUpUser: lookUpUser, healthChanged: healthChanged, probes: probes)
         thread = try WorkerThread(name: "worker") {
             do {
                 var worker = try Worker(

@@ -16,15 +16,15 @@ import Wire
     }
 
     @Test func theOwnKeysArePublishedBesideTheRoutes() throws {
-        let policy = try policy(oneRoute)
+        let policy = try policy("TOLLGATE_CONTRACTS=apple@/a\n" + oneRoute)
         #expect(policy.version == 7)
-        #expect(policy.rules.map(\.name) == ["r", "own-keys"])
+        #expect(policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"])
         #expect(policy.rules.last?.target == .local(LocalEndpoint.ownKeys.rawValue))
         #expect(policy.rules.last?.auth == AuthMode.none)
     }
 
     @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
-        let policy = try policy(oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
+        let policy = try policy("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
         #expect(policy.rules.map(\.name) == ["r", "k"])
     }
 

@@ -15,8 +15,10 @@ private let rings: [String: Set<String>] = [
     // Control plane.
     "Accounts": ["Wire", "Credentials"],
     "Storage": ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"],
+    "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "CCurl", "CLinux"],
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "CCurl",
+        "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [],
 ]

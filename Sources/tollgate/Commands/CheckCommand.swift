@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Contracts
 internal import Gate
 internal import Transport
 internal import Wire
@@ -31,6 +32,7 @@ enum CheckCommand {
         json.array("upstreams", configuration.upstreams, write)
         json.array("issuers", configuration.trusts, write)
         json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
+        json.array("endpoints", configuration.contracts.places, write)
     }
 
     private static func write(_ json: inout JSONWriter, _ upstream: UpstreamDeclaration) {
@@ -51,6 +53,17 @@ enum CheckCommand {
         json.optional("issuer", trust.issuer)
         json.array("audiences", trust.audiences) { $0.string($1) }
         json.array("algorithms", trust.algorithms.members) { $0.string($1.name) }
+        json.endObject()
+    }
+
+    private static func write(_ json: inout JSONWriter, _ place: MountTable.Place) {
+        json.beginObject()
+        json.field("name", place.endpoint.name)
+        json.field("mount", place.mount.text)
+        json.array("methods", place.endpoint.methods) { $0.string($1) }
+        json.field("path", place.path)
+        json.field("auth", place.endpoint.auth.name)
+        json.field("errors", place.endpoint.dialect.name)
         json.endObject()
     }
 
@@ -83,7 +96,7 @@ enum CheckTable {
         if !configuration.trusts.isEmpty {
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], configuration.trusts.map(issuer))
         }
-        let routes = configuration.routes.map { route($0, configuration) }
+        let routes = configuration.routes.map { route($0, configuration) } + configuration.contracts.places.map(endpoint)
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let sum = "\(configuration.routes.count) routes, \(configuration.upstreams.count) upstreams, \(configuration.trusts.count) outside issuers"
         return text + "\nThe configuration is good: \(sum).\n"
@@ -120,6 +133,11 @@ enum CheckTable {
         let limit = limits.isEmpty ? "" : "\(limits) by \(rule.limitBy.text)"
         let tier = rule.tier.map { configuration.tiers.name(of: $0) } ?? ""
         return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
+    }
+
+    /// An endpoint of a contract: the gateway itself is where it goes.
+    private static func endpoint(_ place: MountTable.Place) -> [String] {
+        [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", ""]
     }
 
     /// What differs from the defaults and has no column.

@@ -7,10 +7,10 @@ package enum Command: String, CaseIterable, Sendable {
     case keysRotate = "keys rotate"
     case keysJwks = "keys jwks"
     case limitsVerify = "limits verify"
-    case echo, settings, help, version
+    case outbox, echo, settings, help, version
 
     /// Commands that other people's notes name and that this version does not have.
-    package static let unbuilt = ["user", "actor", "outbox", "pin"]
+    package static let unbuilt = ["user", "actor", "pin"]
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -33,7 +33,7 @@ extension Command {
         case .tokenInspect: ["TOKEN"]
         case .limitsVerify: ["LOG…"]
         case .help: ["[COMMAND]"]
-        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .echo, .settings, .version: []
+        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .outbox, .echo, .settings, .version: []
         }
     }
 
@@ -49,6 +49,7 @@ extension Command {
         case .keysJwks: "prints the public keys as a JWK Set"
         case .limitsVerify:
             "proves from the access logs of all gateways that no window admitted more than its limit, or names it (- reads standard input)"
+        case .outbox: "prints the mail and SMS that nothing is set up to send (development)"
         case .echo: "a small upstream that answers with what it received"
         case .settings: "lists every setting"
         case .help: "explains a command, or lists them; `help routes` lists the keys of the lines"
@@ -78,14 +79,14 @@ extension Command {
             [CommandOption(name: "listen", value: "ADDRESS", doc: "where to listen, like 127.0.0.1:9001", isRequired: true)]
         case .settings:
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of the README")]
-        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .limitsVerify, .help, .version: []
+        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .limitsVerify, .outbox, .help, .version: []
         }
     }
 
     /// Whether it reads the configuration.
     package var readsSettings: Bool {
         switch self {
-        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks: true
+        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .outbox: true
         case .limitsVerify, .echo, .settings, .help, .version: false
         }
     }

@@ -58,6 +58,7 @@ package struct CommandRunner: Sendable {
         case .keysList: keys(arguments, KeysCommand.list)
         case .keysRotate: keys(arguments, KeysCommand.rotate)
         case .keysJwks: keys(arguments, KeysCommand.jwks)
+        case .outbox: configured(arguments) { OutboxCommand.run($0, json: arguments.has("json")) }
         }
     }
 

@@ -25,7 +25,7 @@ package final class KeyFeed: Sendable {
     fileprivate struct Shared: Sendable {
         var commands: [Command] = []
         var statuses: [KeyStatus] = []
-        var waker: FetcherWaker?
+        var waker: TransferWaker?
         var generation: UInt64 = 0
     }
 
@@ -39,7 +39,7 @@ package final class KeyFeed: Sendable {
     ) throws(KeyStoreFault) -> IssuerKeys {
         let own = try KeyStore.open(configuration, now: moment.wall)
         var keys = KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
-        for trust in configuration.trusts where earlier?.origins[trust.name] == trust.keySource {
+        for trust in configuration.keyHolders where earlier?.origins[trust.name] == trust.keySource {
             if case .url = trust.keySource { keys.outside[trust.name] = earlier?.outside[trust.name] }
         }
         return keys

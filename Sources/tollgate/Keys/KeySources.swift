@@ -29,7 +29,7 @@ struct KeySources {
         self.own = own
         sources = []
         ownStamp = store.flatMap { Self.stamp($0.path) }
-        for trust in configuration.trusts {
+        for trust in configuration.keyHolders {
             let kept = earlier?.sources.first { $0.trust.name == trust.name && $0.trust.keySource == trust.keySource }
             sources.append(kept.map { Source($0, trust) } ?? first(trust, at: moment))
         }

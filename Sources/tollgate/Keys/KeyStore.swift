@@ -114,7 +114,7 @@ package struct KeyStore: Sendable {
     }
 
     /// Runs `body` while no other process or thread does.
-    private func locked(_ body: () throws(KeyStoreFault) -> SigningKeyRing) throws(KeyStoreFault) -> SigningKeyRing {
+    func locked<Value>(_ body: () throws(KeyStoreFault) -> Value) throws(KeyStoreFault) -> Value {
         do {
             try FileBytes.makeDirectory(folder, mode: 0o700)
         } catch {

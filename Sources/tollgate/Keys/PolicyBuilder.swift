@@ -1,3 +1,4 @@
+internal import Contracts
 package import Credentials
 package import Gate
 package import Wire
@@ -10,16 +11,22 @@ package enum LocalEndpoint: UInt16, Sendable, CaseIterable {
 
 /// A configuration and the keys of the moment make the policy that workers decide by.
 package enum PolicyBuilder {
-    /// The rules in order: the routes as configured, then the gateway's own endpoints, each unless a route took its place.
+    /// The rules in order: the routes as configured, then the endpoints of the contracts, then the gateway's own, each of
+    /// these unless a route took its place.
     package static func policy(
         _ configuration: Configuration, keys: IssuerKeys, version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
-        let rules = try withEndpoints(configuration.routes.map(\.rule))
+        let rules = try rules(configuration)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
         return try Policy(
             version: version, tiers: configuration.tiers, rules: rules, trust: trust,
             trustedProxies: configuration.trustedProxies, internals: configuration.internals.map(internalCaller),
-            upgradeURL: configuration.upgradeURL)
+            upgradeURL: configuration.upgradeURL, hasAccounts: configuration.hasAccounts)
+    }
+
+    /// Every rule, in the order in which the policy counts them.
+    package static func rules(_ configuration: Configuration) throws(RouteFault) -> [RouteRule] {
+        try withEndpoints(configuration.routes.map(\.rule) + configuration.contracts.places.map(\.rule))
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.

@@ -1,3 +1,4 @@
+internal import Contracts
 internal import Credentials
 internal import Gate
 internal import Proxy
@@ -19,13 +20,15 @@ final class ControlState: Sendable {
         var process: ProcessMetrics
         var counted: [String: KeyStatus] = [:]
         var isDraining = false
+        /// Why the accounts cannot be asked; nil while they can.
+        var accountsProblem: String?
         var unhealthy: Set<String> = []
         /// As each worker has told last.
         var redis: [Int: RedisCondition] = [:]
     }
 
     let mailboxes: [Mailbox<WorkerMessage>]
-    fileprivate let log: ServerLog
+    let log: ServerLog
     private let state: Mutex<State>
 
     init(
@@ -44,7 +47,7 @@ final class ControlState: Sendable {
     /// routes of one configuration with the upstreams of another.
     private let publishing = Mutex<Void>(())
 
-    private func tell(_ message: WorkerMessage) {
+    func tell(_ message: WorkerMessage) {
         for mailbox in mailboxes { mailbox.post(message) }
     }
 
@@ -95,8 +98,8 @@ final class ControlState: Sendable {
             state.keysGeneration = generation
             state.policyVersion += 1
             state.labels.declare(configuration)
-            state.process.keepIssuers(configuration.trusts.map(\.name))
-            let clocks = configuration.trusts.map { Clock.keySet($0.name) } + configuration.upstreams.map { Clock.upstream($0.name) }
+            state.process.keepIssuers(configuration.keyHolders.map(\.name))
+            let clocks = configuration.keyHolders.map { Clock.keySet($0.name) } + configuration.upstreams.map { Clock.upstream($0.name) }
             state.process.clocks.keep(clocks.map(\.source))
             return state.labels
         }
@@ -142,6 +145,14 @@ final class ControlState: Sendable {
         case .none: break
         case .differs: log.warning("clocks differ, check which is right", ("source", clock.source), ("ahead_s", ahead))
         case .agrees: log.info("clocks agree again", ("source", clock.source), ("ahead_s", ahead))
+        }
+    }
+
+    /// Why the accounts cannot be asked, nil if they can; answers whether that is news.
+    func noteAccounts(problem: String?) -> Bool {
+        state.withLock { state in
+            defer { state.accountsProblem = problem }
+            return (state.accountsProblem == nil) != (problem == nil)
         }
     }
 
@@ -247,11 +258,14 @@ final class ControlState: Sendable {
 
     func readiness(_ statuses: [KeyStatus]) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, redis, configuration) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.redis, $0.configuration)
+        let (isDraining, unhealthy, redis, configuration, accountsProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.configuration, $0.accountsProblem)
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil { readiness.add(redis, of: mailboxes.count, configuration.rateLimitFailure) }
+        if configuration.hasAccounts {
+            readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
+        }
         for status in statuses {
             if status.keyCount == 0 {
                 readiness.add("keys of \(status.name)", .degraded, status.problem ?? "no key was ever had")
@@ -268,7 +282,8 @@ extension MetricLabels {
     mutating func declare(_ configuration: Configuration) {
         // The gateway's own endpoints and its own issuer come last, as they do in the policy.
         declare(
-            routes: configuration.routes.map(\.rule.name) + ["own-keys"], upstreams: configuration.upstreams.map(\.name),
+            routes: configuration.routes.map(\.rule.name) + configuration.contracts.places.map(\.endpoint.name) + ["own-keys"],
+            upstreams: configuration.upstreams.map(\.name),
             tiers: configuration.tiers.names, issuers: configuration.trusts.map(\.name) + [TrustDeclaration.ownName])
     }
 }

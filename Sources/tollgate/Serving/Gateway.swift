@@ -14,6 +14,8 @@ struct Gateway {
     private let feed: KeyFeed
     private let resolver: UpstreamResolver
     private let redisResolver: RedisResolver?
+    private let courier: DeliveryCourier
+    private let accounts: AccountHost
     private let workers: WorkerThreads
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
@@ -40,13 +42,17 @@ struct Gateway {
         feed = try KeyFeed(
             configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
+        let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
+        courier = try DeliveryCourier(configuration, log: log)
+        accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
+        try accounts.start(configuration)
         workers = WorkerThreads()
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
-            labels: labels, limiter: SharedLimiter(hash: SharingPlan.hash(configuration)),
+            labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
-            control: control, feed: feed)
+            control: control, feed: feed, accounts: accounts)
         for (id, waker) in wakers.enumerated() {
             try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -124,6 +130,8 @@ struct Gateway {
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
             let generation = feed.nextGeneration()
+            try accounts.adopt(configuration)
+            courier.adopt(configuration)
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
             // Only now, so that its first snapshot of this configuration is not taken for one of another.
             feed.adopt(configuration, own: keys.ownRing, generation: generation)
@@ -156,6 +164,8 @@ struct Gateway {
             }
         }
         workers.join()
+        accounts.stop()
+        courier.stop()
         resolver.stop()
         redisResolver?.stop()
         feed.stop()
@@ -177,6 +187,7 @@ extension Configuration {
         if redis != other.redis { names.append("REDIS_URL") }
         if rateLimitFailure != other.rateLimitFailure { names.append("TOLLGATE_RATE_LIMIT_FAILURE") }
         if tokenCacheEntries != other.tokenCacheEntries { names.append("TOLLGATE_TOKEN_CACHE") }
+        if databaseURL != other.databaseURL { names.append("DATABASE_URL") }
         if accessLog != other.accessLog { names.append("TOLLGATE_ACCESS_LOG") }
         return names
     }

@@ -20,6 +20,7 @@ struct ServerLog: Sendable {
         }
     }
 
+    func debug(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.debug, message, fields) }
     func info(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.info, message, fields) }
     func warning(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.warning, message, fields) }
     func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.error, message, fields) }

@@ -1,3 +1,4 @@
+internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
@@ -19,17 +20,19 @@ struct WorkerPlan: Sendable {
     let sink: LineSink?
     let control: ControlState
     let feed: KeyFeed
+    let accounts: AccountHost
 
     /// The closures through which worker `id` reaches the rest of the process.
     func services(_ id: Int) -> WorkerServices {
-        let (control, feed) = (control, feed)
+        let (control, feed, accounts) = (control, feed, accounts)
         let admin = AdminEndpoints(
             reports: { await control.reports() },
             process: { control.process(feed.statuses, now: EventLoop.now().wall) },
             readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall })
         return WorkerServices(
-            admin: { await admin.answer($0) }, local: Self.endpoints(control),
+            admin: { await admin.answer($0) }, local: Self.endpoints(control, accounts),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
+            lookUpUser: { accounts.lookUp($0) }, sawToken: { accounts.saw($0) },
             healthChanged: { control.healthChanged($0, $1, $2) },
             sawClock: { control.sawClock(.upstream($0), date: $1, now: $2) },
             shortage: { control.shortage($0, at: EventLoop.now().monotonic) },
@@ -37,10 +40,14 @@ struct WorkerPlan: Sendable {
             outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }
 
-    /// The handlers of `LocalEndpoint`, each at its number.
-    private static func endpoints(_ control: ControlState) -> [LocalHandler] {
+    /// The handlers of `LocalEndpoint` and of the contracts' endpoints, each at its number.
+    private static func endpoints(_ control: ControlState, _ accounts: AccountHost) -> [LocalHandler] {
         let missing: LocalHandler = { _ in .plain(404, "not found\n") }
-        var handlers = [LocalHandler](repeating: missing, count: Int(LocalEndpoint.allCases.map(\.rawValue).max() ?? 0) + 1)
+        let count = Int(Catalogue.firstNumber) + Catalogue.endpoints.count
+        var handlers = [LocalHandler](repeating: missing, count: count)
+        for endpoint in Catalogue.endpoints {
+            handlers[Int(endpoint.number)] = { await accounts.answer(endpoint.number, $0) }
+        }
         for endpoint in LocalEndpoint.allCases {
             switch endpoint {
             case .ownKeys:

@@ -1,3 +1,4 @@
+package import Contracts
 package import Credentials
 package import Gate
 package import Redis
@@ -35,6 +36,13 @@ package struct Configuration: Sendable {
     package var redis: RedisEndpoint?
     package var rateLimitFailure = LimitFailureMode.local
     package var tokenCacheEntries = 0
+    /// The contracts that are answered here, and where.
+    package var contracts = MountTable()
+    package var providers: [ProviderDeclaration] = []
+    /// As it was given; nil for a file in the data folder. It may hold a password.
+    package var databaseURL: String?
+    package var mustConfirmEmail = false
+    package var refreshGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
     package var bodyTimeoutMilliseconds: UInt32 = 0
     package var sendTimeoutMilliseconds: UInt32 = 0
@@ -42,8 +50,23 @@ package struct Configuration: Sendable {
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0
     package var upgradeURL: String?
+    /// nil: mail goes to the development outbox.
+    var mailServer: MailServer?
+    var mailServerOrigin = Origin.builtIn
+    /// Given wherever `mailServer` is.
+    var mailFrom: Sender?
+    /// nil: text messages go to the development outbox.
+    var smsURL: String?
+    /// nil: a reset mail brings the bare token.
+    var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
+
+    /// Whether there are accounts: with a contract to reach them by, or a database that others share.
+    package var hasAccounts: Bool { !contracts.mounts.isEmpty || databaseURL != nil }
+
+    /// Everything whose keys are kept fresh: outside issuers, then providers.
+    package var keyHolders: [TrustDeclaration] { trusts + providers.map(\.source) }
 }
 
 /// A certificate chain and its key, both PEM files.

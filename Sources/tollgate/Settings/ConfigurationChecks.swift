@@ -59,7 +59,7 @@ extension ConfigurationReader {
         }
     }
 
-    private mutating func secretFault(_ setting: Setting, _ message: String) {
+    mutating func secretFault(_ setting: Setting, _ message: String) {
         findings.fault(Finding(values.secret(setting)?.origin ?? .builtIn, setting.name, message))
     }
 

@@ -62,14 +62,20 @@ enum MaterialCheck {
             }
         }
         for upstream in configuration.upstreams {
-            guard let path = upstream.authorityFile else { continue }
-            do {
-                _ = try TLSClientContext(authorityFile: path)
-            } catch {
-                let name = Setting.upstream.name + upstream.name.uppercased()
-                let right = "give a PEM file of the CA's certificate"
-                findings.fault(Finding(upstream.origin, name, "tls-ca=\(path): \(error.description), \(right)"))
-            }
+            let name = Setting.upstream.name + upstream.name.uppercased()
+            if let path = upstream.authorityFile { checkAuthority(path, upstream.origin, name, &findings) }
+        }
+        if let path = configuration.mailServer?.authorityFile {
+            checkAuthority(path, configuration.mailServerOrigin, Setting.smtpURL.name, &findings)
+        }
+    }
+
+    private static func checkAuthority(_ path: String, _ origin: Origin, _ name: String, _ findings: inout Findings) {
+        do {
+            _ = try TLSClientContext(authorityFile: path)
+        } catch {
+            let right = "give a PEM file of the CA's certificate"
+            findings.fault(Finding(origin, name, "tls-ca=\(path): \(error.description), \(right)"))
         }
     }
 

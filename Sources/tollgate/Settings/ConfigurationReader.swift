@@ -44,6 +44,8 @@ struct ConfigurationReader {
         readOwnTokens()
         readIssuers()
         readPolicy()
+        readDelivery()
+        readAccounts()
         readRest()
         readUnbuilt()
         readRoutes()
@@ -109,6 +111,19 @@ struct ConfigurationReader {
         configuration.rateLimitFailure = LimitFailureMode(name: choice(.rateLimitFailure) ?? "") ?? .local
     }
 
+    private mutating func readDelivery() {
+        configuration.mailServer = takeSecret(.smtpURL) { text throws(Complaint) in try MailServer(text) }
+        configuration.mailServerOrigin = values.secret(.smtpURL)?.origin ?? .builtIn
+        let sender = text(.mailFrom)
+        if !sender.isEmpty {
+            configuration.mailFrom = take(.mailFrom, sender) { text throws(Complaint) in try Sender(text) }
+        } else if configuration.mailServer != nil {
+            secretFault(.smtpURL, "has no sender beside it, set TOLLGATE_MAIL_FROM like Example <no-reply@example.org>")
+        }
+        configuration.smsURL = takeSecret(.smsURL) { text throws(Complaint) in try TypedText.webURL(text) }
+        configuration.resetURL = url(.resetURL)
+    }
+
     private mutating func readRest() {
         configuration.workers = values.entry(.workers).value.isEmpty ? mark(.workers, nil) : count(.workers)
         configuration.dataDirectory = text(.dataDirectory)
@@ -139,12 +154,12 @@ extension ConfigurationReader {
 
     private mutating func text(_ setting: Setting) -> String { mark(setting, values.entry(setting).value) }
 
-    private mutating func words(_ setting: Setting) -> [String] {
+    mutating func words(_ setting: Setting) -> [String] {
         text(setting).split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
     }
 
     /// `text` of a setting as `read` takes it, or a fault that shows it.
-    private mutating func take<Value>(
+    mutating func take<Value>(
         _ setting: Setting, _ text: String, _ read: (String) throws(Complaint) -> Value
     ) -> Value? {
         do {
@@ -161,23 +176,34 @@ extension ConfigurationReader {
     }
 
     /// Milliseconds.
-    private mutating func duration(_ setting: Setting) -> UInt64? {
+    mutating func duration(_ setting: Setting) -> UInt64? {
         guard case .duration(let range) = setting.type else { preconditionFailure("\(setting.name) is no duration") }
         return take(setting, text(setting)) { text throws(Complaint) in try TypedText.duration(text, range) }
     }
 
-    private mutating func choice(_ setting: Setting) -> String? {
+    mutating func choice(_ setting: Setting) -> String? {
         guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
         return take(setting, text(setting)) { text throws(Complaint) in try TypedText.choice(text, choices) }
     }
 
-    private mutating func url(_ setting: Setting) -> String? {
+    mutating func url(_ setting: Setting) -> String? {
         let text = text(setting)
         guard !text.isEmpty else { return nil }
         return take(setting, text) { text throws(Complaint) in try TypedText.webURL(text) }
     }
 
-    private mutating func secret(_ setting: Setting) -> [UInt8]? { mark(setting, values.secret(setting)?.bytes) }
+    mutating func secret(_ setting: Setting) -> [UInt8]? { mark(setting, values.secret(setting)?.bytes) }
+
+    /// A secret as `read` takes it, or a fault that does not show it.
+    private mutating func takeSecret<Value>(_ setting: Setting, _ read: (String) throws(Complaint) -> Value) -> Value? {
+        guard let bytes = secret(setting) else { return nil }
+        do {
+            return try read(bytes.rawBytes.text)
+        } catch {
+            secretFault(setting, error.text)
+            return nil
+        }
+    }
 
     private mutating func listeners(_ setting: Setting, allowsProxy: Bool = true) -> [ListenerDeclaration] {
         let (listeners, found) = ListenerLine.parse(mark(setting, values.entry(setting)), allowsProxy: allowsProxy)

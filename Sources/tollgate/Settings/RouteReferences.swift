@@ -1,3 +1,5 @@
+internal import Accounts
+internal import Contracts
 internal import Credentials
 internal import Gate
 
@@ -34,9 +36,11 @@ extension ConfigurationReader {
     /// Asks the route table until it takes the rest, so that each fault is told and none hides another.
     private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
         var rest = withoutCopies(routes)
+        // Two mounts that clash have been told of.
+        let endpoints = configuration.contracts.clash == nil ? configuration.contracts.places.map(\.rule) : []
         while true {
             do throws(RouteFault) {
-                _ = try RouteTable(rest.map(\.rule))
+                _ = try RouteTable(endpoints + rest.map(\.rule))
                 break
             } catch {
                 let culprit = report(error, among: rest)
@@ -69,8 +73,7 @@ extension ConfigurationReader {
     private mutating func report(_ fault: RouteFault, among routes: [RouteDeclaration]) -> String {
         switch fault {
         case .equal(let first, let second):
-            let origin = routes.first { $0.rule.name == first }?.origin.text ?? ""
-            return tell(second, "takes the same requests as \(Setting.route.name)\(first.uppercased()) (\(origin)), change or remove one", routes)
+            return tell(second, "takes the same requests as \(owner(first, routes)), change or remove one", routes)
         case .badPath(let name, let path):
             return tell(name, "has a path that cannot be matched: \(path.message), write it as clients should send it", routes)
         case .badMethod(let name, let method):
@@ -88,6 +91,15 @@ extension ConfigurationReader {
         }
     }
 
+    /// Where a route or an endpoint of a contract comes from.
+    private func owner(_ name: String, _ routes: [RouteDeclaration]) -> String {
+        if let route = routes.first(where: { $0.rule.name == name }) {
+            return "\(Setting.route.name)\(name.uppercased()) (\(route.origin.text))"
+        }
+        guard let place = configuration.contracts.places.first(where: { $0.endpoint.name == name }) else { return name }
+        return "\(place.rule.pattern) of \(place.mount.text) in \(Setting.contracts.name) (\(values.entry(.contracts).origin.text))"
+    }
+
     private mutating func tell(_ name: String, _ message: String, _ routes: [RouteDeclaration]) -> String {
         if let route = routes.first(where: { $0.rule.name == name }) {
             findings.fault(Finding(route.origin, variable(route), message))
@@ -97,7 +109,7 @@ extension ConfigurationReader {
 
     /// What works and is hardly meant.
     private mutating func checkUse(_ routes: [RouteDeclaration]) {
-        if routes.isEmpty {
+        if routes.isEmpty && configuration.contracts.mounts.isEmpty {
             findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
         }
         let used = Set(routes.map(\.upstream))

@@ -15,6 +15,8 @@ package enum SettingType: Hashable, Sendable {
     case words
     /// CIDRs or single addresses, separated by spaces.
     case networks
+    /// Contracts and where they are mounted, separated by spaces.
+    case mounts
     /// One line of a grammar of its own: a route, an upstream and so on.
     case line
 }

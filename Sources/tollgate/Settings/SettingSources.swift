@@ -116,7 +116,7 @@ extension Setting {
     /// Whether an empty text says "none" and is not just a setting left out: lists.
     var emptyMeansNone: Bool {
         switch type {
-        case .addresses, .files, .networks: true
+        case .addresses, .files, .networks, .mounts: true
         case .folder, .text, .url, .count, .duration, .choice, .words, .line: isFamily
         }
     }

@@ -22,7 +22,7 @@ extension Setting {
         "TOLLGATE_WORKERS", .count(1...1024), shown: "cores", "Event loops, each on a thread of its own.")
     static let dataDirectory = Setting(
         "TOLLGATE_DATA_DIR", .folder, default: "./data",
-        "The folder of the signing keys and of the last key sets of outside issuers. Made when missing, for its owner only.")
+        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Made when missing, for its owner only.")
     static let publicURL = Setting(
         "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
         "The URL under which clients reach the gateway.")
@@ -89,43 +89,48 @@ extension Setting {
         "The form of the access log, one line a request on standard output.")
 
     static let contracts = Setting(
-        "TOLLGATE_CONTRACTS", .text, stage: .refused(exceptPrefixes: []), "Mounts of client contracts; empty for none.")
+        "TOLLGATE_CONTRACTS", .mounts, default: "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/",
+        "The client contracts that the gateway answers itself, each as `id@base`. Empty for none.")
+    static let dlauthPath = Setting(
+        "TOLLGATE_DLAUTH_PATH_", .text,
+        "A path of the `dlauth` contract in place of its document's, below its base; `SIGN_UP`, `SIGN_IN`, `SIGN_OUT`, `USER`, `RESEND_OTP`, `VERIFY_OTP`, `FORGOT_PASSWORD`, `RESET_PASSWORD`, `UPDATE_PASSWORD` or `REFRESH_SESSION`.")
+    static let provider = Setting(
+        "TOLLGATE_PROVIDER_", .line,
+        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B`, the apps whose tokens count; then `issuer=… jwks=URL-or-file` in place of the provider's own.")
+    static let databaseURL = Setting(
+        "DATABASE_URL", .url, shown: "embedded SQLite", secret: true,
+        "Where accounts live: `postgres://user:password@host/database`, or `sqlite:///path/to/file`; without it a file in `TOLLGATE_DATA_DIR`.")
+    static let requireConfirmedEmail = Setting(
+        "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), default: "false",
+        "Whether an account of the `dlauth` contract gets a session only when its email is proven.")
+    static let refreshGrace = Setting(
+        "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), default: "30s",
+        "How long a spent refresh token still gets its successor, although that has arrived.")
     static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .files, stage: .refused(exceptPrefixes: []),
         "PEM of the CA of internal callers (mTLS).")
-    static let databaseURL = Setting(
-        "DATABASE_URL", .url, secret: true, stage: .refused(exceptPrefixes: ["sqlite:"]),
-        "The account database: `postgres://…` or `sqlite:///path`.")
-    static let provider = Setting(
-        "TOLLGATE_PROVIDER_", .line, stage: .ignored, "Sign-in with ID tokens of Apple or Google.")
-    static let dlauthPath = Setting(
-        "TOLLGATE_DLAUTH_PATH_", .text, stage: .ignored, "A path of the `dlauth` contract.")
-    static let requireConfirmedEmail = Setting(
-        "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), default: "false", stage: .ignored,
-        "Whether an account must prove its email before it may sign in.")
     static let consoleOnMain = Setting(
         "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), default: "false", stage: .ignored,
         "Whether the console answers on the main listeners too.")
     static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .text, secret: true, stage: .ignored,
         "Seals the signing keys that several gateways share through PostgreSQL.")
-    static let refreshGrace = Setting(
-        "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), default: "30s", stage: .ignored,
-        "How long a spent refresh token still gets its successor.")
     static let smtpURL = Setting(
-        "SMTP_URL", .url, secret: true, stage: .ignored, "`smtp://` or `smtps://` with user and password.")
-    static let mailFrom = Setting("TOLLGATE_MAIL_FROM", .text, stage: .ignored, "The sender of mails.")
+        "SMTP_URL", .url, shown: "development outbox", secret: true,
+        "The mail server: `smtps://user:password@host:465` is TLS at once, `smtp://user:password@host:587` upgrades where the server offers it, and must if a password would leave the machine. `?tls-ca=FILE` trusts an authority of one's own. Without it mail lands in the outbox that `tollgate outbox` prints.")
+    static let mailFrom = Setting(
+        "TOLLGATE_MAIL_FROM", .text, "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
     static let smsURL = Setting(
-        "TOLLGATE_SMS_URL", .url, secret: true, stage: .ignored, "The HTTP webhook that sends SMS.")
+        "TOLLGATE_SMS_URL", .url, shown: "development outbox", secret: true,
+        "The HTTP webhook that sends SMS: `POST` with `{\"to\",\"text\"}`, any 2xx is success.")
     static let resetURL = Setting(
-        "TOLLGATE_RESET_URL", .url, stage: .ignored, "The link in a reset mail; `token` is appended.")
+        "TOLLGATE_RESET_URL", .url, "The link in a reset mail; `token` is appended. Without it the mail brings the token.")
 
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
-        tokenCache,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, refreshGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
-        contracts, tlsClientCA, databaseURL, provider, dlauthPath, requireConfirmedEmail,
-        consoleOnMain, keySecret, refreshGrace, smtpURL, mailFrom, smsURL, resetURL,
+        smtpURL, mailFrom, smsURL, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]
 }

@@ -101,7 +101,8 @@ enum TrustLine {
         return .secret([])
     }
 
-    private static func jwksSource(_ line: inout OptionLine, _ text: String, _ sources: SettingSources) -> KeySource {
+    /// Where a `jwks=` points to: a URL, or a file that must hold usable keys now.
+    static func jwksSource(_ line: inout OptionLine, _ text: String, _ sources: SettingSources) -> KeySource {
         guard text.contains("://") else {
             checkFile(&line, text, sources)
             return .file(text)

@@ -14,9 +14,13 @@ final class Subprocess: Sendable {
     private let streamsEnded = Watched(0)
     private let input: Int32
 
-    /// `environment` is all that the command finds there, beside a usual PATH.
-    init(_ path: String, _ arguments: [String], environment: [String: String] = [:], input text: String? = nil) throws {
-        let (pid, pipes) = try Self.spawning.withLock { _ in try Self.spawn(path, arguments, environment) }
+    /// `environment` is all that the command finds there, beside a usual PATH; `descriptors` are open there, each under its
+    /// number.
+    init(
+        _ path: String, _ arguments: [String], environment: [String: String] = [:], input text: String? = nil,
+        descriptors: [Int32: Int32] = [:]
+    ) throws {
+        let (pid, pipes) = try Self.spawning.withLock { _ in try Self.spawn(path, arguments, environment, descriptors) }
         self.pid = pid
         input = pipes.input
         if let text {
@@ -63,7 +67,7 @@ final class Subprocess: Sendable {
     private static let spawning = Mutex(())
 
     private static func spawn(
-        _ path: String, _ arguments: [String], _ environment: [String: String]
+        _ path: String, _ arguments: [String], _ environment: [String: String], _ descriptors: [Int32: Int32]
     ) throws -> (pid_t, (input: Int32, output: Int32, complaints: Int32)) {
         let (outRead, outWrite) = try pipe()
         let (errorRead, errorWrite) = try pipe()
@@ -74,6 +78,10 @@ final class Subprocess: Sendable {
         posix_spawn_file_actions_adddup2(&actions, inRead, 0)
         posix_spawn_file_actions_adddup2(&actions, outWrite, 1)
         posix_spawn_file_actions_adddup2(&actions, errorWrite, 2)
+        // Out of the way of each other's numbers first.
+        let copies = descriptors.mapValues { fcntl($0, F_DUPFD_CLOEXEC, 100) }
+        defer { for copy in copies.values { Glibc.close(copy) } }
+        for (number, copy) in copies { posix_spawn_file_actions_adddup2(&actions, copy, number) }
         let variables = ["PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"].merging(environment) { $1 }
         var argv = ([path] + arguments).map { strdup($0) } + [nil]
         var envp = variables.map { strdup("\($0)=\($1)") } + [nil]
@@ -88,7 +96,8 @@ final class Subprocess: Sendable {
         return (pid, (inWrite, outRead, errorRead))
     }
 
-    private static func pipe() throws -> (read: Int32, write: Int32) {
+    /// Two ends that no command inherits unless it is given one.
+    static func pipe() throws -> (read: Int32, write: Int32) {
         var ends: [Int32] = [0, 0]
         guard Glibc.pipe(&ends) == 0 else { throw Fault("no pipe: \(String(cString: strerror(errno)))") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

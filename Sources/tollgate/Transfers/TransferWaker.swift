@@ -1,11 +1,11 @@
 internal import CCurl
 internal import Synchronization
 
-/// Ends the wait of a `JWKSFetcher` from any thread.
+/// Ends the wait of a `TransferGroup` from any thread.
 ///
 /// Unchecked because of the pointer: waking is the one call that libcurl allows from other threads while the group lives,
-/// and the lock keeps it from coming after `close`, which the fetcher calls before it frees the group.
-@safe final class FetcherWaker: @unchecked Sendable {
+/// and the lock keeps it from coming after `close`, which the owner calls before it frees the group.
+@safe final class TransferWaker: @unchecked Sendable {
     private let group: UnsafeMutableRawPointer
     private let isOpen = Mutex(true)
 

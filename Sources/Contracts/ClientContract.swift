@@ -1,0 +1,64 @@
+package import Accounts
+package import Gate
+import HTTP
+
+/// One client contract: the dialect in which some app speaks to the accounts. It maps requests to calls and what comes of
+/// them to answers, and decides nothing itself.
+protocol ClientContract: Sendable {
+    associatedtype Endpoint: ContractEndpoint
+
+    static var id: ContractID { get }
+    /// Its envelope for what is refused.
+    static var dialect: Dialect { get }
+
+    init(_ services: ContractServices)
+
+    /// The answer of a request that succeeds. Throws a `Failure`, or an `AccountError` for `failure` to put into words.
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse
+
+    /// How this contract says that an account call was refused.
+    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure
+}
+
+/// An endpoint as its contract's document gives it; the raw value is its name in logs and metrics.
+protocol ContractEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
+    /// GET endpoints answer HEAD as well.
+    var method: Method { get }
+    /// Below the contract's base; begins with a slash and does not end in one.
+    var path: String { get }
+    /// `required` for endpoints that ask for a bearer, `optional` where one is looked at if there is one. A bearer that
+    /// was sent to any other is not looked at: clients send expired ones along.
+    var auth: AuthMode { get }
+}
+
+/// What the contracts call.
+package struct ContractServices: Sendable {
+    package let passwords: PasswordAccounts
+    package let resets: PasswordReset
+    package let codes: Codes
+    package let providers: ProviderSignIn
+    package let anonymous: AnonymousAccounts
+    package let sessions: Sessions
+    package let accounts: any AccountLookUp
+    package let tiers: TierList
+    /// Whether an account of `dlauth` gets a session only when its email is proven (`TOLLGATE_REQUIRE_CONFIRMED_EMAIL`).
+    package var mustConfirmEmail: Bool
+    package let clock: AccountClock
+
+    package init(
+        passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
+        anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, tiers: TierList,
+        mustConfirmEmail: Bool, clock: AccountClock
+    ) {
+        self.passwords = passwords
+        self.resets = resets
+        self.codes = codes
+        self.providers = providers
+        self.anonymous = anonymous
+        self.sessions = sessions
+        self.accounts = accounts
+        self.tiers = tiers
+        self.mustConfirmEmail = mustConfirmEmail
+        self.clock = clock
+    }
+}

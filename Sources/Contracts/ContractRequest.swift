@@ -1,0 +1,36 @@
+import Accounts
+import Credentials
+import Gate
+import HTTP
+import Wire
+
+/// A request at a contract's endpoint, in the words of the accounts.
+struct ContractRequest: Sendable {
+    let body: RequestObject
+    let caller: Caller
+    private let identity: LocalCaller?
+
+    /// An empty body stands for an object without members: what an endpoint needs of it is then told to be missing.
+    init(_ request: LocalRequest) throws(RequestObject.Fault) {
+        // What a GET carries means nothing (RFC 9110 §9.3.1).
+        let hasBody = !request.body.isEmpty && request.method != "GET" && request.method != "HEAD"
+        body = hasBody ? try RequestObject(request.body) : .empty
+        caller = Caller(address: request.client, device: request.value(of: "user-agent"))
+        identity = request.caller
+    }
+
+    /// The caller's session; nil without a bearer. The gate has verified the token; here it must be one of a session of
+    /// ours, which tokens of other issuers and minted ones are not.
+    func session(in dialect: Dialect) throws -> CallerSession? {
+        guard let identity else { return nil }
+        guard identity.isOwn, let user = UUID(parsing: identity.userID), let session = UUID(parsing: identity.sessionID)
+        else { throw Failure(.unauthorized(.token(.wrongIssuer)), in: dialect) }
+        return CallerSession(user: user, session: session)
+    }
+
+    /// The caller's session, at endpoints that ask for one.
+    func requiredSession(in dialect: Dialect) throws -> CallerSession {
+        guard let session = try session(in: dialect) else { throw Failure(.unauthorized(.missing), in: dialect) }
+        return session
+    }
+}

@@ -1,0 +1,247 @@
+extension WebPage {
+    /// What the page shows, and what happens when somebody does something.
+    static let script = #"""
+        import * as session from "./session.js";
+
+        const find = (id) => document.getElementById(id);
+        const views = ["sign-in", "register", "account", "trouble"].map(find);
+
+        // MARK: views
+
+        /// Shows one view. Whoever asked for it is taken to its heading; a page that has just been opened stays quiet.
+        function show(id, { moving = true } = {}) {
+          for (const view of views) view.hidden = view.id !== id;
+          const heading = find(`${id}-title`);
+          document.title = id === "account" ? "Your account" : `${heading.textContent} · Your account`;
+          if (moving) heading.focus();
+          window.scrollTo(0, 0);
+        }
+
+        let statusTimer;
+
+        /// Says in passing what has been done.
+        function tell(text) {
+          clearTimeout(statusTimer);
+          find("status").textContent = text;
+          statusTimer = setTimeout(() => { find("status").textContent = ""; }, 8_000);
+        }
+
+        function showSignedOut(text) {
+          if (text) tell(text);
+          const id = location.hash === "#register" ? "register" : "sign-in";
+          show(id, { moving: text !== undefined });
+        }
+
+        // MARK: forms
+
+        const sentences = {
+          email: { valueMissing: "Enter your email.", typeMismatch: "Enter an email like ada@example.org." },
+          password: { valueMissing: "Enter a password.", tooShort: "Use at least 8 characters." },
+        };
+
+        /// What is wrong with a field before it is sent, or "".
+        function complaint(input) {
+          const found = Object.entries(sentences[input.name] ?? {}).find(([name]) => input.validity[name]);
+          if (found) return found[1];
+          // A browser counts the length only of what was typed.
+          return input.minLength > input.value.length ? sentences.password.tooShort : "";
+        }
+
+        function mark(input, text) {
+          const hint = find(`${input.id}-hint`);
+          hint.textContent = text || hint.dataset.hint || "";
+          hint.classList.toggle("wrong", text !== "");
+          if (text) input.setAttribute("aria-invalid", "true"); else input.removeAttribute("aria-invalid");
+        }
+
+        function reveal(button, isShown) {
+          const input = find(button.getAttribute("aria-controls"));
+          input.type = isShown ? "text" : "password";
+          button.textContent = isShown ? "Hide" : "Show";
+          button.setAttribute("aria-label", `${button.textContent} password`);
+        }
+
+        /// Says why the server refused, at the field that it speaks of if there is one.
+        function explain(form, fault) {
+          const text = fault.message.toLowerCase();
+          const name = fault.status === 400 && ["password", "email", "username"].find((name) => text.includes(name));
+          const input = form.elements[name || "password"];
+          if (name) mark(input, fault.message); else form.querySelector(".message").textContent = fault.message;
+          input.focus();
+          input.select();
+        }
+
+        function prepare(view, ask) {
+          const form = view.querySelector("form");
+          const inputs = [...form.querySelectorAll("input")];
+          const button = form.querySelector(".primary");
+          for (const input of inputs) {
+            mark(input, "");
+            input.addEventListener("input", () => mark(input, ""));
+          }
+          for (const toggle of form.querySelectorAll(".secret button")) {
+            toggle.addEventListener("click", () => reveal(toggle, toggle.textContent === "Show"));
+          }
+          form.addEventListener("submit", async (event) => {
+            event.preventDefault();
+            if (button.getAttribute("aria-busy") === "true") return;
+            form.querySelector(".message").textContent = "";
+            for (const input of inputs) mark(input, complaint(input));
+            const wrong = inputs.find((input) => input.hasAttribute("aria-invalid"));
+            if (wrong) return wrong.focus();
+            // A password manager offers to keep what is in a password field, not what is in the open.
+            for (const toggle of form.querySelectorAll(".secret button")) reveal(toggle, false);
+            button.setAttribute("aria-busy", "true");
+            try {
+              const given = inputs.map((input) => [input.name, input.value]).filter(([, value]) => value !== "");
+              await ask(Object.fromEntries(given));
+              form.reset();
+              await enter();
+            } catch (fault) {
+              explain(form, fault);
+            } finally {
+              button.removeAttribute("aria-busy");
+            }
+          });
+        }
+
+        // MARK: account
+
+        /// Shows the account. `moving`: somebody has just signed in.
+        async function enter({ moving = true } = {}) {
+          // Back to signing in, should it come to that.
+          history.replaceState(null, "", location.pathname);
+          show("account", { moving });
+          find("account").setAttribute("aria-busy", "true");
+          try {
+            const [account, sessions] = await Promise.all([session.account(), session.sessions()]);
+            showAccount(account);
+            showSessions(sessions);
+            find("account").setAttribute("aria-busy", "false");
+          } catch (fault) {
+            leave(fault);
+          }
+        }
+
+        /// What a fault means for somebody who was signed in.
+        function leave(fault) {
+          if (fault instanceof session.SignedOut) return showSignedOut("Your session has ended. Sign in again.");
+          find("trouble-text").textContent = fault.message;
+          show("trouble");
+        }
+
+        const date = new Intl.DateTimeFormat("en-GB", { dateStyle: "long" });
+        const shortDate = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+        const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "long", timeStyle: "short" });
+        const capitalised = (word) => word.charAt(0).toUpperCase() + word.slice(1);
+
+        function showAccount(account) {
+          const name = account.username || account.email || "Your account";
+          const tier = capitalised(account.tier);
+          find("initial").textContent = [...name][0].toUpperCase();
+          find("username").textContent = name;
+          find("email").textContent = account.email ?? "";
+          find("tier").textContent = tier;
+          find("tier").classList.toggle("premium", account.is_premium);
+          find("plan").textContent = account.premium_until ? `${tier} until ${date.format(new Date(account.premium_until))}` : tier;
+          find("account-id").textContent = account.id;
+        }
+
+        // MARK: sessions
+
+        const ways = {
+          password: ", with a password", dlauth: ", with a password", apple: ", with Apple",
+          provider: ", with Apple or Google", anonymous: ", as a guest",
+        };
+        const programs = [
+          ["Edge", /Edg/], ["Opera", /OPR\//], ["Firefox", /Firefox|FxiOS/], ["Chrome", /Chrome|CriOS/], ["Safari", /Safari/],
+        ];
+        const systems = [
+          ["iPhone", /iPhone/], ["iPad", /iPad/], ["Android", /Android/], ["Windows", /Windows/], ["an Apple device", /Darwin/],
+          ["Mac", /Macintosh/], ["Linux", /Linux/],
+        ];
+
+        /// A name for what a `User-Agent` tells.
+        function deviceName(agent) {
+          if (!agent) return "Unknown device";
+          const named = (table) => table.find(([, pattern]) => pattern.test(agent))?.[0];
+          const program = named(programs) ?? agent.split(/[\s/]/)[0];
+          const system = named(systems);
+          return system ? `${program} on ${system}` : program;
+        }
+
+        const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
+        const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+
+        /// "5 minutes ago"; further back than a month, the day.
+        function ago(then) {
+          const seconds = (Date.now() - then) / 1_000;
+          if (seconds >= 31 * 86_400) return `on ${shortDate.format(then)}`;
+          const unit = units.find(([, length]) => seconds >= length);
+          return unit ? relative.format(-Math.floor(seconds / unit[1]), unit[0]) : "just now";
+        }
+
+        function put(element, moment, text) {
+          element.textContent = text;
+          element.dateTime = moment.toISOString();
+          element.title = exact.format(moment);
+        }
+
+        function item(entry) {
+          const item = find("session").content.firstElementChild.cloneNode(true);
+          const name = deviceName(entry.device);
+          item.classList.toggle("mobile", /iPhone|iPad|Android|Mobile|CFNetwork/.test(entry.device ?? ""));
+          item.querySelector(".device-name").textContent = name;
+          item.querySelector(".here").hidden = !entry.current;
+          const [used, created] = [new Date(entry.last_used_at), new Date(entry.created_at)];
+          put(item.querySelector(".used"), used, ago(used));
+          put(item.querySelector(".created"), created, shortDate.format(created));
+          item.querySelector(".how").textContent = ways[entry.contract] ?? "";
+          const button = item.querySelector("button");
+          // This one ends by signing out.
+          if (entry.current) button.remove();
+          button.setAttribute("aria-label", `End the session: ${name}`);
+          button.addEventListener("click", () => end(entry, item, button, name));
+          return item;
+        }
+
+        function showSessions(entries) {
+          const newest = (left, right) => right.current - left.current || right.last_used_at.localeCompare(left.last_used_at);
+          find("sessions").replaceChildren(...[...entries].sort(newest).map(item));
+        }
+
+        async function end(entry, item, button, name) {
+          if (button.getAttribute("aria-busy") === "true") return;
+          button.setAttribute("aria-busy", "true");
+          try {
+            await session.endSession(entry.id);
+            const next = item.nextElementSibling?.querySelector("button") ?? find("sessions-title");
+            item.remove();
+            next.focus();
+            tell(`Ended: ${name}.`);
+          } catch (fault) {
+            button.removeAttribute("aria-busy");
+            if (fault instanceof session.SignedOut) leave(fault); else tell(fault.message);
+          }
+        }
+
+        async function signOut() {
+          try {
+            await session.signOut();
+            showSignedOut("You are signed out.");
+          } catch (fault) {
+            tell(fault.message);
+          }
+        }
+
+        // MARK: start
+
+        prepare(find("sign-in"), session.signIn);
+        prepare(find("register"), session.register);
+        find("sign-out").addEventListener("click", signOut);
+        find("retry").addEventListener("click", () => enter());
+        window.addEventListener("hashchange", () => { if (!session.isSignedIn()) showSignedOut(""); });
+        if (session.isSignedIn()) enter({ moving: false }); else showSignedOut();
+
+        """#
+}

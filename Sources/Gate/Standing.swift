@@ -1,0 +1,92 @@
+/// What the account of a user of the gateway's own says of their tier, whatever their token says.
+package enum Standing: Equatable, Sendable {
+    /// There is no such account: a token's own claim counts.
+    case noAccount
+    /// `until` is in seconds since 1970; then the tier becomes the lowest.
+    case tier(Tier, until: Int64)
+    /// The accounts cannot be asked; they may be again at `until`, in seconds since 1970.
+    case unavailable(until: Int64)
+}
+
+/// The standing of one user, as the workers are told.
+package struct UserStanding: Equatable, Sendable {
+    /// As tokens name the user (`sub`).
+    package var user: String
+    package var standing: Standing
+    /// Counts the changes of an account: what has a lower number than is known already is passed over.
+    package var version: Int64
+
+    package init(user: String, standing: Standing, version: Int64) {
+        self.user = user
+        self.standing = standing
+        self.version = version
+    }
+}
+
+/// The standings that a worker knows: of whoever came by lately, up to a bound.
+///
+/// Two generations: what is asked for moves to the young one; when that is full, the old one is given up. So whoever
+/// comes more often than half the bound's number of others stays.
+struct Standings {
+    fileprivate struct Entry {
+        var standing: Standing
+        var version: Int64
+    }
+
+    private let generationSize: Int
+    private var young = KeyTable<Entry>()
+    private var old = KeyTable<Entry>()
+
+    init(capacity: Int) { generationSize = max(32, capacity / 2) }
+
+    var count: Int { young.count + old.count }
+
+    /// What is known of `user` at `now`, in seconds since 1970; nil if the accounts are to be asked.
+    mutating func standing(of user: LimitKey, at now: Int64) -> Standing? {
+        guard let entry = find(user) else { return nil }
+        switch entry.standing {
+        case .noAccount, .tier(_, until: .max): return entry.standing
+        case .tier(_, let until): return until > now ? entry.standing : .tier(.lowest, until: .max)
+        case .unavailable(let until): return until > now ? entry.standing : nil
+        }
+    }
+
+    /// Takes in what the accounts said, unless something newer is known.
+    mutating func learn(_ standing: Standing, of user: LimitKey, version: Int64) {
+        if let known = find(user) {
+            // That they cannot be asked is no news where they have answered before.
+            if case .unavailable = standing, !known.isUnavailable { return }
+            if known.version > version && !known.isUnavailable { return }
+        }
+        put(Entry(standing: standing, version: version), user)
+    }
+
+    mutating func removeAll() {
+        young.removeAll()
+        old.removeAll()
+    }
+
+    private mutating func find(_ user: LimitKey) -> Entry? {
+        if let entry = young[user] { return entry }
+        guard let entry = old[user] else { return nil }
+        put(entry, user)
+        return entry
+    }
+
+    private mutating func put(_ entry: Entry, _ user: LimitKey) {
+        if young.count >= generationSize {
+            swap(&young, &old)
+            young.removeAll()
+        }
+        young.set(entry, for: user)
+    }
+}
+
+extension Standings.Entry {
+    fileprivate var isUnavailable: Bool {
+        switch standing {
+        case .unavailable: true
+        case .noAccount, .tier: false
+        }
+    }
+}

@@ -1,0 +1,164 @@
+internal import Accounts
+internal import CLinux
+internal import Contracts
+internal import Credentials
+internal import Gate
+internal import HTTP
+internal import Storage
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// The accounts of a running gateway: their store, the threads that hash passwords, and the contracts over them.
+final class AccountHost: Sendable {
+    /// Passwords that may wait to be hashed.
+    private static let queuedPasswords = 512
+    /// How long a start waits for the store.
+    private static let patience: Int32 = 5_000
+
+    private let control: ControlState
+    private let store: SQLStore
+    private let work: PasswordWork
+    private let base: AccountBase
+    private let courier: any Courier
+    private let limiter: AttemptCounts
+    private let keys: ProviderKeyRing
+    private let secret: [UInt8]
+    private let memory: AccountMemory
+    private let lookUps: UserLookUps
+    private let sightings: TokenSightings
+    private let changes: ChangeWatch
+    private let router: Mutex<Router>
+
+    init(
+        _ configuration: Configuration, control: ControlState, feed: KeyFeed, limiter: SharedLimiter, courier: any Courier
+    ) throws {
+        self.control = control
+        self.courier = courier
+        self.limiter = AttemptCounts(limiter: limiter)
+        keys = ProviderKeyRing(control: control, feed: feed)
+        secret = try RefreshSecret.open(configuration)
+        guard let store = try StoreLocation(configuration).open(start: Self.thread) else { throw SystemFault("start a thread") }
+        self.store = store
+        let threads = configuration.workers ?? coreCount
+        guard let work = PasswordWork(threads: threads, queue: Self.queuedPasswords, start: Self.quietThread) else {
+            throw SystemFault("start a thread")
+        }
+        self.work = work
+        memory = AccountMemory(store: store)
+        base = AccountBase(
+            store: store, events: WorkerNews(control: control, memory: memory),
+            clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { control.tell($0) })
+        let directory = AccountDirectory(base: base)
+        lookUps = UserLookUps(directory: directory, control: control)
+        changes = ChangeWatch(directory: directory, control: control, memory: memory)
+        let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
+        sightings = TokenSightings(sessions: services.sessions)
+        router = Mutex(Router(services, tell: { control.failed($0, $1) }))
+    }
+
+    /// Opens the store and reads what ended before; waits for it, but not for ever. A gateway without accounts leaves the
+    /// store alone.
+    func start(_ configuration: Configuration) throws {
+        guard configuration.hasAccounts else { return }
+        let (store, changes) = (store, changes)
+        let outcome = try blocking(atMost: Self.patience) { () async -> Result<Bool, StoreFault> in
+            do throws(StoreFault) {
+                try await store.prepare()
+                return .success(await changes.readAll())
+            } catch {
+                return .failure(error)
+            }
+        }
+        switch outcome {
+        case .success(true)?: changes.start(isComplete: true)
+        // Wrong for good: better told now than at the first sign-in.
+        case .failure(.failed(let reason))?: throw StartFault(description: "the accounts cannot be opened: \(reason)")
+        case .success(false)?, .failure(.unavailable)?, nil:
+            control.accountsAway("the store did not answer at the start")
+            changes.start(isComplete: false)
+        }
+    }
+
+    private struct StartFault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    // MARK: service
+
+    func answer(_ endpoint: UInt16, _ request: LocalRequest) async -> LocalResponse {
+        await router.withLock { $0 }.answer(endpoint, request)
+    }
+
+    func lookUp(_ user: String) { lookUps.lookUp(user) }
+
+    func saw(_ sighting: TokenSighting) { sightings.saw(sighting) }
+
+    /// Changes over to another configuration of the same store.
+    func adopt(_ configuration: Configuration) throws {
+        let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
+        let control = control
+        router.withLock { $0 = Router(services, tell: { control.failed($0, $1) }) }
+    }
+
+    /// Finishes what was begun. Blocks.
+    func stop() {
+        changes.stop()
+        work.close()
+        let store = store
+        // Nothing is lost by not waiting: what the store acknowledged is on disk.
+        _ = try? blocking(atMost: 5_000) { await store.close() }
+    }
+
+    // MARK: parts
+
+    private static func services(
+        _ configuration: Configuration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
+        _ limiter: AttemptCounts, _ keys: ProviderKeyRing, _ secret: [UInt8], _ memory: AccountMemory,
+        _ control: ControlState
+    ) throws(KeyFault) -> ContractServices {
+        let mint = TokenMint(
+            issuer: configuration.issuer, audience: configuration.audience, signingKey: { control.keys.ownRing.active },
+            refreshKeys: RefreshTokenKeys(secret: secret),
+            refreshJWTs: try RefreshJWTs(
+                secret: secret, issuer: configuration.issuer, clockSkewSeconds: configuration.clockSkewSeconds))
+        let rule = RefreshRule(graceSeconds: configuration.refreshGraceSeconds)
+        return ContractServices(
+            passwords: PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(base: base, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
+            codes: Codes(base: base, mint: mint, courier: courier, limiter: limiter, secret: secret),
+            providers: ProviderSignIn(base: base, mint: mint, keys: keys, limiter: limiter),
+            anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
+            sessions: Sessions(base: base, mint: mint, rule: rule), accounts: memory, tiers: configuration.tiers,
+            mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
+    }
+
+    private static let thread: ThreadStart = { name, body in
+        do {
+            let thread = try WorkerThread(name: name, body)
+            return { thread.join() }
+        } catch {
+            return nil
+        }
+    }
+
+    /// A thread that gives way to those that serve requests: a queue of sign-ins must not slow them down.
+    private static let quietThread: ThreadStart = { name, body in
+        thread(name) {
+            clinux_give_way(10)
+            body()
+        }
+    }
+}
+
+extension StoreLocation {
+    /// The database that is set, else a file in the data folder.
+    init(_ configuration: Configuration) throws {
+        if let url = configuration.databaseURL {
+            try self.init(url: url)
+        } else {
+            try FileBytes.makeDirectory(configuration.dataDirectory, mode: 0o700)
+            self = .sqlite(path: configuration.dataDirectory + "/accounts.db")
+        }
+    }
+}

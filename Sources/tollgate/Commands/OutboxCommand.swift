@@ -1,0 +1,33 @@
+internal import Transport
+internal import Wire
+
+/// `tollgate outbox`: the development mail, the newest last.
+enum OutboxCommand {
+    static func run(_ configuration: Configuration, json: Bool) -> CommandResult {
+        do {
+            let entries = try Outbox(dataDirectory: configuration.dataDirectory).read()
+            return json ? report(entries) : CommandResult(output: text(entries))
+        } catch {
+            return .failed(error.description)
+        }
+    }
+
+    private static func text(_ entries: [OutboxEntry]) -> String {
+        guard !entries.isEmpty else {
+            return "The outbox is empty: messages land here when SMTP_URL (mail) or TOLLGATE_SMS_URL (SMS) is not set.\n"
+        }
+        return entries.map { entry in
+            let head = "\(ISO8601.text(entry.at))  \(entry.channel.rawValue) to \(entry.to): \(entry.subject ?? entry.kind)\n"
+            let lines = entry.text.split(separator: "\n", omittingEmptySubsequences: false)
+            return head + "\n" + lines.map { $0.isEmpty ? "\n" : "    \($0)\n" }.joined()
+        }.joined(separator: "\n")
+    }
+
+    private static func report(_ entries: [OutboxEntry]) -> CommandResult {
+        .json { json in
+            json.beginArray()
+            for entry in entries { json.entry(entry) }
+            json.endArray()
+        }
+    }
+}

@@ -1,0 +1,42 @@
+internal import Accounts
+internal import Gate
+internal import Proxy
+internal import Telemetry
+internal import Wire
+
+/// What the accounts have to say to the workers, the log and whoever asks whether the gateway is ready.
+extension ControlState {
+    func revoke(_ sessions: [RevokedSession]) {
+        if !sessions.isEmpty { tell(.revoked(sessions)) }
+    }
+
+    func learn(_ users: [UserStanding]) { tell(.learnedUsers(users)) }
+
+    /// The store did not answer; said once, until it has answered again.
+    func accountsAway(_ reason: String) {
+        if noteAccounts(problem: reason) { log.error("the accounts are away", ("error", reason)) }
+    }
+
+    func accountsAnswered() {
+        if noteAccounts(problem: nil) { log.info("the accounts are back") }
+    }
+
+    func tell(_ notice: AccountNotice) {
+        switch notice {
+        case .refreshStorm(let session, let contract):
+            log.warning("refreshed again and again", ("session", session.text), ("contract", contract.name))
+        case .refreshReuse(let session, let user):
+            log.warning("a spent refresh token came back, its session has ended", ("session", session.text), ("user", user.text))
+        case .refreshAhead(let session):
+            log.warning("a refresh token came that was never issued", ("session", session.text))
+        case .storeFailed(let reason): log.error("the accounts failed", ("error", reason))
+        case .storeAway(let reason): accountsAway(reason)
+        case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
+        }
+    }
+
+    /// An error that no contract foresees.
+    func failed(_ endpoint: String, _ error: String) {
+        log.error("an endpoint failed", ("endpoint", endpoint), ("error", error))
+    }
+}

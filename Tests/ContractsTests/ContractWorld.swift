@@ -1,0 +1,187 @@
+import Accounts
+import Contracts
+import Credentials
+import Foundation
+import Gate
+import HTTP
+import MemoryStore
+import Stories
+import Synchronization
+import Wire
+
+/// The contracts with a gate before them and a store in memory behind them, and a clock that moves when it is told to.
+final class ContractWorld: StoryWorld {
+    private static let issuer = "https://gate.test"
+    private static let secret = [UInt8](repeating: 7, count: 32)
+    private static let client = Peer(address: IPAddress(v4: 0xC000_0207))
+
+    private let clock = StillClock()
+    private let post = Post()
+    private let providers = PretendProviders()
+    private let store = MemoryStore()
+    private var services: ContractServices
+    private let administration: Administration
+    private var router: Router
+    private var admission: Admission
+    private var head = RequestHead()
+    private var decision = Decision()
+
+    init(mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/") throws {
+        let key = try SigningKey.generate(.ES256)
+        let limiter = AttemptsInMemory(clock)
+        guard let work = PasswordWork(threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), start: startThread)
+        else { throw StoryFault("the system gives no threads") }
+        let base = AccountBase(store: store, events: post, clock: clock.accountClock, notice: { _ in })
+        let mint = TokenMint(
+            issuer: Self.issuer, audience: "tollgate", signingKey: { key },
+            refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
+        services = ContractServices(
+            passwords: PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(base: base, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
+            codes: Codes(base: base, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
+            providers: ProviderSignIn(base: base, mint: mint, keys: providers, limiter: limiter),
+            anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
+            sessions: Sessions(base: base, mint: mint), accounts: AccountDirectory(base: base), tiers: .standard,
+            mustConfirmEmail: false, clock: clock.accountClock)
+        administration = Administration(base: base, work: work)
+        router = Router(services) { name, error in preconditionFailure("\(name): \(error)") }
+        var table = MountTable()
+        table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
+        let own = TrustedIssuer(
+            name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
+            keys: KeySet([key.verificationKey]), isOwn: true)
+        let policy = try Policy(rules: table.places.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
+        admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
+    }
+
+    // MARK: the story's world
+
+    var now: Int { Int(clock.now.wall.seconds) }
+    let clockTolerance = 0
+
+    func ask(_ method: String, _ target: String, _ fields: [String], _ body: [UInt8]) async throws -> StoryAnswer {
+        var lines = ["\(method) \(target) HTTP/1.1", "Host: gate.test"] + fields
+        if !body.isEmpty { lines.append("Content-Length: \(body.count)") }
+        let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
+        guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { throw StoryFault("\(lines) are no request") }
+        admission.revoke(post.takeEnded(), at: clock.now.wall.seconds)
+        decide(bytes)
+        if let sighting = decision.sighting { await confirm(sighting) }
+        if decision.verdict == .lookUp {
+            let user = decision.userID.text
+            admission.learn([await standing(of: user)])
+            decide(bytes)
+        }
+        switch decision.verdict {
+        case .refuse(let refusal): return answer(refusal)
+        case .local(let endpoint):
+            let response = await router.answer(endpoint, request(bytes, body))
+            return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
+        case .forward, .lookUp: throw StoryFault("\(target) went astray")
+        }
+    }
+
+    func wait(seconds: Int) async throws { clock.advance(seconds: Int64(seconds)) }
+
+    func message(to recipient: String) async throws -> StoryMessage? {
+        switch post.take(to: recipient) {
+        case .code(let code, _, _)?: .code(code)
+        case .passwordReset(let token, _)?: .reset(token)
+        case nil: nil
+        }
+    }
+
+    func idToken(_ provider: String, _ claims: String) async throws -> String {
+        try providers.token(provider, claims, now: clock.now.wall)
+    }
+
+    func act(_ words: [String]) async throws {
+        switch words.first {
+        case "tier":
+            let until = words.count > 3 ? Int64(words[3]).map { WallTime(seconds: Int64(now) + $0) } : nil
+            _ = try await administration.setTier(words[2] == "free" ? nil : words[2], until: until, of: try user(words[1]))
+        case "grant": try await administration.grant(ActorName(type: words[2], id: words[3]), to: try user(words[1]))
+        case "delete": try await administration.delete(try user(words[1]))
+        case "store" where words[1] == "away": store.fail(Array(repeating: .unavailable("away"), count: 1_000))
+        case "store": try await comeBack()
+        case "keys": providers.keysAreAway = words[1] == "away"
+        case "world" where words[1] == "no-providers": providers.areOff = true
+        case "world" where words[1] == "require-confirmed-email":
+            services.mustConfirmEmail = true
+            router = Router(services) { name, error in preconditionFailure("\(name): \(error)") }
+        default: throw StoryFault("\(words) mean nothing")
+        }
+    }
+}
+
+// MARK: -
+
+extension ContractWorld {
+    private func decide(_ bytes: [UInt8]) {
+        admission.decide(head, bytes.rawBytes, peer: Self.client, at: clock.now, &decision)
+    }
+
+    private func request(_ bytes: [UInt8], _ body: [UInt8]) -> LocalRequest {
+        let span = bytes.rawBytes
+        let (user, session) = (decision.userID.text, decision.sessionID.text)
+        let caller = decision.identity.map { LocalCaller(userID: user, sessionID: session, isOwn: $0.isOwn) }
+        var fields: [(name: String, value: String)] = []
+        for index in 0..<head.fields.count {
+            fields.append((name: span[head.fields[index].name].text, value: span[head.fields[index].value].text))
+        }
+        return LocalRequest(
+            method: span[head.methodText].text, target: span[head.target].text, path: span[head.path].text,
+            query: span[head.query].text, fields: fields, body: body, client: decision.client.address, requestID: "r-1",
+            caller: caller)
+    }
+
+    private func answer(_ refusal: Refusal) -> StoryAnswer {
+        var body = ByteBuffer()
+        var lines = ByteBuffer()
+        decision.dialect.writeBody(refusal, requestID: RawSpan(), upgradeURL: nil, into: &body)
+        refusal.writeHeaderLines(admission.policy, into: &lines)
+        var fields = [(name: "Content-Type", value: decision.dialect.contentType.description)]
+        for line in lines.readable.text.components(separatedBy: "\r\n") {
+            guard let colon = line.range(of: ": ") else { continue }
+            fields.append((name: String(line[..<colon.lowerBound]), value: String(line[colon.upperBound...])))
+        }
+        return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)
+    }
+
+    private func standing(of user: String) async -> UserStanding {
+        let found: Account?
+        do throws(AccountError) {
+            found = if let id = Wire.UUID(parsing: user) { try await services.accounts.account(id) } else { nil }
+        } catch {
+            return UserStanding(user: user, standing: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
+        }
+        guard let account = found else { return UserStanding(user: user, standing: .noAccount, version: -1) }
+        return UserStanding(user: user, standing: .tier(.lowest, until: .max), version: account.entitlement.version)
+    }
+
+    private func confirm(_ sighting: TokenSighting) async {
+        guard let session = Wire.UUID(parsing: sighting.session), let token = sighting.token.withRawBytes({ AccessTokenID(parsing: $0) })
+        else { return }
+        do throws(AccountError) {
+            try await services.sessions.confirm([ConfirmedPair(session: session, counter: token.counter)])
+        } catch {
+            // As in the gateway: a store that is away does not fail the request.
+        }
+    }
+
+    private func user(_ text: String) throws -> Wire.UUID {
+        guard let id = Wire.UUID(parsing: text) else { throw StoryFault("\(text) is no user") }
+        return id
+    }
+
+    /// The store answers again when it has failed as often as it was told to.
+    private func comeBack() async throws {
+        for _ in 0..<1_001 {
+            do throws(StoreFault) {
+                _ = try await store.account(Wire.UUID(high: 0, low: 0))
+                return
+            } catch {}
+        }
+        throw StoryFault("the store does not come back")
+    }
+}

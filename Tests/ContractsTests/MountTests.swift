@@ -1,0 +1,92 @@
+import Accounts
+import Gate
+import HTTP
+import Testing
+
+@testable import Contracts
+
+/// Where contracts answer.
+@Suite struct MountTests {
+    static let usual = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/"
+
+    private static func table(_ text: String, paths: [String: String] = [:]) throws -> MountTable {
+        var table = MountTable()
+        table.mounts = try text.split(separator: " ").map { try Mount(parsing: String($0)) }
+        table.dlauthPaths = paths
+        return table
+    }
+
+    @Test func theUsualMountsAnswerWhatTheDocumentsShow() throws {
+        let table = try Self.table(Self.usual)
+        #expect(table.clash == nil)
+        let answered = table.places.map { "\($0.endpoint.methods.joined(separator: ",")) \($0.path) \($0.endpoint.auth.name)" }
+        #expect(
+            answered == [
+                "POST /api/v1/auth/register none", "POST /api/v1/auth/login none", "POST /api/v1/auth/refresh none",
+                "GET,HEAD /api/v1/auth/me required",
+                "POST /whateat/api/v1/auth/signin none", "POST /whateat/api/v1/auth/refresh none",
+                "POST /whateat/api/v1/auth/signout required",
+                "POST /registerUser none", "POST /login none",
+                "POST /auth/signup none", "POST /auth/signin none", "POST /auth/signout required", "GET,HEAD /auth/user required",
+                "POST /auth/otp/resend optional", "POST /auth/otp/verify optional", "POST /auth/password/forgot none",
+                "POST /auth/password/reset none", "PUT /auth/password/update required", "POST /auth/token/refresh none",
+                "POST /auth/user none", "POST /auth/email/code optional", "POST /auth/email/verify optional",
+                "POST /auth/refresh none", "POST /auth/access-token required",
+            ])
+        #expect(throws: Never.self) { try RouteTable(table.places.map(\.rule)) }
+    }
+
+    @Test(arguments: [
+        ("password@/api/v1", "password", "/api/v1"), ("password@/api/v1/", "password", "/api/v1"), ("apple@/", "apple", ""),
+        ("dlauth@/a.b-c_d~e/f", "dlauth", "/a.b-c_d~e/f"),
+    ])
+    func aMountIsAContractAndABase(_ text: String, _ contract: String, _ base: String) throws {
+        let mount = try Mount(parsing: text)
+        #expect(mount.contract.name == contract && mount.base == base)
+        #expect(try Mount(parsing: mount.text) == mount)
+    }
+
+    @Test(arguments: [
+        ("password", "is no mount"), ("passwords@/", "names no contract"), ("@/", "names no contract"), ("password@", "has no path"),
+        ("password@api", "has no path"), ("password@/a//b", "has no path"), ("password@/a/../b", "has no path"),
+        ("password@/a b", "has no path"), ("password@/%2e", "has no path"), ("password@/a?b", "has no path"), ("password@//", "has no path"),
+    ])
+    func whatIsNoMountIsToldSo(_ text: String, _ beginning: String) {
+        do {
+            _ = try Mount(parsing: text)
+            Issue.record("\(text) is a mount")
+        } catch {
+            #expect(error.message.hasPrefix(beginning), "\(text): \(error.message)")
+        }
+    }
+
+    @Test(arguments: [
+        ("password@/api/v1 provider@/api/v1", [:], "password@/api/v1", "provider@/api/v1", "POST /api/v1/auth/refresh"),
+        ("dlauth@/ provider@/", [:], "dlauth@/", "provider@/", "POST /auth/signin"),
+        ("apple@/ apple@/", [:], "apple@/", "apple@/", "POST /registerUser"),
+        ("password@/api/v1 dlauth@/", ["sign-up": "/api/v1/auth/register"], "password@/api/v1", "dlauth@/", "POST /api/v1/auth/register"),
+        ("password@/api/v1 dlauth@/", ["user": "/api/v1/auth/me/"], "password@/api/v1", "dlauth@/", "GET /api/v1/auth/me"),
+    ])
+    func twoMountsOfTheSameRequestClash(
+        _ text: String, _ paths: [String: String], _ first: String, _ second: String, _ request: String
+    ) throws {
+        let clash = try #require(try Self.table(text, paths: paths).clash)
+        #expect(clash.first.text == first && clash.second.text == second && clash.request == request)
+    }
+
+    @Test func aPathThatIsSetReplacesItsDefaultBelowTheBase() throws {
+        let table = try Self.table("dlauth@/x", paths: ["sign-up": "/api/v1/auth/register", "user": "/me"])
+        let paths = table.places.map(\.path)
+        #expect(paths.contains("/x/api/v1/auth/register") && paths.contains("/x/me"))
+        #expect(!paths.contains("/x/auth/signup") && !paths.contains("/x/auth/user"))
+        #expect(paths.contains("/x/auth/signin"))
+    }
+
+    @Test func everyEndpointHasANumberAndANameOfItsOwn() {
+        #expect(Set(Catalogue.endpoints.map(\.number)).count == Catalogue.endpoints.count)
+        #expect(Set(Catalogue.endpoints.map(\.name)).count == Catalogue.endpoints.count)
+        #expect(Catalogue.endpoints.map(\.number).min() == Catalogue.firstNumber)
+        #expect(Catalogue.endpoints.allSatisfy { $0.name.contains("-") && $0.path.hasPrefix("/") && !$0.path.hasSuffix("/") })
+        #expect(ContractID.allCases.allSatisfy { !Catalogue.endpoints(of: $0).isEmpty })
+    }
+}

@@ -1,0 +1,26 @@
+import Foundation
+import Stories
+import Testing
+
+/// The case documents, followed over the contracts alone.
+@Suite struct StoryTests {
+    private static let stories: [Story] = {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Cases")
+        do { return try StoryReader.all(in: folder) } catch { preconditionFailure("\(error)") }
+    }()
+
+    @Test(arguments: stories)
+    func everyStoryHappensAsItIsTold(_ story: Story) async throws {
+        var differences: [String] = []
+        let world = try ContractWorld()
+        var runner = StoryRunner(world) { differences.append($0) }
+        let steps = try await runner.run(story)
+        #expect(steps == story.steps.count)
+        for difference in differences { Issue.record("\(difference)") }
+    }
+
+    @Test func everyContractHasItsDocument() {
+        let documents = Set(Self.stories.map(\.document))
+        #expect(documents == ["anonymous.md", "apple.md", "dlauth.md", "password.md", "provider.md"])
+    }
+}

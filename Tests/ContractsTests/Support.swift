@@ -1,0 +1,149 @@
+import Accounts
+import Credentials
+import Foundation
+import Gate
+import Stories
+import Synchronization
+import Transport
+import Wire
+
+/// A clock that stands still until somebody waits by it.
+final class StillClock: Sendable {
+    private let microseconds = Mutex<Int64>(1_767_700_800_000_000)
+
+    var now: Moment {
+        let microseconds = microseconds.withLock { $0 }
+        return Moment(
+            monotonic: MonotonicTime(nanoseconds: UInt64(microseconds) * 1_000), wall: WallTime(microseconds: microseconds))
+    }
+
+    func advance(seconds: Int64) { microseconds.withLock { $0 += seconds * 1_000_000 } }
+
+    /// Whoever pauses by it does not move it: a story's times stay what they are.
+    var accountClock: AccountClock {
+        let paused = Paused()
+        return AccountClock(
+            now: { [self] in
+                let now = now
+                return Moment(monotonic: now.monotonic.advanced(milliseconds: paused.milliseconds.withLock { $0 }), wall: now.wall)
+            }, pause: { pause in paused.milliseconds.withLock { $0 += pause } })
+    }
+
+    private final class Paused: Sendable { let milliseconds = Mutex<UInt64>(0) }
+}
+
+/// Keeps what is sent, and which sessions ended.
+final class Post: Courier, AccountEvents {
+    private let messages = Mutex<[Message]>([])
+    private let endings = Mutex<[RevokedSession]>([])
+
+    func send(_ message: Message) { messages.withLock { $0.append(message) } }
+
+    func ended(_ sessions: [EndedSession]) async {
+        endings.withLock { $0 += sessions.map { RevokedSession(id: $0.id.text, until: .max) } }
+    }
+
+    func changed(_ entitlement: Entitlement, of user: Wire.UUID) async {}
+
+    func takeEnded() -> [RevokedSession] {
+        endings.withLock { endings in
+            defer { endings = [] }
+            return endings
+        }
+    }
+
+    /// The newest to a recipient; older ones are dropped with it.
+    func take(to recipient: String) -> Message.Content? {
+        messages.withLock { messages in
+            let content = messages.last { $0.recipient.key == recipient }?.content
+            messages.removeAll { $0.recipient.key == recipient }
+            return content
+        }
+    }
+}
+
+/// Counts attempts by the algorithm of the gate.
+final class AttemptsInMemory: AttemptLimiter {
+    private let clock: StillClock
+    private let tats = Mutex<[AttemptBucket: UInt64]>([:])
+
+    init(_ clock: StillClock) { self.clock = clock }
+
+    func wait(_ bucket: AttemptBucket) async -> Int? {
+        let outcome = take(bucket, 0)
+        return outcome.remaining > 0 ? nil : max(1, Int((outcome.retryAfter + 999_999) / 1_000_000))
+    }
+
+    func count(_ bucket: AttemptBucket) async { _ = take(bucket, 1) }
+
+    private func take(_ bucket: AttemptBucket, _ want: UInt32) -> GCRA.Outcome {
+        let now = clock.now.monotonic.nanoseconds / 1_000
+        let (burst, perHour) = bucket.kind.rate
+        guard let rate = LimitRate(count: perHour, windowSeconds: 3_600, burst: burst) else { preconditionFailure("no rate") }
+        return tats.withLock { tats in
+            let outcome = GCRA.take(
+                now: now, tat: tats[bucket] ?? 0, interval: rate.interval, tolerance: rate.tolerance, want: want)
+            if outcome.granted > 0 { tats[bucket] = outcome.tat }
+            return outcome
+        }
+    }
+}
+
+/// Apple and Google, with keys of the test's own.
+final class PretendProviders: ProviderKeys, @unchecked Sendable {
+    // One story uses it at a time; the flags are set between its steps.
+    var areOff = false
+    var keysAreAway = false
+    private let key: SigningKey
+    private let forger: SigningKey
+
+    init() {
+        do {
+            key = try SigningKey.generate(.RS256)
+            forger = try SigningKey.generate(.RS256)
+        } catch {
+            preconditionFailure(error.message)
+        }
+    }
+
+    func rules(for provider: Provider) -> IDTokenRules? {
+        if areOff { return nil }
+        let keys = keysAreAway ? nil : KeySet([key.verificationKey])
+        return IDTokenRules(
+            provider: provider.rawValue, issuers: [Self.issuer(provider.rawValue)], clientIDs: ["com.example.app"], keys: keys)
+    }
+
+    func refetch(_ provider: Provider) async {}
+
+    private static func issuer(_ provider: String) -> String {
+        provider == "apple" ? "https://appleid.apple.com" : "https://accounts.google.com"
+    }
+
+    /// A token with these claims beside the usual ones, or in their place; signed by somebody else for `forger`.
+    func token(_ provider: String, _ claims: String, now: WallTime) throws -> String {
+        guard var members = try JSONSerialization.jsonObject(with: Data(claims.utf8)) as? [String: Any] else {
+            throw StoryFault("\(claims) are no claims")
+        }
+        func take(_ name: String) -> String? { members.removeValue(forKey: name) as? String }
+        let seconds = now.seconds
+        var token = TokenClaims(
+            issuer: take("iss") ?? Self.issuer(provider), audience: take("aud") ?? "com.example.app", subject: take("sub") ?? "",
+            issuedAt: seconds + (take("iat").flatMap { Int64($0) } ?? 0), expiresAt: seconds + (take("exp").flatMap { Int64($0) } ?? 600))
+        token.email = take("email")
+        for (name, value) in members {
+            let claim: TokenClaims.Value = (value as? String).map { .string($0) } ?? .boolean(value as? Bool ?? false)
+            guard token.add(name, claim) else { throw StoryFault("\(name) is no claim to add") }
+        }
+        return try (provider == "forger" ? forger : key).issue(token)
+    }
+}
+
+/// Threads of the process's own.
+let startThread: ThreadStart = { name, body in
+    do {
+        let thread = try WorkerThread(name: name, body)
+        return { thread.join() }
+    } catch {
+        return nil
+    }
+}
