@@ -5,8 +5,12 @@ import Testing
 @Suite struct SharedLimitTests {
     /// A gateway on `redis` with routes of one upstream.
     private func gateway(_ redis: Redis, _ upstream: Upstream, _ settings: String...) throws -> Gateway {
+        try gateway(redis.setting, upstream, settings)
+    }
+
+    private func gateway(_ redis: String, _ upstream: Upstream, _ settings: [String]) throws -> Gateway {
         let gateway = try Gateway(
-            (["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", redis.setting] + settings).joined(separator: "\n"))
+            (["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", redis] + settings).joined(separator: "\n"))
         try awaitRedis(gateway)
         return gateway
     }
@@ -89,10 +93,12 @@ import Testing
     }
 
     /// What can be wrong with Redis, and what a gateway then says of it.
-    enum Trouble: CaseIterable { case gone, stopped, full, readOnly }
+    enum Trouble: CaseIterable { case gone, stopped, full, readOnly, silent, loading }
 
-    private func bring(_ trouble: Trouble, _ redis: Redis) throws {
+    private func bring(_ trouble: Trouble, _ redis: Redis, _ relay: RedisRelay) throws {
         switch trouble {
+        case .silent: relay.line.change { $0 = .hole }
+        case .loading: relay.line.change { $0 = .refusing("-LOADING Redis is loading the dataset in memory") }
         case .gone: redis.kill()
         case .stopped: redis.pause()
         case .full: try redis.ask("CONFIG", "SET", "maxmemory", "1")
@@ -100,8 +106,9 @@ import Testing
         }
     }
 
-    private func end(_ trouble: Trouble, _ redis: Redis) throws {
+    private func end(_ trouble: Trouble, _ redis: Redis, _ relay: RedisRelay) throws {
         switch trouble {
+        case .silent, .loading: relay.line.change { $0 = .open }
         case .gone: try redis.start()
         case .stopped: redis.resume()
         case .full: try redis.ask("CONFIG", "SET", "maxmemory", "0")
@@ -112,12 +119,13 @@ import Testing
     @Test(arguments: Trouble.allCases, [("local", [200, 200, 429, 429]), ("open", [200, 200, 200, 200]), ("closed", [503, 503, 503, 503])])
     func withoutRedisTheModeDecides(_ trouble: Trouble, _ mode: (name: String, statuses: [Int])) throws {
         let (redis, upstream) = (try Redis(), try Upstream())
+        let relay = try RedisRelay(redis)
         let gateway = try gateway(
-            redis, upstream, "TOLLGATE_RATE_LIMIT_FAILURE=\(mode.name)",
-            "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h+by=header:x-key\"", "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\"")
+            relay.setting, upstream, ["TOLLGATE_RATE_LIMIT_FAILURE=\(mode.name)",
+            "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h+by=header:x-key\"", "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\""])
         let connection = try gateway.connect()
         #expect(try connection.ask("GET /few", ["X-Key: before"]).status == 200)
-        try bring(trouble, redis)
+        try bring(trouble, redis, relay)
         // Whoever comes while it is being found out is judged by the mode too, after the deadline.
         let answers = try (0..<4).map { _ in try connection.ask("GET /few", ["X-Key: while"]) }
         #expect(answers.map(\.status) == mode.statuses)
@@ -128,7 +136,7 @@ import Testing
         #expect(try gateway.askAdmin("/readyz").status == 200)
         #expect(try gateway.metric("tollgate_ratelimit_decisions_total", "source=\"fallback\"") >= 4)
 
-        try end(trouble, redis)
+        try end(trouble, redis, relay)
         try eventually("it is counted in Redis again") {
             let key = "X-Key: \(UInt64.random(in: 0...UInt64.max))"
             let before = try gateway.metric("tollgate_ratelimit_decisions_total", "source=\"redis\"")
@@ -139,6 +147,23 @@ import Testing
             _ = try connection.ask("GET /few", ["X-Key: \(UInt64.random(in: 0...UInt64.max))"])
             return try redisState(gateway) == "ready"
         }
+    }
+
+    /// Nothing ever answers there, not even that nobody listens.
+    @Test func anAddressThatSwallowsConnectionsDelaysNobody() throws {
+        let (place, upstream) = (try Listening(backlog: 0), try Upstream())
+        // What comes beyond the queue of those who wait to be accepted, the kernel drops.
+        var queued: [Connection] = []
+        try eventually("the queue is full") {
+            guard let one = try? Connection(port: place.port, patience: 1) else { return true }
+            queued.append(one)
+            return false
+        }
+        let gateway = try Gateway(
+            "REDIS_URL=redis://127.0.0.1:\(place.port)\nTOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h\"")
+        let connection = try gateway.connect()
+        #expect(try (0..<4).map { _ in try connection.ask("GET /few").status } == [200, 200, 429, 429])
+        try eventually("it says so") { try redisState(gateway) == "degraded" }
     }
 
     @Test func aGatewayStartsWithoutItsRedisAndWithAWrongPassword() throws {
@@ -201,6 +226,25 @@ import Testing
         let length = (try #require(times.max()) - (try #require(times.min()))) / 1_000_000
         #expect(Double(passed) >= 0.99 * 500 * length, "\(passed) in \(length) s")
         #expect(Double(passed) <= 50 + 500 * length + 1)
+    }
+
+    @Test func fourThousandCallersAreCountedEachForThemselvesByGatewaysAndWorkers() throws {
+        let (redis, upstream) = (try Redis(), try Upstream())
+        let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=2/h limit-by=header:x-key\""
+        let gateways = try (0..<2).map { _ in try gateway(redis, upstream, route, "TOLLGATE_WORKERS=2") }
+        // Four connections, each asking for every caller once: who comes third or fourth is refused, wherever that is.
+        let rounds = (0..<4).map { round in
+            let port = gateways[round % 2].port
+            return Background { () throws -> [Int] in
+                let connection = try Connection(port: port)
+                return try (0..<4_000).map { try connection.ask("GET /hot", ["X-Key: caller-\($0)"]).status }
+            }
+        }
+        let statuses = try rounds.map { try $0.value(seconds: 60) }
+        for caller in 0..<4_000 {
+            #expect(statuses.map { $0[caller] }.sorted() == [200, 200, 429, 429], "caller \(caller)")
+        }
+        #expect(try verify(gateways).code == 0)
     }
 
     @Test func aLeaseSparesRedisAndKeepsTheBound() throws {

@@ -15,8 +15,13 @@ final class Connection {
         setTimeout(seconds: 15)
     }
 
-    convenience init(port: Int, receiveBuffer: Int32? = nil) throws {
+    /// Waits at most `patience` seconds for the other side, if given.
+    convenience init(port: Int, receiveBuffer: Int32? = nil, patience: Int? = nil) throws {
         let descriptor = try makeSocket(AF_INET)
+        if let patience {
+            var limit = timeval(tv_sec: patience, tv_usec: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+        }
         if var size = receiveBuffer { setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, 4) }
         var address = loopback(port)
         let outcome = withSocketAddress(&address) { connect(descriptor, $0, $1) }
@@ -98,6 +103,13 @@ final class Connection {
     private func more(_ what: String) throws {
         guard let end = receive() else { return }
         throw Fault("\(end) while waiting for \(what); there is \(text(of: Array(waiting[taken...].prefix(2_000))))")
+    }
+
+    /// Whatever comes next, at least a byte.
+    func takeSome() throws -> [UInt8] {
+        while available == 0 { try more("anything") }
+        defer { taken = waiting.count }
+        return Array(waiting[taken...])
     }
 
     /// Exactly so many bytes.
