@@ -70,7 +70,8 @@ let package = Package(
             name: "ProxyTests",
             dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
-            name: "SettingsTests", dependencies: ["tollgate", "Credentials", "Gate", "Proxy", "Transport", "Wire"],
+            name: "SettingsTests",
+            dependencies: ["tollgate", "Accounts", "Credentials", "Gate", "MemoryStore", "Proxy", "Transport", "Wire"],
             swiftSettings: tests),
         // A store in memory for the tests of rules, and a writer for the tests to kill.
         .target(

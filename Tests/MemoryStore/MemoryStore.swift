@@ -20,13 +20,18 @@ package final class MemoryStore: AccountStore {
     private let state = Mutex(State())
     /// What to answer instead of doing anything, oldest first.
     private let faults = Mutex<[StoreFault]>([])
+    private let asked = Mutex(0)
 
     package init() {}
+
+    /// How often it was asked anything.
+    package var calls: Int { asked.withLock { $0 } }
 
     /// The next calls fail so, one after the other.
     package func fail(_ next: [StoreFault]) { faults.withLock { $0 += next } }
 
     func at<Value: Sendable>(_ body: (inout State) -> Value) throws(StoreFault) -> Value {
+        asked.withLock { $0 += 1 }
         if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
         return state.withLock { body(&$0) }
     }

@@ -61,6 +61,11 @@ package struct CallerSession: Sendable, Equatable {
 }
 
 extension AccountBase {
+    /// Drops from the store what is long over: sessions, codes and tokens of which nothing can come any more.
+    package func sweep() async throws(AccountError) {
+        try await asking { () throws(StoreFault) in try await store.sweep(now: clock.now().wall) }
+    }
+
     func occasion(_ caller: Caller?) -> Occasion { Occasion(now: clock.now().wall, address: caller?.address) }
 
     /// An id that sorts by the time it was made.

@@ -28,6 +28,7 @@ final class AccountHost: Sendable {
     private let lookUps: UserLookUps
     private let sightings: TokenSightings
     private let changes: ChangeWatch
+    private let sweep: AccountSweep
     private let router: Mutex<Router>
 
     init(
@@ -51,6 +52,7 @@ final class AccountHost: Sendable {
             clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { control.tell($0) })
         let directory = AccountDirectory(base: base)
         lookUps = UserLookUps(directory: directory, control: control)
+        sweep = AccountSweep(base: base)
         changes = ChangeWatch(directory: directory, control: control, memory: memory)
         let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
         sightings = TokenSightings(sessions: services.sessions)
@@ -78,6 +80,7 @@ final class AccountHost: Sendable {
             control.accountsAway("the store did not answer at the start")
             changes.start(isComplete: false)
         }
+        sweep.start()
     }
 
     private struct StartFault: Error, CustomStringConvertible {
@@ -104,6 +107,7 @@ final class AccountHost: Sendable {
     /// Finishes what was begun. Blocks.
     func stop() {
         changes.stop()
+        sweep.stop()
         work.close()
         let store = store
         // Nothing is lost by not waiting: what the store acknowledged is on disk.
