@@ -71,7 +71,9 @@ let package = Package(
             dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",
-            dependencies: ["tollgate", "Accounts", "Credentials", "Gate", "MemoryStore", "Proxy", "Transport", "Wire"],
+            dependencies: [
+                "tollgate", "Accounts", "Credentials", "Gate", "MemoryStore", "Proxy", "Storage", "Transport", "Wire",
+            ],
             swiftSettings: tests),
         // A store in memory for the tests of rules, and a writer for the tests to kill.
         .target(

@@ -126,7 +126,7 @@ struct PasswordContract: ClientContract {
         switch error {
         case .malformedEmail: Self.malformed("Enter a valid email address.")
         case .malformedUsername: Self.malformed("Enter a valid username.")
-        case .unfitPassword(let fault): Self.malformed(Self.sentence(fault))
+        case .unfitPassword(let fault): Self.malformed(fault.djangoSentence)
         case .emailTaken: Self.malformed("User with this email already exists")
         case .invalidCredentials: Failure(401, "UNAUTHORIZED", "Invalid email or password")
         case .invalidRefreshToken, .refreshTokenExpired: Self.malformed("Invalid refresh token")
@@ -142,15 +142,4 @@ struct PasswordContract: ClientContract {
     }
 
     private static func malformed(_ message: String) -> Failure { .malformed(message, in: dialect) }
-
-    /// As Django's validators put it.
-    private static func sentence(_ fault: PasswordFault) -> String {
-        switch fault {
-        case .tooShort: "This password is too short. It must contain at least \(Password.shortest) characters."
-        case .tooLong: "This password is too long. It must contain at most \(Password.longest) bytes."
-        case .sameAsEmail: "The password is too similar to the email."
-        case .tooCommon: "This password is too common."
-        case .entirelyNumeric: "This password is entirely numeric."
-        }
-    }
 }

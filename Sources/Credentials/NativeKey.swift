@@ -55,16 +55,7 @@ import Wire
     }
 
     /// The public half as DER SubjectPublicKeyInfo: the same for every form the key came in.
-    var publicDER: [UInt8]? {
-        var start: UnsafeMutablePointer<UInt8>?
-        let count = unsafe i2d_PUBKEY(pointer, &start)
-        guard count > 0, let bytes = unsafe start else {
-            ERR_clear_error()
-            return nil
-        }
-        defer { unsafe CRYPTO_free(bytes, nil, 0) }
-        return unsafe [UInt8](UnsafeBufferPointer(start: bytes, count: Int(count)))
-    }
+    var publicDER: [UInt8]? { unsafe encodedDER { unsafe i2d_PUBKEY(pointer, $0) } }
 
     /// Whether OpenSSL finds the public key well-formed; for a curve, that the point lies on it and is not infinity.
     var passesPublicCheck: Bool {
@@ -102,4 +93,16 @@ extension NativeKey {
         }
         unsafe self.init(adopting: key)
     }
+}
+
+/// What `write`, one of OpenSSL's i2d functions, makes; nil if it makes nothing.
+@unsafe func encodedDER(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>) -> Int32) -> [UInt8]? {
+    var start: UnsafeMutablePointer<UInt8>?
+    let count = unsafe write(&start)
+    guard count > 0, let bytes = unsafe start else {
+        ERR_clear_error()
+        return nil
+    }
+    defer { unsafe CRYPTO_free(bytes, nil, 0) }
+    return unsafe [UInt8](UnsafeBufferPointer(start: bytes, count: Int(count)))
 }

@@ -65,7 +65,7 @@ import Wire
     @Test func aRefusalTellsNothing() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")
-        _ = try await office.administration.create(email: try EmailAddress("no@password"), password: nil, username: nil)
+        _ = try await office.administration.create(Enrolment(email: try EmailAddress("no@password")))
         for email in ["ada@example.com", "nobody@example.com", "no@password"] {
             #expect(await fault { try await office.signIn(email, "another password") } == .invalidCredentials)
         }

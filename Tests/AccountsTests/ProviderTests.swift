@@ -175,12 +175,57 @@ import Wire
 
     @Test func theOperatorOpensAccountsToo() async throws {
         let office = try Office()
-        let account = try await office.administration.create(
-            email: try EmailAddress("a@x"), password: try Password("password123"), username: try Username("ada"))
+        var enrolment = Enrolment(email: try EmailAddress("a@x"))
+        enrolment.secret = .password(try Password("correct horse"))
+        enrolment.username = try Username("ada")
+        let account = try await office.administration.create(enrolment)
         #expect(account.openedBy == nil)
-        #expect(try await office.signIn("a@x", "password123").account.id == account.id)
-        #expect(await fault { try await office.administration.create(email: try EmailAddress("a@x"), password: nil, username: nil) } == .emailTaken)
+        #expect(account.emailConfirmedAt == nil)
+        #expect(account.entitlement == Entitlement.none)
+        #expect(try await office.signIn("a@x", "correct horse").account.id == account.id)
+        let taken = Enrolment(email: try EmailAddress("A@x"))
+        #expect(await fault { try await office.administration.create(taken) } == .emailTaken)
         #expect(try await office.directory.accounts().map(\.id) == [account.id])
+    }
+
+    @Test func whatTheOperatorVouchesForIsThereFromTheStart() async throws {
+        let office = try Office()
+        let until = WallTime(seconds: office.clock.now.seconds + 100)
+        var enrolment = Enrolment(email: try EmailAddress("a@x"))
+        enrolment.isEmailConfirmed = true
+        enrolment.tier = "premium"
+        enrolment.tierUntil = until
+        let account = try await office.administration.create(enrolment)
+        #expect(account.emailConfirmedAt == office.clock.now)
+        #expect(try await office.directory.tier(of: account.id) == Entitlement(tier: "premium", until: until, version: 1))
+        let events = try await office.directory.auditEvents(of: account.id)
+        #expect(events.map(\.kind) == [.tierChanged, .emailConfirmed, .accountOpened])
+        #expect(events.map(\.detail) == ["premium", nil, "operator"])
+    }
+
+    @Test func anImportedHashOpensTheDoorAndIsReplacedThen() async throws {
+        let office = try Office()
+        var enrolment = Enrolment(email: try EmailAddress("a@x"))
+        let django = "pbkdf2_sha256$1$salt$xOEfG6ymEDJ8fNSD2M6IJ0r8bE5FeVaxgYMnZIVZPek="
+        enrolment.secret = .hash(try #require(PasswordHash(parsing: django)))
+        let account = try await office.administration.create(enrolment)
+        #expect(account.hasPassword)
+        #expect(try await office.store.credential(for: .email(enrolment.email))?.hash == django)
+        #expect(try await office.signIn("a@x", "correct horse").account.id == account.id)
+        #expect(try await office.store.credential(for: .email(enrolment.email))?.hash.hasPrefix("$argon2id$") == true)
+    }
+
+    @Test func theOperatorChoosesNoWeakPasswordEither() async throws {
+        let office = try Office()
+        for (password, expected) in [
+            ("short", PasswordFault.tooShort), ("password123", .tooCommon), ("83749283749", .entirelyNumeric), ("ada@example.org", .sameAsEmail),
+        ] {
+            var enrolment = Enrolment(email: try EmailAddress("ada@example.org"))
+            enrolment.secret = .password(try Password(password))
+            let weak = enrolment
+            #expect(await fault { try await office.administration.create(weak) } == .unfitPassword(expected))
+        }
+        #expect(try await office.directory.accounts().isEmpty)
     }
 
     @Test func openingAccountsOutOfNothingIsBounded() async throws {

@@ -6,7 +6,8 @@ import Testing
     @Test func everyCommandExplainsItself() throws {
         let commands = [
             ["serve"], ["check"], ["explain"], ["token", "mint"], ["token", "inspect"], ["keys", "list"], ["keys", "rotate"],
-            ["keys", "jwks"], ["echo"], ["settings"],
+            ["keys", "jwks"], ["user", "list"], ["user", "show"], ["user", "create"], ["user", "set-tier"], ["user", "revoke"],
+            ["user", "delete"], ["actor", "grant"], ["actor", "revoke"], ["pin"], ["outbox"], ["echo"], ["settings"],
         ]
         let all = try Tollgate.run(["--help"])
         #expect(all.code == 0)

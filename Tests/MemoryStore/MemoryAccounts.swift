@@ -32,6 +32,8 @@ extension MemoryStore {
             state.hashes[new.id] = new.passwordHash
             let opened = state.open(session, of: new.id, occasion)
             state.log(.accountOpened, new.id, occasion, session: opened?.id, detail: new.openedBy?.name ?? "operator")
+            if account.emailConfirmedAt != nil { state.log(.emailConfirmed, new.id, occasion) }
+            if let tier = new.tier { state.log(.tierChanged, new.id, occasion, detail: tier) }
             return .opened(account, opened)
         }
     }
@@ -56,10 +58,12 @@ extension MemoryStore {
             let holder = proof.verifiedEmail.flatMap { email in
                 state.account(of: .email(email)).map { ContactHolder($0, .email(email)) }
             }
-            let verdict = IdentityRule.verdict(linked: state.identities[key], holder: holder)
+            let verdict = IdentityRule.verdict(linked: state.identities[key]?.user, holder: holder)
             let (user, ended) = state.lead(verdict, proof, newUser, session.contract, occasion)
             if state.identities[key] == nil {
-                state.identities[key] = user
+                let identity = LinkedIdentity(
+                    provider: proof.provider, subject: proof.subject, linkedAt: occasion.now)
+                state.identities[key] = MemoryStore.Link(identity: identity, user: user)
                 state.log(.identityLinked, user, occasion, detail: proof.provider.rawValue)
             }
             state.complete(user, by: proof, emailIsFree: holder == nil, occasion)

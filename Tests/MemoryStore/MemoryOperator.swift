@@ -15,7 +15,7 @@ extension MemoryStore {
             state.hashes[user] = nil
             state.grants[user] = nil
             state.tierChanges[user] = nil
-            state.identities = state.identities.filter { $0.value != user }
+            state.identities = state.identities.filter { $0.value.user != user }
             let ended = state.endSessions(of: user, .accountDeleted, occasion)
             state.log(.accountDeleted, user, occasion)
             return ended
@@ -77,6 +77,13 @@ extension MemoryStore {
 
     package func grants(of user: UUID) async throws(StoreFault) -> [ActorName] {
         try at { state in state.grants[user, default: []].sorted { ($0.type, $0.id) < ($1.type, $1.id) } }
+    }
+
+    package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
+        try at { state in
+            state.identities.values.filter { $0.user == user }.map(\.identity)
+                .sorted { ($0.provider.rawValue, $0.subject) < ($1.provider.rawValue, $1.subject) }
+        }
     }
 
     package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {

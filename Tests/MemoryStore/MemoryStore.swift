@@ -7,7 +7,7 @@ package final class MemoryStore: AccountStore {
     struct State {
         var accounts: [UUID: Account] = [:]
         var hashes: [UUID: String] = [:]
-        var identities: [String: UUID] = [:]
+        var identities: [String: Link] = [:]
         var sessions: [UUID: Session] = [:]
         var ended: [EndedSession] = []
         var codes: [String: PendingCode] = [:]
@@ -15,6 +15,12 @@ package final class MemoryStore: AccountStore {
         var grants: [UUID: Set<ActorName>] = [:]
         var tierChanges: [UUID: WallTime] = [:]
         var audit: [AuditEvent] = []
+    }
+
+    /// An identity, and the account that it leads to.
+    struct Link {
+        let identity: LinkedIdentity
+        let user: UUID
     }
 
     private let state = Mutex(State())
@@ -82,7 +88,7 @@ extension MemoryStore.State {
     /// Takes from an account all that its opener could get in with.
     mutating func strip(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
         hashes[user] = nil
-        identities = identities.filter { $0.value != user }
+        identities = identities.filter { $0.value.user != user }
         grants[user] = nil
         accounts[user]?.hasPassword = false
         accounts[user]?.phone = nil

@@ -25,6 +25,26 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
+    func whatTheOperatorSetAtTheOpeningIsKept(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        var new = NewAccount(id: newID(), openedBy: nil, email: try email("a@x"))
+        new.isEmailConfirmed = true
+        new.tier = "premium"
+        new.tierUntil = at(100).now
+        _ = try await store.open(new, session: nil, at(1, from: nil))
+        let account = try #require(try await store.account(new.id))
+        #expect(account == new.account(now: at(1).now))
+        #expect(account.emailConfirmedAt == at(1).now)
+        #expect(try await store.entitlement(of: new.id) == Entitlement(tier: "premium", until: at(100).now, version: 1))
+        #expect(try await store.setTier(nil, until: nil, of: new.id, at(2))?.version == 2)
+        let events = try await store.auditEvents(of: new.id, limit: 10)
+        #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .emailConfirmed, .accountOpened])
+        #expect(events.map(\.detail) == [nil, "premium", nil, "operator"])
+    }
+
+    @Test(arguments: Backend.allCases)
     func anAccountNeedsNothing(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

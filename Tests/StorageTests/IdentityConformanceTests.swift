@@ -29,6 +29,22 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
+    func anAccountTellsItsIdentities(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let first = try await signIn(store, identity(subject: "1", email: try email("a@x")))
+        _ = try await signIn(store, identity(.apple, subject: "2", email: try email("a@x")), at: 3)
+        _ = try await signIn(store, identity(subject: "3", email: nil), at: 4)
+        #expect(
+            try await store.identities(of: first.account.id) == [
+                LinkedIdentity(provider: .apple, subject: "2", linkedAt: at(3).now),
+                LinkedIdentity(provider: .google, subject: "1", linkedAt: at(1).now),
+            ])
+        #expect(try await store.identities(of: newID()).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
     func ofManyAtOnceOneOpensTheAccount(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

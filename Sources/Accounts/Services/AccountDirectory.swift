@@ -36,6 +36,11 @@ package struct AccountDirectory: Sendable {
         try await base.asking { () throws(StoreFault) in try await base.store.grants(of: user) }
     }
 
+    /// By provider and subject.
+    package func identities(of user: UUID) async throws(AccountError) -> [LinkedIdentity] {
+        try await base.asking { () throws(StoreFault) in try await base.store.identities(of: user) }
+    }
+
     /// The newest first.
     package func auditEvents(of user: UUID, limit: Int = 100) async throws(AccountError) -> [AuditEvent] {
         try await base.asking { () throws(StoreFault) in

@@ -1,4 +1,27 @@
+package import Credentials
 package import Wire
+
+/// An account that the operator opens for somebody.
+package struct Enrolment: Sendable {
+    /// What its owner signs in with.
+    package enum Secret: Sendable {
+        case password(Password)
+        /// That of a password which another system knew.
+        case hash(PasswordHash)
+    }
+
+    package var email: EmailAddress
+    /// Without one the owner can only get in by a code or a provider.
+    package var secret: Secret?
+    package var username: Username?
+    /// Whether the operator vouches that the email is the owner's.
+    package var isEmailConfirmed = false
+    /// One of the gateway's, nil for the lowest; `tierUntil` is what a subscription has.
+    package var tier: String?
+    package var tierUntil: WallTime?
+
+    package init(email: EmailAddress) { self.email = email }
+}
 
 /// What the operator does to accounts, by command, admin API or console.
 package struct Administration: Sendable {
@@ -10,26 +33,31 @@ package struct Administration: Sendable {
         self.work = work
     }
 
-    /// Opens an account. Without a password its owner can only get in by a code or a provider.
-    package func create(
-        email: EmailAddress, password: Password?, username: Username?
-    ) async throws(AccountError) -> Account {
-        let hash: String?
-        if let password {
-            try PasswordRules.length.check(password, email: email)
-            hash = try await work.hash(password)
-        } else {
-            hash = nil
-        }
+    package func create(_ enrolment: Enrolment) async throws(AccountError) -> Account {
+        let hash = try await hash(enrolment)
         let occasion = base.occasion(nil)
-        let account = NewAccount(
-            id: base.newID(occasion.now), openedBy: nil, email: email, username: username, passwordHash: hash)
+        var account = NewAccount(
+            id: base.newID(occasion.now), openedBy: nil, email: enrolment.email, username: enrolment.username,
+            passwordHash: hash)
+        account.isEmailConfirmed = enrolment.isEmailConfirmed
+        account.tier = enrolment.tier
+        account.tierUntil = enrolment.tier == nil ? nil : enrolment.tierUntil
         let opening = try await base.asking { () throws(StoreFault) in
             try await base.store.open(account, session: nil, occasion)
         }
         switch opening {
         case .opened(let account, _): return account
         case .emailTaken: throw .emailTaken
+        }
+    }
+
+    private func hash(_ enrolment: Enrolment) async throws(AccountError) -> String? {
+        switch enrolment.secret {
+        case .password(let password)?:
+            try PasswordRules.strict.check(password, email: enrolment.email)
+            return try await work.hash(password)
+        case .hash(let hash)?: return hash.text
+        case nil: return nil
         }
     }
 
@@ -67,12 +95,14 @@ package struct Administration: Sendable {
         return ended != nil
     }
 
-    /// Deletes an account with all that belongs to it.
-    package func delete(_ user: UUID) async throws(AccountError) {
+    /// Deletes an account with all that belongs to it; answers how many sessions ended with it.
+    @discardableResult
+    package func delete(_ user: UUID) async throws(AccountError) -> Int {
         let occasion = base.occasion(nil)
         let ended = try await base.asking { () throws(StoreFault) in try await base.store.delete(user, occasion) }
         guard let ended else { throw .noSuchAccount }
         await base.tell(ended)
+        return ended.count
     }
 
     /// Lets an account act as `actor`.

@@ -93,6 +93,8 @@ package protocol OperatorRecords: Sendable {
     func revoke(_ actor: ActorName, from user: UUID, _ occasion: Occasion) async throws(StoreFault) -> Bool
     func holdsGrant(_ actor: ActorName, user: UUID) async throws(StoreFault) -> Bool
     func grants(of user: UUID) async throws(StoreFault) -> [ActorName]
+    /// By provider and subject.
+    func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity]
     /// The newest first.
     func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Drops what is long over: expired sessions, codes and reset tokens, and ended sessions that no access token can

@@ -36,6 +36,11 @@ package struct NewAccount: Sendable {
     package var username: Username?
     package var passwordHash: String?
     package var metadata: Metadata
+    /// Whether the email is known to be the owner's from the start.
+    package var isEmailConfirmed = false
+    /// What was set of a tier; nil for the one that everyone has.
+    package var tier: String?
+    package var tierUntil: WallTime?
 
     package init(
         id: UUID, openedBy: ContractID?, email: EmailAddress? = nil, username: Username? = nil,
@@ -52,8 +57,10 @@ package struct NewAccount: Sendable {
     /// The account as it begins.
     package func account(now: WallTime) -> Account {
         Account(
-            id: id, openedBy: openedBy, createdAt: now, updatedAt: now, email: email, username: username,
-            hasPassword: passwordHash != nil, metadata: metadata)
+            id: id, openedBy: openedBy, createdAt: now, updatedAt: now, email: email,
+            emailConfirmedAt: isEmailConfirmed && email != nil ? now : nil, username: username,
+            hasPassword: passwordHash != nil, metadata: metadata,
+            entitlement: tier.map { Entitlement(tier: $0, until: tierUntil, version: 1) } ?? .none)
     }
 }
 
@@ -212,5 +219,18 @@ package struct EntitlementChange: Sendable, Equatable {
         self.user = user
         self.entitlement = entitlement
         self.at = at
+    }
+}
+
+/// What a provider calls the owner of an account.
+package struct LinkedIdentity: Sendable, Hashable {
+    package let provider: Provider
+    package let subject: String
+    package let linkedAt: WallTime
+
+    package init(provider: Provider, subject: String, linkedAt: WallTime) {
+        self.provider = provider
+        self.subject = subject
+        self.linkedAt = linkedAt
     }
 }

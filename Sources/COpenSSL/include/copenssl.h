@@ -17,3 +17,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include "tls.h"
+
+// How a name is printed on one line by RFC 2253, with what is not printable ASCII escaped.
+static inline unsigned long copenssl_name_flags(void) { return XN_FLAG_RFC2253; }

@@ -37,6 +37,8 @@ extension SQLStore {
             let opened = try sql.openSession(session, of: account.id, occasion)
             try sql.log(
                 .accountOpened, account.id, occasion, session: opened?.id, detail: new.openedBy?.name ?? "operator")
+            if account.emailConfirmedAt != nil { try sql.log(.emailConfirmed, account.id, occasion) }
+            if let tier = new.tier { try sql.log(.tierChanged, account.id, occasion, detail: tier) }
             return .opened(account, opened)
         }
     }

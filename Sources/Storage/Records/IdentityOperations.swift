@@ -18,6 +18,21 @@ extension SQLStore {
             return signIn
         }
     }
+
+    package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
+        try await database.read { sql throws(SQLFault) in
+            let found = try sql.rows(
+                "SELECT provider, subject, linked_at FROM identities WHERE account = $1 ORDER BY provider, subject",
+                [.id(user)])
+            var identities: [LinkedIdentity] = []
+            for var row in found {
+                identities.append(
+                    LinkedIdentity(
+                        provider: try row.word(Provider.self), subject: try row.text(), linkedAt: try row.time()))
+            }
+            return identities
+        }
+    }
 }
 
 extension SQLTransaction {

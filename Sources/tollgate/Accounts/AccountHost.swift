@@ -137,7 +137,7 @@ final class AccountHost: Sendable {
             mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
     }
 
-    private static let thread: ThreadStart = { name, body in
+    static let thread: ThreadStart = { name, body in
         do {
             let thread = try WorkerThread(name: name, body)
             return { thread.join() }

@@ -60,7 +60,6 @@ extension Arguments {
     }
 
     private static func unknown(_ first: String, _ second: String?) -> String {
-        if Command.unbuilt.contains(first) { return "`\(first)` is not built yet in this version, `tollgate help` lists what is" }
         let names = Command.allCases.map(\.rawValue)
         let both = second.map { "\(first) \($0)" } ?? first
         let candidates = [nearestName(to: both, in: names), nearestName(to: first, in: names)].compactMap { $0 }

@@ -6,11 +6,16 @@ package enum Command: String, CaseIterable, Sendable {
     case keysList = "keys list"
     case keysRotate = "keys rotate"
     case keysJwks = "keys jwks"
+    case userList = "user list"
+    case userShow = "user show"
+    case userCreate = "user create"
+    case userSetTier = "user set-tier"
+    case userRevoke = "user revoke"
+    case userDelete = "user delete"
+    case actorGrant = "actor grant"
+    case actorRevoke = "actor revoke"
     case limitsVerify = "limits verify"
-    case outbox, echo, settings, help, version
-
-    /// Commands that other people's notes name and that this version does not have.
-    package static let unbuilt = ["user", "actor", "pin"]
+    case pin, outbox, echo, settings, help, version
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -31,9 +36,15 @@ extension Command {
         switch self {
         case .explain: ["METHOD", "URL"]
         case .tokenInspect: ["TOKEN"]
+        case .userShow, .userRevoke, .userDelete: ["USER"]
+        case .userSetTier: ["USER", "TIER"]
+        case .actorGrant, .actorRevoke: ["USER", "TYPE", "ID"]
         case .limitsVerify: ["LOG…"]
+        case .pin: ["[FILE]…"]
         case .help: ["[COMMAND]"]
-        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .outbox, .echo, .settings, .version: []
+        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .echo, .settings,
+            .version:
+            []
         }
     }
 
@@ -47,8 +58,17 @@ extension Command {
         case .keysList: "lists the signing keys"
         case .keysRotate: "lets the next key sign; the old one verifies until its last token ends"
         case .keysJwks: "prints the public keys as a JWK Set"
+        case .userList: "lists the accounts in the order in which they were opened"
+        case .userShow: "shows one account with its identities and sessions; USER is an id or an email"
+        case .userCreate: "opens an account, or brings one along from another system"
+        case .userSetTier: "gives an account a tier; every gateway knows within a second"
+        case .userRevoke: "ends all sessions of an account; every gateway refuses its tokens within a second"
+        case .userDelete: "deletes an account and ends all its sessions within a second"
+        case .actorGrant: "lets an account act as TYPE ID in the tokens it asks for"
+        case .actorRevoke: "takes such a grant back"
         case .limitsVerify:
             "proves from the access logs of all gateways that no window admitted more than its limit, or names it (- reads standard input)"
+        case .pin: "prints the keys of TOLLGATE_TLS_CERT, or of PEM files, as apps pin them, and a snippet for Info.plist"
         case .outbox: "prints the mail and SMS that nothing is set up to send (development)"
         case .echo: "a small upstream that answers with what it received"
         case .settings: "lists every setting"
@@ -75,18 +95,40 @@ extension Command {
                 CommandOption(name: "ttl", value: "1h", doc: "how long it lives, up to 7d; 1h by default"),
                 CommandOption(name: "claim", value: "NAME=VALUE", doc: "a further claim", isRepeatable: true),
             ]
+        case .userList:
+            [
+                CommandOption(name: "email", value: "EMAIL", doc: "only the account that has it"),
+                CommandOption(name: "limit", value: "N", doc: "so many at most, up to 1000; 100 by default"),
+                CommandOption(name: "after", value: "ID", doc: "those behind this one"),
+            ]
+        case .userCreate:
+            [
+                CommandOption(name: "email", value: "EMAIL", doc: "what its owner signs in with", isRequired: true),
+                CommandOption(name: "password-stdin", value: nil, doc: "reads the password from standard input"),
+                CommandOption(
+                    name: "password-hash", value: "HASH",
+                    doc: "or takes its hash over: Django's pbkdf2_sha256$… or an $argon2id$…, in single quotes"),
+                CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
+                CommandOption.until,
+                CommandOption(name: "verified", value: nil, doc: "the email is known to be the owner's"),
+            ]
+        case .userSetTier: [CommandOption.until]
         case .echo:
             [CommandOption(name: "listen", value: "ADDRESS", doc: "where to listen, like 127.0.0.1:9001", isRequired: true)]
         case .settings:
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of the README")]
-        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .limitsVerify, .outbox, .help, .version: []
+        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
+            .actorRevoke, .limitsVerify, .pin, .outbox, .help, .version:
+            []
         }
     }
 
     /// Whether it reads the configuration.
     package var readsSettings: Bool {
         switch self {
-        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .outbox: true
+        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
+            .userCreate, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
+            true
         case .limitsVerify, .echo, .settings, .help, .version: false
         }
     }
@@ -103,6 +145,8 @@ extension CommandOption {
         name: "env-file", value: "FILE",
         doc: "reads settings from FILE; later files win; \(ConfigurationLoader.usualFile) by default where it exists",
         isRepeatable: true)
+    static let until = CommandOption(
+        name: "until", value: "TIME", doc: "when the tier ends, like 2027-01-01T00:00:00Z: what a subscription has")
     static let json = CommandOption(name: "json", value: nil, doc: "answers in JSON")
     static let help = CommandOption(name: "help", value: nil, doc: "explains the command")
 }

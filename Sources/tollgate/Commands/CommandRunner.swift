@@ -54,10 +54,19 @@ package struct CommandRunner: Sendable {
                 let token = arguments.operands[0] == "-" ? readInput() : arguments.operands[0]
                 return InspectCommand.run(token, configuration, json: arguments.has("json"), at: now)
             }
+        case .userList: try accounts(arguments, UserListCommand(arguments))
+        case .userShow: accounts(arguments, UserShowCommand(arguments))
+        case .userCreate: try accounts(arguments, UserCreateCommand(arguments, readInput: readInput))
+        case .userSetTier: try accounts(arguments, UserSetTierCommand(arguments))
+        case .userRevoke: accounts(arguments, UserEndCommand(arguments, deletes: false))
+        case .userDelete: accounts(arguments, UserEndCommand(arguments, deletes: true))
+        case .actorGrant: try accounts(arguments, ActorCommand(arguments, grants: true))
+        case .actorRevoke: try accounts(arguments, ActorCommand(arguments, grants: false))
         case .limitsVerify: LimitsCommand.verify(arguments.operands, json: arguments.has("json"))
         case .keysList: keys(arguments, KeysCommand.list)
         case .keysRotate: keys(arguments, KeysCommand.rotate)
         case .keysJwks: keys(arguments, KeysCommand.jwks)
+        case .pin: pin(arguments)
         case .outbox: configured(arguments) { OutboxCommand.run($0, json: arguments.has("json")) }
         }
     }
@@ -99,6 +108,17 @@ package struct CommandRunner: Sendable {
                 return .failed(error.description)
             }
         }
+    }
+
+    private func accounts(_ arguments: Arguments, _ command: some AccountCommand) -> CommandResult {
+        configured(arguments) { AccountDesk.run(command, $0, at: now) }
+    }
+
+    /// Files that are named need no configuration.
+    private func pin(_ arguments: Arguments) -> CommandResult {
+        let json = arguments.has("json")
+        guard arguments.operands.isEmpty else { return PinCommand.run(arguments.operands, json: json, now: now.wall) }
+        return configured(arguments) { PinCommand.run($0.tlsPairs.map(\.certificate), json: json, now: now.wall) }
     }
 
     private func version(_ arguments: Arguments) -> CommandResult {

@@ -41,8 +41,7 @@ enum MintCommand {
 
     static func run(_ request: Request, _ configuration: Configuration, json: Bool, now: WallTime) -> CommandResult {
         if let tier = request.tier, configuration.tiers.rank(of: tier) == nil {
-            let names = configuration.tiers.names.joined(separator: ", ")
-            return .failed("--tier \(quoted(tier)) names no tier, the tiers are \(names)", exitCode: 2)
+            return .failed("--tier \(configuration.tiers.complaint(about: tier))", exitCode: 2)
         }
         var claims = TokenClaims(
             issuer: configuration.issuer, audience: configuration.audience, subject: request.subject,

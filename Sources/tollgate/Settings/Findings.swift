@@ -82,12 +82,20 @@ package struct Findings: Sendable {
     }
 }
 
+/// Text of somebody else's as a terminal may show it: on one line, without control characters.
+package func visible(_ text: some StringProtocol) -> String { visible(text.unicodeScalars) }
+
+private func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
+    var clean = ""
+    for scalar in scalars {
+        let isVisible = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
+        clean.unicodeScalars.append(isVisible ? scalar : "\u{FFFD}")
+    }
+    return clean
+}
+
 /// Text of a user in a message: quoted, on one line, cut when long.
 package func quoted(_ text: some StringProtocol) -> String {
-    var clean = ""
-    for scalar in text.unicodeScalars.prefix(81) {
-        let visible = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
-        clean.unicodeScalars.append(visible ? scalar : "\u{FFFD}")
-    }
+    let clean = visible(text.unicodeScalars.prefix(81))
     return clean.unicodeScalars.count > 80 ? "\"\(clean.unicodeScalars.prefix(80))…\"" : "\"\(clean)\""
 }

@@ -1,0 +1,14 @@
+package import Accounts
+
+extension PasswordFault {
+    /// As Django's validators put it, and the `password` contract after them.
+    package var djangoSentence: String {
+        switch self {
+        case .tooShort: "This password is too short. It must contain at least \(Password.shortest) characters."
+        case .tooLong: "This password is too long. It must contain at most \(Password.longest) bytes."
+        case .sameAsEmail: "The password is too similar to the email."
+        case .tooCommon: "This password is too common."
+        case .entirelyNumeric: "This password is entirely numeric."
+        }
+    }
+}

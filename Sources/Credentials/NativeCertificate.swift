@@ -1,0 +1,78 @@
+import COpenSSL
+import Wire
+
+/// A certificate of OpenSSL's, freed with its last holder.
+@safe final class NativeCertificate {
+    private let pointer: OpaquePointer
+
+    /// Takes the reference over.
+    @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
+
+    /// nil if `der` does not begin with a certificate. What OpenSSL appends to those that it trusts is passed over.
+    convenience init?(der: [UInt8]) {
+        let read = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+            var next = bytes.baseAddress
+            return unsafe d2i_X509(nil, &next, bytes.count)
+        }
+        guard let read = unsafe read else {
+            ERR_clear_error()
+            return nil
+        }
+        unsafe self.init(adopting: read)
+    }
+
+    deinit { unsafe X509_free(pointer) }
+
+    /// The DER SubjectPublicKeyInfo, byte for byte as the certificate has it.
+    var publicKeyInfo: [UInt8]? {
+        unsafe encodedDER { unsafe i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
+    }
+
+    /// `CN=example.org,O=Example`, with everything escaped that a terminal might not show (RFC 4514).
+    var subject: String? {
+        guard let stream = NativeStream(RawSpan()) else { return nil }
+        guard unsafe X509_NAME_print_ex(stream.pointer, X509_get_subject_name(pointer), 0, copenssl_name_flags()) >= 0 else {
+            ERR_clear_error()
+            return nil
+        }
+        return stream.rest().rawBytes.text
+    }
+
+    /// The host names that it is good for, in small letters (RFC 5280 §4.2.1.6). One that no host can have is left out.
+    var hostNames: [String] {
+        guard let names = unsafe OpaquePointer(X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil)) else {
+            ERR_clear_error()
+            return []
+        }
+        defer { unsafe GENERAL_NAMES_free(names) }
+        return (0..<max(0, unsafe OPENSSL_sk_num(names))).compactMap { index in
+            unsafe OPENSSL_sk_value(names, index).flatMap { unsafe Self.hostName($0.assumingMemoryBound(to: GENERAL_NAME.self)) }
+        }
+    }
+
+    private static func hostName(_ name: UnsafePointer<GENERAL_NAME>) -> String? {
+        var kind: Int32 = 0
+        guard let value = unsafe GENERAL_NAME_get0_value(name, &kind), kind == GEN_DNS else { return nil }
+        let text = unsafe value.assumingMemoryBound(to: ASN1_STRING.self)
+        let bytes = unsafe Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(text), count: Int(ASN1_STRING_length(text))))
+        guard !bytes.isEmpty, bytes.allSatisfy(\.standsInHostNames) else { return nil }
+        return bytes.map(\.lowercasedASCII).rawBytes.text
+    }
+
+    /// When it ends.
+    var expiresAt: WallTime? {
+        guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
+        defer { unsafe ASN1_TIME_free(epoch) }
+        var (days, seconds): (Int32, Int32) = (0, 0)
+        guard unsafe ASN1_TIME_diff(&days, &seconds, epoch, X509_get0_notAfter(pointer)) == 1 else {
+            ERR_clear_error()
+            return nil
+        }
+        return WallTime(seconds: Int64(days) * 86_400 + Int64(seconds))
+    }
+}
+
+extension UInt8 {
+    /// Letters, digits, `-`, `.`, `_` and the `*` of a wildcard.
+    fileprivate var standsInHostNames: Bool { isASCIILetter || isASCIIDigit || [0x2D, 0x2E, 0x5F, 0x2A].contains(self) }
+}

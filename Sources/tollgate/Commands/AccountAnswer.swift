@@ -1,0 +1,87 @@
+internal import Accounts
+internal import Gate
+internal import Wire
+
+/// An account as commands show it.
+struct AccountAnswer {
+    let account: Account
+    let tiers: TierList
+    let now: WallTime
+
+    init(_ account: Account, _ desk: AccountDesk) {
+        self.account = account
+        tiers = desk.tiers
+        now = desk.now
+    }
+
+    /// Its email, or its id if it has none.
+    var name: String { account.email?.text ?? account.id.text }
+
+    /// The tier that counts now; one that the gateway no longer has counts as the lowest.
+    private var tier: String { tiers.name(of: account.entitlement.tier(at: now).flatMap { tiers.rank(of: $0) } ?? .lowest) }
+
+    private var hasActiveSubscription: Bool { account.entitlement.hasActiveSubscription(at: now) }
+
+    /// `premium until 2027-01-01T00:00:00.000Z`.
+    var tierText: String {
+        guard let until = account.entitlement.until else { return tier }
+        if hasActiveSubscription { return "\(tier) until \(ISO8601.text(until))" }
+        return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
+    }
+
+    /// The whole answer of a command that has changed the account.
+    func report() -> CommandResult {
+        .json { json in
+            json.beginObject()
+            write(&json)
+            json.endObject()
+        }
+    }
+
+    // MARK: JSON
+
+    /// Its members, but those of other tables.
+    func write(_ json: inout JSONWriter) {
+        json.field("id", account.id.text)
+        json.optional("email", account.email?.text)
+        json.optional("email_confirmed_at", account.emailConfirmedAt.map(ISO8601.text))
+        json.optional("phone", account.phone?.text)
+        json.optional("phone_confirmed_at", account.phoneConfirmedAt.map(ISO8601.text))
+        json.optional("username", account.username?.text)
+        json.optional("given_name", account.name?.given)
+        json.optional("family_name", account.name?.family)
+        json.field("has_password", account.hasPassword)
+        json.field("opened_by", account.openedBy?.name ?? "operator")
+        json.field("created_at", ISO8601.text(account.createdAt))
+        json.field("updated_at", ISO8601.text(account.updatedAt))
+        json.field("tier", tier)
+        json.optional("tier_until", account.entitlement.until.map(ISO8601.text))
+        json.field("has_active_subscription", hasActiveSubscription)
+    }
+
+    // MARK: tables
+
+    static let columns = ["ID", "EMAIL", "PROVEN", "TIER", "CREATED"]
+
+    var row: [String] {
+        let isProven = account.emailConfirmedAt != nil ? "yes" : account.email == nil ? "" : "no"
+        return [account.id.text, account.email?.text ?? "", isProven, tierText, ISO8601.text(account.createdAt)]
+    }
+
+    /// What there is to say, a line each.
+    var rows: [[String]] {
+        var rows = [["id", account.id.text]]
+        if let email = account.email { rows.append(["email", "\(email.text), \(Self.proof(account.emailConfirmedAt))"]) }
+        if let phone = account.phone { rows.append(["phone", "\(phone.text), \(Self.proof(account.phoneConfirmedAt))"]) }
+        if let username = account.username { rows.append(["username", username.text]) }
+        if let name = account.name { rows.append(["name", [name.given, name.family].compactMap { $0 }.joined(separator: " ")]) }
+        rows.append(["password", account.hasPassword ? "yes" : "none"])
+        rows.append(["tier", tierText + (hasActiveSubscription ? ", a subscription backs it" : "")])
+        let opener = account.openedBy.map { "under the contract \($0.name)" } ?? "by the operator"
+        rows.append(["opened", "\(ISO8601.text(account.createdAt)) \(opener)"])
+        rows.append(["changed", ISO8601.text(account.updatedAt)])
+        return rows
+    }
+
+    private static func proof(_ time: WallTime?) -> String { time.map { "proven at \(ISO8601.text($0))" } ?? "not proven" }
+}

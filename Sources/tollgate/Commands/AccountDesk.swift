@@ -1,0 +1,152 @@
+internal import Accounts
+internal import Contracts
+internal import Gate
+internal import Storage
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// A command over the accounts, its words understood.
+protocol AccountCommand: Sendable {
+    func run(_ desk: AccountDesk) async throws -> CommandResult
+}
+
+/// Why a command over the accounts was not carried out.
+struct AccountCommandFault: Error {
+    let message: String
+    /// 2 where other words would have been right.
+    var exitCode: Int32 = 1
+}
+
+/// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. One that runs
+/// sees in the store what was changed.
+struct AccountDesk: Sendable {
+    /// How long a command waits for the store.
+    private static let patience: Int32 = 30_000
+
+    let directory: AccountDirectory
+    let administration: Administration
+    let tiers: TierList
+    private let store: any AccountStore
+    private let clock: AccountClock
+    private let reason = StoreReason()
+
+    static func run(_ command: some AccountCommand, _ configuration: Configuration, at start: Moment) -> CommandResult {
+        do {
+            guard let store = try StoreLocation(configuration).open(connections: 1, start: AccountHost.thread),
+                let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
+            else { return .failed("the system gives no threads, end some processes and try again") }
+            let desk = AccountDesk(store, work, configuration, start)
+            let result = try blocking(atMost: patience) {
+                let result = await desk.result(of: command)
+                work.close()
+                await store.close()
+                return result
+            }
+            return result ?? .failed("the accounts did not answer within \(patience / 1_000) s, see whether their database is up")
+        } catch {
+            return .failed("the accounts cannot be opened: \(error)")
+        }
+    }
+
+    private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: Configuration, _ start: Moment) {
+        let clock = AccountClock(goingOnFrom: start)
+        let reason = reason
+        let base = AccountBase(store: store, events: StoredNews(), clock: clock, notice: { reason.note($0) })
+        directory = AccountDirectory(base: base)
+        administration = Administration(base: base, work: work)
+        tiers = configuration.tiers
+        self.store = store
+        self.clock = clock
+    }
+
+    var now: WallTime { clock.now().wall }
+
+    private func result(of command: some AccountCommand) async -> CommandResult {
+        do {
+            // A change bears the time at which it is begun: a gateway does not look for those from before it connected.
+            try await store.prepare()
+            return try await command.run(self)
+        } catch let fault as AccountCommandFault {
+            return .failed(fault.message, exitCode: fault.exitCode)
+        } catch let error as AccountError {
+            return .failed(error.sentence(reason.last))
+        } catch {
+            return .failed("the accounts cannot be opened: \((error as? StoreFault)?.reason ?? "\(error)")")
+        }
+    }
+
+    /// The account that the operator names by its id or its email.
+    func account(_ name: String) async throws -> Account {
+        if let account = try await find(name) { return account }
+        throw AccountCommandFault(message: "nobody is called \(quoted(name)), give an id or an email that `tollgate user list` shows")
+    }
+
+    private func find(_ name: String) async throws -> Account? {
+        if let id = UUID(parsing: name) { return try await directory.account(id) }
+        let email: EmailAddress
+        do throws(AccountError) { email = try EmailAddress(name) } catch { return nil }
+        return try await directory.account(email: email)
+    }
+}
+
+/// For the gateways, which look into the store themselves.
+private struct StoredNews: AccountEvents {
+    func ended(_: [EndedSession]) async {}
+    func changed(_: Entitlement, of _: UUID) async {}
+}
+
+/// What the store said last of why it could not.
+private final class StoreReason: Sendable {
+    private let text = Mutex<String?>(nil)
+
+    var last: String? { text.withLock { $0 } }
+
+    func note(_ notice: AccountNotice) {
+        switch notice {
+        case .storeFailed(let reason), .storeAway(let reason): text.withLock { $0 = reason }
+        // What sessions and tokens have to tell: no command makes any.
+        case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign: break
+        }
+    }
+}
+
+extension StoreFault {
+    fileprivate var reason: String {
+        switch self {
+        case .unavailable(let reason), .failed(let reason): reason
+        }
+    }
+}
+
+extension AccountClock {
+    /// The time that a command was given, and what has passed since.
+    fileprivate init(goingOnFrom start: Moment) {
+        let opened = EventLoop.now().monotonic
+        self.init(
+            now: {
+                let passed = EventLoop.now().monotonic.nanoseconds(since: opened)
+                return Moment(
+                    monotonic: MonotonicTime(nanoseconds: start.monotonic.nanoseconds + passed),
+                    wall: WallTime(microseconds: start.wall.microseconds + Int64(passed / 1_000)))
+            }, pause: pause)
+    }
+}
+
+extension AccountError {
+    /// For the operator; `reason` is the store's.
+    fileprivate func sentence(_ reason: String?) -> String {
+        switch self {
+        case .unfitPassword(let fault): fault.djangoSentence
+        case .emailTaken: "the email belongs to another account"
+        case .noSuchAccount: "the account was deleted meanwhile"
+        case .overloaded: "there is no memory to hash a password, try again"
+        case .unavailable, .broken: "the accounts do not answer: \(reason ?? "the store gives no reason")"
+        // What they say of calls that no command makes.
+        case .malformedEmail, .malformedPhone, .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge,
+            .malformedActor, .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .invalidRefreshToken, .refreshTokenExpired,
+            .sessionEnded, .providerOff, .identityRefused, .actorNotGranted, .tooManyAttempts, .providerUnavailable:
+            "the accounts refused: \(self)"
+        }
+    }
+}

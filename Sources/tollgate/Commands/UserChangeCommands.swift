@@ -1,0 +1,98 @@
+internal import Accounts
+internal import Wire
+
+/// `tollgate user set-tier`.
+struct UserSetTierCommand: AccountCommand {
+    let user: String
+    let tier: TierChoice
+    let json: Bool
+
+    init(_ arguments: Arguments) throws(UsageFault) {
+        user = arguments.operands[0]
+        tier = try TierChoice(arguments.operands[1], until: arguments.value("until"), .userSetTier)
+        json = arguments.has("json")
+    }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        let kept = try tier.kept(desk)
+        var account = try await desk.account(user)
+        account.entitlement = try await desk.administration.setTier(kept, until: tier.until, of: account.id)
+        let answer = AccountAnswer(account, desk)
+        return json ? answer.report() : CommandResult(output: "\(answer.name) has the tier \(answer.tierText).\n")
+    }
+}
+
+/// `tollgate user revoke` and `user delete`: both end every session.
+struct UserEndCommand: AccountCommand {
+    let user: String
+    /// Whether the account goes as well.
+    let deletes: Bool
+    let json: Bool
+
+    init(_ arguments: Arguments, deletes: Bool) {
+        user = arguments.operands[0]
+        self.deletes = deletes
+        json = arguments.has("json")
+    }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        let account = try await desk.account(user)
+        let count =
+            deletes ? try await desk.administration.delete(account.id) : try await desk.administration.revoke(account.id)
+        guard json else {
+            let name = AccountAnswer(account, desk).name
+            let ended = "\(counted(count, "session")) of \(name) ended"
+            return CommandResult(output: deletes ? "Deleted the account of \(name); \(ended).\n" : "\(ended).\n")
+        }
+        return .json { json in
+            json.beginObject()
+            json.field("id", account.id.text)
+            json.optional("email", account.email?.text)
+            json.field("deleted", deletes)
+            json.field("sessions_ended", count)
+            json.endObject()
+        }
+    }
+}
+
+/// `tollgate actor grant` and `actor revoke`.
+struct ActorCommand: AccountCommand {
+    let user: String
+    let actor: ActorName
+    let grants: Bool
+    let json: Bool
+
+    init(_ arguments: Arguments, grants: Bool) throws(UsageFault) {
+        user = arguments.operands[0]
+        self.grants = grants
+        json = arguments.has("json")
+        do throws(AccountError) {
+            actor = try ActorName(type: arguments.operands[1], id: arguments.operands[2])
+        } catch {
+            let message = "TYPE and ID are 1 to 128 bytes each, without control characters or space around them"
+            throw UsageFault(message: message, command: arguments.command)
+        }
+    }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        let account = try await desk.account(user)
+        let name = AccountAnswer(account, desk).name
+        if grants {
+            try await desk.administration.grant(actor, to: account.id)
+        } else if try await !desk.administration.revoke(actor, from: account.id) {
+            throw AccountCommandFault(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` tells as what")
+        }
+        guard json else {
+            return CommandResult(output: "\(name) may \(grants ? "now" : "no longer") act as \(actor.type) \(actor.id).\n")
+        }
+        return .json { json in
+            json.beginObject()
+            json.field("id", account.id.text)
+            json.optional("email", account.email?.text)
+            json.field("actor_type", actor.type)
+            json.field("actor_id", actor.id)
+            json.field("granted", grants)
+            json.endObject()
+        }
+    }
+}

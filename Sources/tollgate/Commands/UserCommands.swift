@@ -1,0 +1,150 @@
+internal import Accounts
+internal import Wire
+
+/// `tollgate user list`: the accounts, in the order in which they were opened.
+struct UserListCommand: AccountCommand {
+    private static let usualLimit = 100
+    private static let largestLimit = 1_000
+
+    let email: String?
+    let after: UUID?
+    let limit: Int
+    let json: Bool
+
+    init(_ arguments: Arguments) throws(UsageFault) {
+        email = arguments.value("email")
+        json = arguments.has("json")
+        after = try arguments.value("after").map { text throws(UsageFault) in
+            guard let id = UUID(parsing: text) else { throw Self.fault("--after \(quoted(text)) is no id, give the last one of the list before") }
+            return id
+        }
+        let text = arguments.value("limit") ?? "\(Self.usualLimit)"
+        do throws(Complaint) {
+            limit = try TypedText.count(text, 1...Self.largestLimit)
+        } catch {
+            throw Self.fault("--limit \(quoted(text)) \(error.text)")
+        }
+    }
+
+    private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userList) }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        // One more than is shown tells whether there are more.
+        let found = try await found(desk)
+        let shown = found.prefix(limit).map { AccountAnswer($0, desk) }
+        return json ? report(shown) : tell(shown, hasMore: found.count > limit)
+    }
+
+    private func found(_ desk: AccountDesk) async throws -> [Account] {
+        guard let email else { return try await desk.directory.accounts(after: after, limit: limit + 1) }
+        let address: EmailAddress
+        do throws(AccountError) {
+            address = try EmailAddress(email)
+        } catch {
+            throw AccountCommandFault(message: "--email \(quoted(email)) is no email, write one like ada@example.org", exitCode: 2)
+        }
+        let account = try await desk.directory.account(email: address)
+        return account.map { [$0] }?.filter { account in after.map { $0 < account.id } ?? true } ?? []
+    }
+
+    private func tell(_ shown: [AccountAnswer], hasMore: Bool) -> CommandResult {
+        guard let last = shown.last else {
+            let none = email == nil && after == nil ? "There are no accounts yet." : "There is no such account."
+            return CommandResult(output: none + "\n")
+        }
+        let table = CheckTable.table(AccountAnswer.columns, shown.map(\.row))
+        return CommandResult(output: table + (hasMore ? "\nThere are more: --after \(last.account.id.text)\n" : ""))
+    }
+
+    private func report(_ shown: [AccountAnswer]) -> CommandResult {
+        .json { json in
+            json.beginArray()
+            for answer in shown {
+                json.beginObject()
+                answer.write(&json)
+                json.endObject()
+            }
+            json.endArray()
+        }
+    }
+}
+
+/// `tollgate user show`: all that is kept of one account.
+struct UserShowCommand: AccountCommand {
+    let user: String
+    let json: Bool
+
+    init(_ arguments: Arguments) {
+        user = arguments.operands[0]
+        json = arguments.has("json")
+    }
+
+    /// What lies in other tables than the account itself.
+    private struct Belongings {
+        let identities: [LinkedIdentity]
+        let grants: [ActorName]
+        let sessions: [Session]
+    }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        let account = try await desk.account(user)
+        let belongings = Belongings(
+            identities: try await desk.directory.identities(of: account.id),
+            grants: try await desk.directory.grants(of: account.id),
+            sessions: try await desk.directory.sessions(of: account.id))
+        let answer = AccountAnswer(account, desk)
+        return json ? report(answer, belongings) : tell(answer, belongings)
+    }
+
+    private func tell(_ answer: AccountAnswer, _ belongings: Belongings) -> CommandResult {
+        var rows = answer.rows
+        for identity in belongings.identities {
+            rows.append(["identity", "\(identity.provider.rawValue) \(identity.subject), linked at \(ISO8601.text(identity.linkedAt))"])
+        }
+        for actor in belongings.grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
+        if answer.account.metadata != .empty { rows.append(["metadata", answer.account.metadata.json.rawBytes.text]) }
+        var text = CheckTable.table(["PART", "WHAT"], rows.map { $0.map(visible) })
+        let sessions = belongings.sessions.map { session in
+            [
+                session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
+                visible(session.device ?? ""),
+            ]
+        }
+        text += sessions.isEmpty ? "\nNo session is in use.\n" : "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "DEVICE"], sessions)
+        return CommandResult(output: text)
+    }
+
+    private func report(_ answer: AccountAnswer, _ belongings: Belongings) -> CommandResult {
+        .json { json in
+            json.beginObject()
+            answer.write(&json)
+            json.array("identities", belongings.identities) { json, identity in
+                json.beginObject()
+                json.field("provider", identity.provider.rawValue)
+                json.field("subject", identity.subject)
+                json.field("linked_at", ISO8601.text(identity.linkedAt))
+                json.endObject()
+            }
+            json.array("actors", belongings.grants) { json, actor in
+                json.beginObject()
+                json.field("type", actor.type)
+                json.field("id", actor.id)
+                json.endObject()
+            }
+            json.array("sessions", belongings.sessions, Self.write)
+            json.key("metadata")
+            json.verbatim(answer.account.metadata.json.rawBytes)
+            json.endObject()
+        }
+    }
+
+    private static func write(_ json: inout JSONWriter, _ session: Session) {
+        json.beginObject()
+        json.field("id", session.id.text)
+        json.field("contract", session.contract.name)
+        json.optional("device", session.device)
+        json.field("created_at", ISO8601.text(session.createdAt))
+        json.field("last_used_at", ISO8601.text(session.lastUsedAt))
+        json.endObject()
+    }
+}

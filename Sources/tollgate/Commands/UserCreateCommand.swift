@@ -1,0 +1,65 @@
+internal import Accounts
+internal import Credentials
+internal import Wire
+
+/// `tollgate user create`: an account that the operator opens, or brings along from another system.
+struct UserCreateCommand: AccountCommand {
+    let email: EmailAddress
+    let secret: Enrolment.Secret
+    let tier: TierChoice?
+    let isVerified: Bool
+    let json: Bool
+
+    /// `readInput` is asked for the password when nothing else is wrong.
+    init(_ arguments: Arguments, readInput: () -> String) throws(UsageFault) {
+        json = arguments.has("json")
+        isVerified = arguments.has("verified")
+        let address = arguments.value("email") ?? ""
+        do throws(AccountError) {
+            email = try EmailAddress(address)
+        } catch {
+            throw Self.fault("--email \(quoted(address)) is no email, write one like ada@example.org")
+        }
+        let until = arguments.value("until")
+        tier = try arguments.value("tier").map { name throws(UsageFault) in try TierChoice(name, until: until, .userCreate) }
+        if tier == nil, until != nil { throw Self.fault("--until goes with --tier TIER") }
+        switch (arguments.has("password-stdin"), arguments.value("password-hash")) {
+        case (true, nil): secret = .password(try Self.password(readInput()))
+        case (false, let text?): secret = .hash(try Self.hash(text))
+        case (true, _?), (false, nil): throw Self.fault("give the password by --password-stdin, or its hash by --password-hash HASH")
+        }
+    }
+
+    private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userCreate) }
+
+    /// The newline that ends a line is no part of the password.
+    private static func password(_ input: String) throws(UsageFault) -> Password {
+        let text = input.last?.isNewline == true ? String(input.dropLast()) : input
+        guard !text.isEmpty else { throw fault("standard input holds no password, pipe one in") }
+        // Reading has put it in the place of what cannot be text, and nobody could type it.
+        guard !text.unicodeScalars.contains("\u{FFFD}") else { throw fault("the password is no UTF-8, write it in that encoding") }
+        do throws(AccountError) {
+            return try Password(text)
+        } catch {
+            throw fault("the password is longer than \(Password.longest) bytes, choose a shorter one")
+        }
+    }
+
+    private static func hash(_ text: String) throws(UsageFault) -> PasswordHash {
+        if let hash = PasswordHash(parsing: text) { return hash }
+        throw fault(
+            "--password-hash is of no kind that can be checked, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$v=19$m=…,t=…,p=…$SALT$HASH (in single quotes, or the shell takes the $ away)")
+    }
+
+    func run(_ desk: AccountDesk) async throws -> CommandResult {
+        var enrolment = Enrolment(email: email)
+        enrolment.secret = secret
+        enrolment.isEmailConfirmed = isVerified
+        enrolment.tier = try tier?.kept(desk, label: "--tier ")
+        enrolment.tierUntil = tier?.until
+        let account = try await desk.administration.create(enrolment)
+        let answer = AccountAnswer(account, desk)
+        if json { return answer.report() }
+        return CommandResult(output: "Opened the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
+    }
+}
