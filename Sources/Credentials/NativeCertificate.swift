@@ -54,9 +54,9 @@ import Wire
         var kind: Int32 = 0
         guard let value = unsafe GENERAL_NAME_get0_value(name, &kind), kind == GEN_DNS else { return nil }
         let text = unsafe value.assumingMemoryBound(to: ASN1_STRING.self)
-        let bytes = unsafe Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(text), count: Int(ASN1_STRING_length(text))))
+        let bytes = unsafe [UInt8](UnsafeBufferPointer(start: ASN1_STRING_get0_data(text), count: Int(ASN1_STRING_length(text))))
         guard !bytes.isEmpty, bytes.allSatisfy(\.standsInHostNames) else { return nil }
-        return bytes.map(\.lowercasedASCII).rawBytes.text
+        return String(decoding: bytes.map(\.lowercasedASCII), as: UTF8.self)
     }
 
     /// When it ends.

@@ -1,4 +1,5 @@
 import Credentials
+import MemoryStore
 import Testing
 import Wire
 
