@@ -50,7 +50,7 @@ struct AccountDesk: Sendable {
     }
 
     private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: Configuration, _ start: Moment) {
-        let clock = AccountClock(goingOnFrom: start)
+        let clock = Self.clock(from: start)
         let reason = reason
         let base = AccountBase(store: store, events: StoredNews(), clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(base: base)
@@ -58,6 +58,18 @@ struct AccountDesk: Sendable {
         tiers = configuration.tiers
         self.store = store
         self.clock = clock
+    }
+
+    /// The time that the command was given, and what has passed since.
+    private static func clock(from start: Moment) -> AccountClock {
+        let opened = EventLoop.now().monotonic
+        return AccountClock(
+            now: {
+                let passed = EventLoop.now().monotonic.nanoseconds(since: opened)
+                return Moment(
+                    monotonic: MonotonicTime(nanoseconds: start.monotonic.nanoseconds + passed),
+                    wall: WallTime(microseconds: start.wall.microseconds + Int64(passed / 1_000)))
+            }, pause: pause)
     }
 
     var now: WallTime { clock.now().wall }
@@ -116,20 +128,6 @@ extension StoreFault {
         switch self {
         case .unavailable(let reason), .failed(let reason): reason
         }
-    }
-}
-
-extension AccountClock {
-    /// The time that a command was given, and what has passed since.
-    fileprivate init(goingOnFrom start: Moment) {
-        let opened = EventLoop.now().monotonic
-        self.init(
-            now: {
-                let passed = EventLoop.now().monotonic.nanoseconds(since: opened)
-                return Moment(
-                    monotonic: MonotonicTime(nanoseconds: start.monotonic.nanoseconds + passed),
-                    wall: WallTime(microseconds: start.wall.microseconds + Int64(passed / 1_000)))
-            }, pause: pause)
     }
 }
 

@@ -21,7 +21,8 @@ enum PinCommand {
         var pins: [Pin] = []
         for file in files {
             do {
-                let keys = try PinnedKey.all(in: FileBytes.read(file, limit: largestFile).rawBytes)
+                let text = try FileBytes.read(file, limit: largestFile)
+                let keys = try PinnedKey.all(in: text.rawBytes)
                 if keys.isEmpty { return .failed("\(file) holds no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----") }
                 pins += keys.map { Pin(file: file, key: $0) }
             } catch let fault as KeyFault {
