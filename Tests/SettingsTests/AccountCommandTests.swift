@@ -44,11 +44,11 @@ import Wire
 
     /// Creates an account; answers its id.
     @discardableResult
-    private func create(_ email: String, _ more: [String] = []) async throws -> Wire.UUID {
+    private func create(_ email: String, _ more: [String] = []) async throws -> UUID {
         let words = ["user", "create", "--email", email, "--password-stdin", "--json"] + more
         let result = try await run(words, input: password + "\n")
         let id = try #require(result.output.wholeMatch(of: /\{"id":"([0-9a-f-]{36})".*\n/)?.1, "\(result.complaints)")
-        return try #require(Wire.UUID(parsing: String(id)))
+        return try #require(UUID(parsing: String(id)))
     }
 
     /// The store that the commands use.
@@ -70,7 +70,7 @@ import Wire
 
     private func occasion(_ seconds: Int64) -> Occasion { Occasion(now: WallTime(seconds: start.wall.seconds + seconds), address: nil) }
 
-    private func newID(_ number: UInt64) -> Wire.UUID { Wire.UUID(high: number, low: 0x8000_0000_0000_0000) }
+    private func newID(_ number: UInt64) -> UUID { UUID(high: number, low: 0x8000_0000_0000_0000) }
 
     // MARK: create
 
