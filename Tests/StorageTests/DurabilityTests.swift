@@ -79,6 +79,37 @@ import Wire
         throw Fault("StoreWriter is not built")
     }
 
+    /// A program that closes the file as the last one removes the log beside it; it must not take itself for that while
+    /// another has the file open.
+    @Test func aProgramThatLooksIntoTheFileAndLeavesDisturbsNobody() async throws {
+        let bench = try Backend.sqlite.bench()
+        defer { bench.end() }
+        let store = bench.store
+        for number in 1...3 {
+            _ = try await store.opened("user\(number)@x")
+            // As many at once as there are connections, and more.
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for _ in 0..<16 { group.addTask { _ = try await store.accounts(after: nil, limit: 1) } }
+                try await group.waitForAll()
+            }
+            #expect(try Self.countedByAnotherProgram(bench.location) == "\(number)")
+        }
+    }
+
+    private static func countedByAnotherProgram(_ location: StoreLocation?) throws -> String {
+        guard case .sqlite(let path)? = location else { throw Fault("no file") }
+        let script = "import sqlite3,sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT COUNT(*) FROM accounts').fetchone()[0]); c.close()"
+        let process = Foundation.Process()
+        let output = Pipe()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", script, path]
+        process.standardOutput = output
+        try process.run()
+        let text = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
     @Test(arguments: Backend.databases)
     func whatWasWrittenIsThereForTheNextProcess(_ backend: Backend) async throws {
         let bench = try backend.bench()

@@ -104,9 +104,11 @@ private struct SQLiteConnector {
 
     /// Makes the file, if it is missing, for its owner alone: SQLite would make it for everyone to read. What SQLite lays
     /// beside it is as private as the file.
+    ///
+    /// Made without being opened: to close it would give up the locks of all connections that this process has (fcntl(2)),
+    /// and the next program that leaves would take the log for its own and remove it with all that is written there.
     private static func makePrivate(_ path: String) {
-        let file = unsafe Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         // If it cannot be made, SQLite says why.
-        if file >= 0 { Glibc.close(file) }
+        _ = unsafe mknod(path, S_IFREG | 0o600, 0)
     }
 }
