@@ -72,7 +72,8 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "MemoryStore", "Proxy", "Storage", "Transport", "Wire",
+                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Proxy", "Storage",
+                "Transport", "Wire",
             ],
             swiftSettings: tests),
         // A store in memory for the tests of rules, and a writer for the tests to kill.

@@ -1,6 +1,6 @@
 import Gate
-import HTTP
-import Wire
+package import HTTP
+package import Wire
 
 /// That a request gets no success, and what its client is told, before the contract's envelope is around it.
 struct Failure: Error, Equatable, Sendable {
@@ -59,7 +59,7 @@ struct Failure: Error, Equatable, Sendable {
 
 extension LocalResponse {
     /// A success: what `write` writes, as JSON.
-    static func json(_ status: Int = 200, _ write: (inout JSONWriter) -> Void) -> LocalResponse {
+    package static func json(_ status: Int = 200, _ write: (inout JSONWriter) -> Void) -> LocalResponse {
         var out = ByteBuffer(capacity: 512)
         JSONWriter.append(to: &out, write)
         return LocalResponse(status: status, contentType: "application/json; charset=utf-8", body: out.readable.array)

@@ -2,10 +2,10 @@ import Wire
 
 /// The JSON object of a request's body, of which an endpoint reads the members that it knows; others are not looked at,
 /// beyond that they are JSON.
-struct RequestObject: Sendable {
+package struct RequestObject: Sendable {
     /// What is wrong with a body, as a sentence.
-    struct Fault: Error, Equatable {
-        let message: String
+    package struct Fault: Error, Equatable {
+        package let message: String
     }
 
     private enum Member: Sendable {
@@ -27,7 +27,7 @@ struct RequestObject: Sendable {
     }
 
     /// Reads `body`, strictly: one object, nothing behind it, at most 32 levels deep, no member twice.
-    init(_ body: [UInt8]) throws(Fault) {
+    package init(_ body: [UInt8]) throws(Fault) {
         var reading = Reading(body.rawBytes)
         var members: [String: Member]?
         do throws(JSONFault) { members = try reading.members() } catch { members = nil }
@@ -36,7 +36,7 @@ struct RequestObject: Sendable {
     }
 
     /// The text of a member; nil if it is missing or `null`. A fault for other types, and for NUL in it.
-    func text(_ name: String) throws(Fault) -> String? {
+    package func text(_ name: String) throws(Fault) -> String? {
         switch members[name] {
         case nil, .null?: return nil
         case .text(let text)?:

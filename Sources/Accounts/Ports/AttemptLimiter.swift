@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 /// What attempts are counted by.
 package struct AttemptBucket: Sendable, Hashable {
@@ -14,6 +14,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case addressMessages = "address-messages"
         /// Accounts opened without a proof of anything from one address.
         case addressOpenings = "address-openings"
+        /// Wrong admin tokens from one address.
+        case adminFailures = "admin-failures"
 
         /// What may pass at once, and how many more each hour.
         package var rate: (burst: UInt32, perHour: UInt32) {
@@ -23,6 +25,7 @@ package struct AttemptBucket: Sendable, Hashable {
             case .recipientMessages: (6, 12)
             case .addressMessages: (100, 1_800)
             case .addressOpenings: (100, 3_600)
+            case .adminFailures: (20, 60)
             }
         }
     }
@@ -36,7 +39,7 @@ package struct AttemptBucket: Sendable, Hashable {
         self.subject = subject
     }
 
-    init(_ kind: Kind, _ address: IPAddress) { self.init(kind, address.limitPrefix.text) }
+    package init(_ kind: Kind, _ address: IPAddress) { self.init(kind, address.limitPrefix.text) }
 }
 
 /// Counts attempts; by the same means as the limits of routes.

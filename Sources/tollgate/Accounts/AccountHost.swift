@@ -27,6 +27,7 @@ final class AccountHost: Sendable {
     private let memory: AccountMemory
     private let lookUps: UserLookUps
     private let sightings: TokenSightings
+    private let directory: AccountDirectory
     private let changes: ChangeWatch
     private let sweep: AccountSweep
     private let router: Mutex<Router>
@@ -50,7 +51,7 @@ final class AccountHost: Sendable {
         base = AccountBase(
             store: store, events: WorkerNews(control: control, memory: memory),
             clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { control.tell($0) })
-        let directory = AccountDirectory(base: base)
+        directory = AccountDirectory(base: base)
         lookUps = UserLookUps(directory: directory, control: control)
         sweep = AccountSweep(base: base)
         changes = ChangeWatch(directory: directory, control: control, memory: memory)
@@ -112,6 +113,13 @@ final class AccountHost: Sendable {
         let store = store
         // Nothing is lost by not waiting: what the store acknowledged is on disk.
         _ = try? blocking(atMost: 5_000) { await store.close() }
+    }
+
+    var adminAPI: AdminAPI {
+        let control = control
+        return AdminAPI(
+            token: { control.adminToken }, directory: directory, administration: Administration(base: base, work: work),
+            limiter: limiter, configuration: { control.configuration }, now: { EventLoop.now().wall })
     }
 
     // MARK: parts

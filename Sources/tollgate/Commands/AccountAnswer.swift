@@ -2,17 +2,19 @@ internal import Accounts
 internal import Gate
 internal import Wire
 
-/// An account as commands show it.
+/// An account as commands and the admin API show it.
 struct AccountAnswer {
     let account: Account
     let tiers: TierList
     let now: WallTime
 
-    init(_ account: Account, _ desk: AccountDesk) {
+    init(_ account: Account, tiers: TierList, now: WallTime) {
         self.account = account
-        tiers = desk.tiers
-        now = desk.now
+        self.tiers = tiers
+        self.now = now
     }
+
+    init(_ account: Account, _ desk: AccountDesk) { self.init(account, tiers: desk.tiers, now: desk.now) }
 
     /// Its email, or its id if it has none.
     var name: String { account.email?.text ?? account.id.text }

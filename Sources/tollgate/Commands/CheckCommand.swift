@@ -31,6 +31,11 @@ enum CheckCommand {
         json.array("tiers", configuration.tiers.names) { $0.string($1) }
         json.array("upstreams", configuration.upstreams, write)
         json.array("issuers", configuration.trusts, write)
+        writeRoutes(configuration, &json)
+    }
+
+    /// The routes, and the endpoints of the contracts.
+    static func writeRoutes(_ configuration: Configuration, _ json: inout JSONWriter) {
         json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
         json.array("endpoints", configuration.contracts.places, write)
     }

@@ -79,24 +79,14 @@ struct UserShowCommand: AccountCommand {
         json = arguments.has("json")
     }
 
-    /// What lies in other tables than the account itself.
-    private struct Belongings {
-        let identities: [LinkedIdentity]
-        let grants: [ActorName]
-        let sessions: [Session]
-    }
-
     func run(_ desk: AccountDesk) async throws -> CommandResult {
         let account = try await desk.account(user)
-        let belongings = Belongings(
-            identities: try await desk.directory.identities(of: account.id),
-            grants: try await desk.directory.grants(of: account.id),
-            sessions: try await desk.directory.sessions(of: account.id))
+        let belongings = try await AccountBelongings(of: account, desk.directory)
         let answer = AccountAnswer(account, desk)
         return json ? report(answer, belongings) : tell(answer, belongings)
     }
 
-    private func tell(_ answer: AccountAnswer, _ belongings: Belongings) -> CommandResult {
+    private func tell(_ answer: AccountAnswer, _ belongings: AccountBelongings) -> CommandResult {
         var rows = answer.rows
         for identity in belongings.identities {
             rows.append(["identity", "\(identity.provider.rawValue) \(identity.subject), linked at \(ISO8601.text(identity.linkedAt))"])
@@ -114,37 +104,12 @@ struct UserShowCommand: AccountCommand {
         return CommandResult(output: text)
     }
 
-    private func report(_ answer: AccountAnswer, _ belongings: Belongings) -> CommandResult {
+    private func report(_ answer: AccountAnswer, _ belongings: AccountBelongings) -> CommandResult {
         .json { json in
             json.beginObject()
             answer.write(&json)
-            json.array("identities", belongings.identities) { json, identity in
-                json.beginObject()
-                json.field("provider", identity.provider.rawValue)
-                json.field("subject", identity.subject)
-                json.field("linked_at", ISO8601.text(identity.linkedAt))
-                json.endObject()
-            }
-            json.array("actors", belongings.grants) { json, actor in
-                json.beginObject()
-                json.field("type", actor.type)
-                json.field("id", actor.id)
-                json.endObject()
-            }
-            json.array("sessions", belongings.sessions, Self.write)
-            json.key("metadata")
-            json.verbatim(answer.account.metadata.json.rawBytes)
+            belongings.write(&json)
             json.endObject()
         }
-    }
-
-    private static func write(_ json: inout JSONWriter, _ session: Session) {
-        json.beginObject()
-        json.field("id", session.id.text)
-        json.field("contract", session.contract.name)
-        json.optional("device", session.device)
-        json.field("created_at", ISO8601.text(session.createdAt))
-        json.field("last_used_at", ISO8601.text(session.lastUsedAt))
-        json.endObject()
     }
 }

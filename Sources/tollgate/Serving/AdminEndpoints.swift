@@ -3,15 +3,17 @@ internal import Proxy
 internal import Telemetry
 internal import Wire
 
-/// What the admin listeners answer: health, readiness, metrics.
+/// What the admin listeners answer: health, readiness, metrics, and the admin API.
 struct AdminEndpoints: Sendable {
     /// The figures of every worker.
     var reports: @Sendable () async -> [MetricsSnapshot]
     var process: @Sendable () -> ProcessMetrics
     var readiness: @Sendable () -> Readiness
     var now: @Sendable () -> WallTime
+    var api: AdminAPI
 
     func answer(_ request: LocalRequest) async -> LocalResponse {
+        if request.path.hasPrefix(AdminAPI.path) { return await api.answer(request) }
         guard request.method == "GET" || request.method == "HEAD" else {
             return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
         }
@@ -22,7 +24,7 @@ struct AdminEndpoints: Sendable {
         case "/metrics":
             let text = Exposition.render(await reports(), process(), at: now())
             return LocalResponse(status: 200, contentType: Exposition.contentType.description, body: text)
-        default: return .plain(404, "not found: /livez, /readyz and /metrics are here\n")
+        default: return .plain(404, "not found: /livez, /readyz, /metrics and /admin/api/ are here\n")
         }
     }
 

@@ -27,6 +27,9 @@ final class ControlState: Sendable {
         var redis: [Int: RedisCondition] = [:]
     }
 
+    /// What opens the admin API.
+    private let token = Mutex<AdminToken?>(nil)
+
     let mailboxes: [Mailbox<WorkerMessage>]
     let log: ServerLog
     private let state: Mutex<State>
@@ -38,6 +41,14 @@ final class ControlState: Sendable {
         self.mailboxes = mailboxes
         self.log = log
         state = Mutex(State(configuration: configuration, keys: keys, labels: labels, process: ProcessMetrics(build: build)))
+    }
+
+    var adminToken: AdminToken? { token.withLock { $0 } }
+
+    func adopt(_ adminToken: AdminToken) {
+        token.withLock { $0 = adminToken }
+        guard adminToken.isNew else { return }
+        log.info("the admin token, made now and told this once", ("token", String(decoding: adminToken.bytes, as: UTF8.self)))
     }
 
     var configuration: Configuration { state.withLock { $0.configuration } }

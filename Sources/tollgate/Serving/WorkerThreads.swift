@@ -28,7 +28,8 @@ struct WorkerPlan: Sendable {
         let admin = AdminEndpoints(
             reports: { await control.reports() },
             process: { control.process(feed.statuses, now: EventLoop.now().wall) },
-            readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall })
+            readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall },
+            api: accounts.adminAPI)
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(control, accounts),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },

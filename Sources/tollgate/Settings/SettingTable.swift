@@ -14,10 +14,10 @@ extension Setting {
         "TOLLGATE_TLS_KEY", .files, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
     static let adminListen = Setting(
         "TOLLGATE_ADMIN_LISTEN", .addresses, default: "127.0.0.1:9090",
-        "Where `/livez`, `/readyz` and `/metrics` answer. Empty for none.")
+        "Where `/livez`, `/readyz`, `/metrics` and the admin API answer. Empty for none.")
     static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, shown: "generated, printed once", secret: true,
-        "The bearer token of the admin API.")
+        "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
     static let workers = Setting(
         "TOLLGATE_WORKERS", .count(1...1024), shown: "cores", "Event loops, each on a thread of its own.")
     static let dataDirectory = Setting(

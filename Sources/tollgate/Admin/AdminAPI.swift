@@ -1,0 +1,270 @@
+internal import Accounts
+internal import Contracts
+internal import Gate
+internal import HTTP
+internal import Wire
+
+/// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
+///
+/// Every request needs the admin token as its bearer; who guesses at it is slowed down by their address. What is done here
+/// counts on this gateway at once, and on others as soon as they look.
+struct AdminAPI: Sendable {
+    static let path = "/admin/api/"
+
+    let token: @Sendable () -> AdminToken?
+    let directory: AccountDirectory
+    let administration: Administration
+    let limiter: any AttemptLimiter
+    let configuration: @Sendable () -> Configuration
+    let now: @Sendable () -> WallTime
+
+    func answer(_ request: LocalRequest) async -> LocalResponse {
+        do {
+            try await authenticate(request)
+            return try await answer(request, Array(request.path.dropFirst(Self.path.count).split(separator: "/").map(String.init)))
+        } catch let refusal as AdminRefusal {
+            return refusal.response(request.requestID)
+        } catch let fault as RequestObject.Fault {
+            return AdminRefusal(400, "BAD_REQUEST", fault.message).response(request.requestID)
+        } catch let error as AccountError {
+            return AdminRefusal(error).response(request.requestID)
+        } catch {
+            return AdminRefusal(500, "INTERNAL_ERROR", "The gateway failed").response(request.requestID)
+        }
+    }
+
+    private func authenticate(_ request: LocalRequest) async throws {
+        let bucket = AttemptBucket(.adminFailures, request.client)
+        if let seconds = await limiter.wait(bucket) {
+            throw AdminRefusal(429, "RATE_LIMITED", "Too many wrong tokens came from this address", [("Retry-After", "\(seconds)")])
+        }
+        let words = (request.value(of: "authorization") ?? "").split(separator: " ")
+        guard words.count == 2, words[0].lowercased() == "bearer" else {
+            throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
+        }
+        guard token()?.matches(words[1]) == true else {
+            await limiter.count(bucket)
+            throw AdminRefusal.unauthorized("This is not the admin token")
+        }
+    }
+
+    private func answer(_ request: LocalRequest, _ segments: [String]) async throws -> LocalResponse {
+        let method = request.method == "HEAD" ? "GET" : request.method
+        switch (segments.first, segments.count) {
+        case ("users", 1):
+            try allow(["GET"], method)
+            return try await users(request)
+        case ("users", 2):
+            try allow(["GET", "DELETE"], method)
+            let account = try await account(segments[1])
+            return method == "GET" ? try await show(account) : try await delete(account)
+        case ("users", 3) where segments[2] == "tier":
+            try allow(["PUT"], method)
+            return try await setTier(try await account(segments[1]), request.body)
+        case ("users", 3) where segments[2] == "revoke":
+            try allow(["POST"], method)
+            return try await revoke(try await account(segments[1]))
+        case ("sessions", 2):
+            try allow(["DELETE"], method)
+            return try await revokeSession(segments[1])
+        case ("routes", 1):
+            try allow(["GET"], method)
+            return .json(200) { json in
+                json.beginObject()
+                CheckCommand.writeRoutes(configuration(), &json)
+                json.endObject()
+            }
+        default: throw AdminRefusal(404, "NOT_FOUND", "The admin API has no \(request.path)")
+        }
+    }
+
+    private func allow(_ methods: [String], _ method: String) throws(AdminRefusal) {
+        guard !methods.contains(method) else { return }
+        throw AdminRefusal(405, "METHOD_NOT_ALLOWED", "The method is not allowed here", [("Allow", methods.joined(separator: ", "))])
+    }
+
+    // MARK: users
+
+    private static let largestPage = 1_000
+
+    private func users(_ request: LocalRequest) async throws -> LocalResponse {
+        let query = AdminQuery(request.query)
+        let found: [Account]
+        if let text = query["email"] {
+            found = try await directory.account(email: try EmailAddress(text)).map { [$0] } ?? []
+        } else {
+            found = try await directory.accounts(after: try after(query["after"]), limit: try limit(query["limit"]))
+        }
+        return .json(200) { json in
+            json.beginObject()
+            json.array("users", found) { json, account in
+                json.beginObject()
+                answer(account).write(&json)
+                json.endObject()
+            }
+            json.endObject()
+        }
+    }
+
+    private func after(_ text: String?) throws(AdminRefusal) -> UUID? {
+        guard let text else { return nil }
+        guard let id = UUID(parsing: text) else { throw AdminRefusal(400, "BAD_REQUEST", "after must be the id of a user") }
+        return id
+    }
+
+    private func limit(_ text: String?) throws(AdminRefusal) -> Int {
+        guard let text else { return 100 }
+        guard let limit = Int(text), (1...Self.largestPage).contains(limit) else {
+            throw AdminRefusal(400, "BAD_REQUEST", "limit must be a number from 1 to \(Self.largestPage)")
+        }
+        return limit
+    }
+
+    private func account(_ text: String) async throws -> Account {
+        if let id = UUID(parsing: text), let account = try await directory.account(id) { return account }
+        throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
+    }
+
+    private func answer(_ account: Account) -> AccountAnswer {
+        AccountAnswer(account, tiers: configuration().tiers, now: now())
+    }
+
+    private func show(_ account: Account) async throws -> LocalResponse {
+        let belongings = try await AccountBelongings(of: account, directory)
+        return .json(200) { json in
+            json.beginObject()
+            answer(account).write(&json)
+            belongings.write(&json)
+            json.endObject()
+        }
+    }
+
+    private func delete(_ account: Account) async throws -> LocalResponse {
+        let count = try await administration.delete(account.id)
+        return Self.ended(account, count, isDeleted: true)
+    }
+
+    private func revoke(_ account: Account) async throws -> LocalResponse {
+        Self.ended(account, try await administration.revoke(account.id), isDeleted: false)
+    }
+
+    private static func ended(_ account: Account, _ count: Int, isDeleted: Bool) -> LocalResponse {
+        .json(200) { json in
+            json.beginObject()
+            json.field("id", account.id.text)
+            json.field("deleted", isDeleted)
+            json.field("sessions_ended", count)
+            json.endObject()
+        }
+    }
+
+    private func setTier(_ account: Account, _ body: [UInt8]) async throws -> LocalResponse {
+        let body = try RequestObject(body)
+        guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
+        let tiers = configuration().tiers
+        guard let tier = tiers.rank(of: name) else { throw AdminRefusal(400, "BAD_REQUEST", tiers.complaint(about: name)) }
+        let until = try body.text("until").map { text throws(AdminRefusal) in
+            guard let time = ISO8601.parse(text) else {
+                throw AdminRefusal(400, "BAD_REQUEST", "until must be an RFC 3339 time in UTC like 2027-01-01T00:00:00Z")
+            }
+            return time
+        }
+        if let until, until <= now() { throw AdminRefusal(400, "BAD_REQUEST", "until is past, give a time to come") }
+        if until != nil, tier == .lowest {
+            throw AdminRefusal(400, "BAD_REQUEST", "until goes with a tier above \(name), which everyone has for good")
+        }
+        var changed = account
+        changed.entitlement = try await administration.setTier(tier == .lowest ? nil : name, until: until, of: account.id)
+        return .json(200) { json in
+            json.beginObject()
+            answer(changed).write(&json)
+            json.endObject()
+        }
+    }
+
+    // MARK: sessions
+
+    private func revokeSession(_ text: String) async throws -> LocalResponse {
+        guard let id = UUID(parsing: text), try await administration.revoke(session: id) else {
+            throw AdminRefusal(404, "NOT_FOUND", "There is no session with this id")
+        }
+        return .json(200) { json in
+            json.beginObject()
+            json.field("id", id.text)
+            json.field("ended", true)
+            json.endObject()
+        }
+    }
+}
+
+/// Why the admin API does not do what it is asked.
+struct AdminRefusal: Error {
+    let status: UInt16
+    let code: String
+    let message: String
+    var fields: [(name: String, value: String)] = []
+
+    init(_ status: UInt16, _ code: String, _ message: String, _ fields: [(String, String)] = []) {
+        self.status = status
+        self.code = code
+        self.message = message
+        self.fields = fields.map { (name: $0.0, value: $0.1) }
+    }
+
+    static func unauthorized(_ message: String) -> AdminRefusal {
+        AdminRefusal(401, "UNAUTHORIZED", message, [("WWW-Authenticate", "Bearer realm=\"tollgate-admin\"")])
+    }
+
+    init(_ error: AccountError) {
+        switch error {
+        case .malformedEmail: self.init(400, "BAD_REQUEST", "email is no email address")
+        case .noSuchAccount: self.init(404, "NOT_FOUND", "There is no user with this id")
+        case .overloaded(let seconds), .unavailable(let seconds):
+            self.init(503, "UNAVAILABLE", "The accounts do not answer now", [("Retry-After", "\(seconds)")])
+        // What the accounts say of calls that are not made here.
+        case .broken, .malformedPhone, .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge, .malformedActor,
+            .unfitPassword, .emailTaken, .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .invalidRefreshToken,
+            .refreshTokenExpired, .sessionEnded, .providerOff, .identityRefused, .actorNotGranted, .tooManyAttempts, .providerUnavailable:
+            self.init(500, "INTERNAL_ERROR", "The accounts failed")
+        }
+    }
+
+    func response(_ requestID: String) -> LocalResponse {
+        var body = ByteBuffer()
+        let (code, message, id) = (Array(code.utf8), Array(message.utf8), Array(requestID.utf8))
+        Dialect.password.writeBody(
+            status: status, code: code.rawBytes, message: message.rawBytes, requestID: id.rawBytes, upgradeURL: nil, into: &body)
+        return LocalResponse(
+            status: Int(status), contentType: Dialect.password.contentType.description, body: body.readable.array, fields: fields)
+    }
+}
+
+/// The parameters of a query, percent-decoded. A `+` is a plus sign: addresses have them.
+struct AdminQuery {
+    private var values: [String: String] = [:]
+
+    /// `query` begins with its question mark, or is empty.
+    init(_ query: String) {
+        for pair in query.dropFirst().split(separator: "&") {
+            let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decoded(parts[0]), let value = Self.decoded(parts.count > 1 ? parts[1] : "") else { continue }
+            values[name] = value
+        }
+    }
+
+    subscript(_ name: String) -> String? { values[name] }
+
+    private static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
+            bytes.append(high << 4 | low)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}

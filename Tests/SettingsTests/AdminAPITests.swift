@@ -1,0 +1,140 @@
+import Accounts
+import Gate
+import HTTP
+import MemoryStore
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import tollgate
+
+/// The admin API, request by request, over accounts in memory.
+@Suite struct AdminAPITests {
+    private let store = MemoryStore()
+    private let api: AdminAPI
+    private let news = TierNews()
+
+    init() throws {
+        let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
+        let base = AccountBase(store: store, events: news, clock: clock, notice: { _ in })
+        let work = try #require(PasswordWork(threads: 1, queue: 1, start: AccountHost.thread))
+        let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
+        api = AdminAPI(
+            token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(base: base),
+            administration: Administration(base: base, work: work),
+            limiter: AttemptCounts(limiter: SharedLimiter(hash: .random())), configuration: { configuration },
+            now: { EventLoop.now().wall })
+    }
+
+    private func ask(
+        _ line: String, _ body: String = "", token: String? = "Bearer the-admin-token", from address: String = "127.0.0.1"
+    ) async throws -> (status: Int, text: String, fields: [String: String]) {
+        let words = line.split(separator: " ").map(String.init)
+        let parts = words[1].split(separator: "?", maxSplits: 1).map(String.init)
+        let request = LocalRequest(
+            method: words[0], target: words[1], path: "/admin/api/" + parts[0], query: parts.count > 1 ? "?" + parts[1] : "",
+            fields: token.map { [(name: "Authorization", value: $0)] } ?? [], body: Array(body.utf8),
+            client: try #require(IPAddress(parsing: address)), requestID: "r")
+        let response = await api.answer(request)
+        let fields = Dictionary(response.fields.map { ($0.name, $0.value) }) { first, _ in first }
+        return (response.status, response.body.rawBytes.text, fields)
+    }
+
+    private func open(_ email: String, _ number: UInt64) async throws -> UUID {
+        let id = UUID(random: (1, number))
+        let session = NewSession(id: UUID(random: (2, number)), contract: .password, device: "phone")
+        _ = try await store.open(
+            NewAccount(id: id, openedBy: .password, email: try EmailAddress(email)), session: session,
+            Occasion(now: EventLoop.now().wall, address: nil))
+        return id
+    }
+
+    @Test func nothingIsToldWithoutTheToken() async throws {
+        for token in [nil, "", "Bearer", "Bearer wrong", "Basic the-admin-token", "Bearer the-admin-token x"] {
+            let answer = try await ask("GET users", token: token)
+            #expect(answer.status == 401, "\(token ?? "none")")
+            #expect(answer.fields["WWW-Authenticate"] == "Bearer realm=\"tollgate-admin\"")
+        }
+        #expect(store.calls == 0)
+    }
+
+    @Test func whoGuessesAtTheTokenIsStoppedAndNobodyElse() async throws {
+        var statuses: [Int] = []
+        for _ in 0..<25 { statuses.append(try await ask("GET users", token: "Bearer guess", from: "192.0.2.7").status) }
+        #expect(statuses.prefix(20).allSatisfy { $0 == 401 } && statuses.suffix(4).allSatisfy { $0 == 429 })
+        let right = try await ask("GET users", from: "192.0.2.7")
+        #expect(right.status == 429 && right.fields["Retry-After"] != nil)
+        #expect(try await ask("GET users").status == 200)
+    }
+
+    @Test func accountsAreListedAndFound() async throws {
+        let ada = try await open("ada+x@example.org", 1), bob = try await open("bob@example.org", 2)
+        #expect(try await ask("GET users").text.contains(#""id":"\#(bob.text)""#))
+        let found = try await ask("GET users?email=ADA%2Bx@example.org").text
+        #expect(found.hasPrefix(#"{"users":[{"id":"\#(ada.text)","email":"ada+x@example.org""#) && !found.contains(bob.text))
+        #expect(try await ask("GET users?email=eve@example.org").text == #"{"users":[]}"#)
+        let shown = try await ask("GET users/\(ada.text)").text
+        #expect(shown.contains(#""sessions":[{"id":"\#(UUID(random: (2, 1)).text)","contract":"password","device":"phone""#))
+        #expect(shown.hasSuffix(#""metadata":{}}"#))
+    }
+
+    @Test func aTierIsSetAndToldAtOnce() async throws {
+        let ada = try await open("ada@example.org", 1)
+        let answer = try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium","until":"2127-01-01T00:00:00Z"}"#)
+        #expect(answer.status == 200)
+        #expect(answer.text.contains(#""tier":"premium","tier_until":"2127-01-01T00:00:00.000Z","has_active_subscription":true"#))
+        #expect(news.told.withLock { $0 } == [ada])
+        #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).text.contains(#""tier":"free""#))
+    }
+
+    @Test func sessionsAndAccountsAreEnded() async throws {
+        let ada = try await open("ada@example.org", 1), bob = try await open("bob@example.org", 2)
+        let session = UUID(random: (2, 2)).text
+        #expect(try await ask("DELETE sessions/\(session)").text == #"{"id":"\#(session)","ended":true}"#)
+        #expect(try await ask("DELETE sessions/\(session)").status == 404)
+        #expect(try await ask("POST users/\(bob.text)/revoke").text == #"{"id":"\#(bob.text)","deleted":false,"sessions_ended":0}"#)
+        #expect(try await ask("DELETE users/\(ada.text)").text == #"{"id":"\#(ada.text)","deleted":true,"sessions_ended":1}"#)
+        #expect(try await ask("GET users/\(ada.text)").status == 404)
+    }
+
+    @Test func theRoutesAreToldAsTheyAreUnderstood() async throws {
+        let text = try await ask("GET routes").text
+        #expect(text.hasPrefix(#"{"routes":[{"name":"r","#))
+        #expect(text.contains(#""endpoints":[{"name":"password-register","mount":"password@/api/v1""#))
+    }
+
+    static let bad: [(line: String, body: String, status: Int, says: String)] = [
+        ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
+        ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
+        ("GET users?after=x", "", 400, "after must be the id of a user"), ("GET users?email=x", "", 400, "email is no email address"),
+        ("PUT users/ID/tier", "", 400, "The body must be a JSON object"), ("PUT users/ID/tier", "{}", 400, "tier is required"),
+        ("PUT users/ID/tier", #"{"tier":5}"#, 400, "tier must be a string"),
+        ("PUT users/ID/tier", #"{"tier":"gold"}"#, 400, "names no tier, the tiers are free, plus, premium"),
+        ("PUT users/ID/tier", #"{"tier":"plus","until":"soon"}"#, 400, "until must be an RFC 3339 time"),
+        ("PUT users/ID/tier", #"{"tier":"plus","until":"2020-01-01T00:00:00Z"}"#, 400, "until is past"),
+        ("PUT users/ID/tier", #"{"tier":"free","until":"2127-01-01T00:00:00Z"}"#, 400, "until goes with a tier above free"),
+        ("DELETE sessions/x", "", 404, "There is no session with this id"),
+    ]
+
+    @Test(arguments: bad)
+    func aRequestThatCannotBeDoneIsToldWhy(_ line: String, _ body: String, _ status: Int, _ says: String) async throws {
+        let ada = try await open("ada@example.org", 1)
+        let answer = try await ask(line.replacing("ID", with: ada.text), body)
+        #expect(answer.status == status)
+        #expect(answer.text.contains(says), "\(answer.text)")
+    }
+
+    @Test func aStoreThatIsAwayIsUnavailable() async throws {
+        store.fail([.unavailable("away")])
+        let answer = try await ask("GET users")
+        #expect(answer.status == 503 && answer.fields["Retry-After"] == "1")
+    }
+}
+
+private final class TierNews: AccountEvents {
+    let told = Mutex<[UUID]>([])
+
+    func ended(_ sessions: [EndedSession]) async {}
+    func changed(_ entitlement: Entitlement, of user: UUID) async { told.withLock { $0.append(user) } }
+}
