@@ -72,7 +72,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Proxy", "Storage",
+                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Proxy", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),

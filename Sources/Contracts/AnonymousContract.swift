@@ -5,7 +5,7 @@ import Wire
 
 /// The `anonymous` contract: an account without a person, to which an email may be joined by a code.
 struct AnonymousContract: ClientContract {
-    enum Endpoint: String, ContractEndpoint {
+    enum Endpoint: String, AccountEndpoint {
         case user
         case emailCode = "email-code"
         case emailVerify = "email-verify"

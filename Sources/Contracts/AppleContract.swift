@@ -5,7 +5,7 @@ import Wire
 
 /// The `apple` contract: Sign in with Apple by ID token. Both endpoints open the account if it is new.
 struct AppleContract: ClientContract {
-    enum Endpoint: String, ContractEndpoint {
+    enum Endpoint: String, AccountEndpoint {
         case register, login
 
         var method: HTTP.Method { .post }

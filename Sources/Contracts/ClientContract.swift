@@ -2,12 +2,13 @@ package import Accounts
 package import Gate
 import HTTP
 
-/// One client contract: the dialect in which some app speaks to the accounts. It maps requests to calls and what comes of
-/// them to answers, and decides nothing itself.
-protocol ClientContract: Sendable {
-    associatedtype Endpoint: ContractEndpoint
+/// Endpoints that speak to the accounts in one dialect. They map requests to calls and what comes of them to answers, and
+/// decide nothing themselves.
+protocol AccountInterface: Sendable {
+    associatedtype Endpoint: AccountEndpoint
 
-    static var id: ContractID { get }
+    /// As logs and metrics name it.
+    static var name: String { get }
     /// Its envelope for what is refused.
     static var dialect: Dialect { get }
 
@@ -16,19 +17,34 @@ protocol ClientContract: Sendable {
     /// The answer of a request that succeeds. Throws a `Failure`, or an `AccountError` for `failure` to put into words.
     func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse
 
-    /// How this contract says that an account call was refused.
+    /// How these endpoints say that an account call was refused.
     func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure
 }
 
-/// An endpoint as its contract's document gives it; the raw value is its name in logs and metrics.
-protocol ContractEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
+/// One client contract: the dialect that some app speaks.
+protocol ClientContract: AccountInterface {
+    static var id: ContractID { get }
+}
+
+extension ClientContract {
+    static var name: String { id.name }
+}
+
+/// An endpoint as its document gives it; the raw value is its name in logs and metrics.
+protocol AccountEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
     /// GET endpoints answer HEAD as well.
     var method: Method { get }
-    /// Below the contract's base; begins with a slash and does not end in one.
+    /// Below the base of its mount; begins with a slash and does not end in one.
     var path: String { get }
+    /// Whether it takes what lies below its path.
+    var isPrefix: Bool { get }
     /// `required` for endpoints that ask for a bearer, `optional` where one is looked at if there is one. A bearer that
     /// was sent to any other is not looked at: clients send expired ones along.
     var auth: AuthMode { get }
+}
+
+extension AccountEndpoint {
+    var isPrefix: Bool { false }
 }
 
 /// What the contracts call.
@@ -60,5 +76,10 @@ package struct ContractServices: Sendable {
         self.tiers = tiers
         self.mustConfirmEmail = mustConfirmEmail
         self.clock = clock
+    }
+
+    /// What an account has now; a tier that the gateway no longer has counts as the lowest.
+    func tier(of account: Account) -> Tier {
+        account.entitlement.tier(at: clock.now().wall).flatMap { tiers.rank(of: $0) } ?? .lowest
     }
 }

@@ -9,6 +9,7 @@ struct ContractRequest: Sendable {
     let body: RequestObject
     let caller: Caller
     private let identity: LocalCaller?
+    private let sentPath: String
 
     /// An empty body stands for an object without members: what an endpoint needs of it is then told to be missing.
     init(_ request: LocalRequest) throws(RequestObject.Fault) {
@@ -17,6 +18,21 @@ struct ContractRequest: Sendable {
         body = hasBody ? try RequestObject(request.body) : .empty
         caller = Caller(address: request.client, device: request.value(of: "user-agent"))
         identity = request.caller
+        sentPath = request.path
+    }
+
+    /// The id that stands behind `path` and a slash, where an endpoint takes what lies below its path; nil if that is none.
+    func id(below path: String) -> UUID? {
+        var canonical = ByteBuffer()
+        let outcome = sentPath.withRawBytes { CanonicalPath.canonicalise($0, into: &canonical, encodedSlash: .refuse) }
+        let text: String? =
+            switch outcome {
+            case .same: sentPath
+            case .rewritten: canonical.readable.text
+            case .refused: nil
+            }
+        guard let text, text.hasPrefix(path + "/") else { return nil }
+        return UUID(parsing: String(text.dropFirst(path.count + 1)))
     }
 
     /// The caller's session; nil without a bearer. The gate has verified the token; here it must be one of a session of

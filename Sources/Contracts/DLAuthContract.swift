@@ -5,7 +5,7 @@ import Wire
 
 /// The `dlauth` contract: accounts with email, phone and metadata, codes for many purposes, and rotated sessions.
 struct DLAuthContract: ClientContract {
-    enum Endpoint: String, ContractEndpoint {
+    enum Endpoint: String, AccountEndpoint {
         case signUp = "sign-up"
         case signIn = "sign-in"
         case signOut = "sign-out"

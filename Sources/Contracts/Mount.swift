@@ -62,13 +62,35 @@ package struct MountTable: Sendable, Equatable {
         /// The route that brings its requests to the router.
         package var rule: RouteRule {
             var rule = RouteRule(
-                name: endpoint.name, methods: endpoint.methods, path: path, isPrefix: false,
-                target: .local(endpoint.number), auth: endpoint.auth)
+                name: endpoint.name, methods: endpoint.methods, path: endpoint.isPrefix ? path + "/" : path,
+                isPrefix: endpoint.isPrefix, target: .local(endpoint.number), auth: endpoint.auth)
             rule.errors = endpoint.dialect
             rule.bodyLimit = 65_536
-            rule.isEndpoint = true
+            rule.isEndpoint = !endpoint.isPrefix
             return rule
         }
+    }
+
+    /// The mount whose accounts the page at `/web/` shows: the first of `password`, whose document the page belongs to.
+    package var pageMount: Mount? { mounts.first { $0.contract == .password } }
+
+    /// The endpoints of the account page. Unlike those of a contract they give way, so that no route that was there before
+    /// the page changes its meaning: each to a route of `routes` that has its path, and all to one that has the page's.
+    package func pages(beside routes: [RouteRule]) throws(RouteFault) -> [Place] {
+        guard let mount = pageMount else { return [] }
+        let places = Catalogue.pageEndpoints.map { Place(mount: mount, endpoint: $0, path: $0.path) }
+        var taken: [String: [RouteRule]] = [:]
+        for route in routes where route.host == nil {
+            taken[Self.bare(try RouteTable.canonicalPath(route)), default: []].append(route)
+        }
+        let free = places.filter { place in
+            taken[place.path, default: []].allSatisfy { !$0.takesMethod(of: place.endpoint) }
+        }
+        return free.contains { $0.endpoint.name == WebPage.endpoint.name } ? free : []
+    }
+
+    private static func bare(_ path: [UInt8]) -> String {
+        String(decoding: path.last == UInt8(ascii: "/") ? path.dropLast() : path[...], as: UTF8.self)
     }
 
     /// All endpoints of all mounts, in their order.
@@ -94,5 +116,11 @@ package struct MountTable: Sendable, Equatable {
             }
         }
         return nil
+    }
+}
+
+extension RouteRule {
+    fileprivate func takesMethod(of endpoint: CatalogueEndpoint) -> Bool {
+        methods.isEmpty || methods.contains { endpoint.methods.contains($0) }
     }
 }

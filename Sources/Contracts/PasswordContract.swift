@@ -5,7 +5,7 @@ import Wire
 
 /// The `password` contract: registration and login by email and password, with a refresh token that is kept.
 struct PasswordContract: ClientContract {
-    enum Endpoint: String, ContractEndpoint {
+    enum Endpoint: String, AccountEndpoint {
         case register, login, refresh, me
 
         var method: HTTP.Method {
@@ -77,7 +77,7 @@ struct PasswordContract: ClientContract {
         let now = services.clock.now().wall
         return .json { json in
             json.beginObject()
-            write(account, now, &json)
+            write(account, &json)
             json.field("has_active_subscription", account.entitlement.hasActiveSubscription(at: now))
             json.endObject()
         }
@@ -94,12 +94,11 @@ struct PasswordContract: ClientContract {
 
     private func session(_ status: Int, _ signedIn: SignedIn) throws -> LocalResponse {
         guard let tokens = signedIn.grant?.tokens, let refresh = tokens.refresh else { throw AccountError.broken }
-        let now = services.clock.now().wall
         return .json(status) { json in
             json.beginObject()
             json.key("user")
             json.beginObject()
-            write(signedIn.account, now, &json)
+            write(signedIn.account, &json)
             json.endObject()
             json.key("tokens")
             json.beginObject()
@@ -112,12 +111,11 @@ struct PasswordContract: ClientContract {
 
     /// The members of a user. The document's clients cannot read one without an email or a name, so accounts of other
     /// contracts that have none get an empty text.
-    private func write(_ account: Account, _ now: WallTime, _ json: inout JSONWriter) {
-        let tier = account.entitlement.tier(at: now).flatMap { services.tiers.rank(of: $0) } ?? .lowest
+    private func write(_ account: Account, _ json: inout JSONWriter) {
         json.field("id", account.id.text)
         json.field("email", account.email?.text ?? "")
         json.field("username", account.username?.text ?? account.email?.localPart ?? "")
-        json.field("is_premium", services.tiers.isPremium(tier))
+        json.field("is_premium", services.tiers.isPremium(services.tier(of: account)))
     }
 
     // MARK: refusals

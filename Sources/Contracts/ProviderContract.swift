@@ -5,7 +5,7 @@ import Wire
 
 /// The `provider` contract: sign-in with an ID token of Apple or Google.
 struct ProviderContract: ClientContract {
-    enum Endpoint: String, ContractEndpoint {
+    enum Endpoint: String, AccountEndpoint {
         case signin, refresh, signout
 
         var method: HTTP.Method { .post }

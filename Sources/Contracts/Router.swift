@@ -2,17 +2,17 @@ import Accounts
 import Gate
 package import HTTP
 
-/// Brings a request that the gate let through to the endpoint it is for, and wraps what is refused there in the contract's
+/// Brings a request that the gate let through to the endpoint it is for, and wraps what is refused there in the endpoint's
 /// envelope. Any thread.
 package struct Router: Sendable {
-    /// Told of an error that no contract foresees: ours, and never a client's.
+    /// Told of an error that no endpoint foresees: ours, and never a client's.
     package typealias Tell = @Sendable (_ endpoint: String, _ error: String) -> Void
     package typealias Handler = @Sendable (LocalRequest) async -> LocalResponse
 
     private let handlers: [Handler]
 
-    package init(_ services: ContractServices, tell: @escaping Tell) {
-        handlers = Catalogue.handlers(services, tell)
+    package init(_ services: ContractServices, page: WebPage, tell: @escaping Tell) {
+        handlers = Catalogue.handlers(services, page, tell)
     }
 
     /// The answer of the endpoint that the policy numbers `endpoint`.
@@ -20,30 +20,30 @@ package struct Router: Sendable {
         await handlers[Int(endpoint - Catalogue.firstNumber)](request)
     }
 
-    static func handler<Contract: ClientContract>(
-        _ contract: Contract, _ endpoint: Contract.Endpoint, _ tell: @escaping Tell
+    static func handler<Interface: AccountInterface>(
+        _ interface: Interface, _ endpoint: Interface.Endpoint, _ tell: @escaping Tell
     ) -> Handler {
-        let name = "\(Contract.id.name)-\(endpoint.rawValue)"
+        let name = "\(Interface.name)-\(endpoint.rawValue)"
         return { request in
             do {
-                return try await contract.answer(endpoint, ContractRequest(request))
+                return try await interface.answer(endpoint, ContractRequest(request))
             } catch {
-                let failure = failure(error, contract, endpoint) { tell(name, $0) }
-                return failure.response(in: Contract.dialect, requestID: request.requestID)
+                let failure = failure(error, interface, endpoint) { tell(name, $0) }
+                return failure.response(in: Interface.dialect, requestID: request.requestID)
             }
         }
     }
 
-    private static func failure<Contract: ClientContract>(
-        _ error: any Error, _ contract: Contract, _ endpoint: Contract.Endpoint, _ tell: (String) -> Void
+    private static func failure<Interface: AccountInterface>(
+        _ error: any Error, _ interface: Interface, _ endpoint: Interface.Endpoint, _ tell: (String) -> Void
     ) -> Failure {
         switch error {
         case let failure as Failure: return failure
-        case let fault as RequestObject.Fault: return .malformed(fault.message, in: Contract.dialect)
-        case let error as AccountError: return contract.failure(error, at: endpoint)
+        case let fault as RequestObject.Fault: return .malformed(fault.message, in: Interface.dialect)
+        case let error as AccountError: return interface.failure(error, at: endpoint)
         default:
             tell("\(error)")
-            return Failure(.internalError, in: Contract.dialect)
+            return Failure(.internalError, in: Interface.dialect)
         }
     }
 }

@@ -93,7 +93,7 @@ package struct RouteTable: Sendable {
     }
 
     /// The path of a rule in the form that requests are matched in.
-    static func canonicalPath(_ rule: RouteRule) throws(RouteFault) -> [UInt8] {
+    package static func canonicalPath(_ rule: RouteRule) throws(RouteFault) -> [UInt8] {
         let passes: CanonicalPath.EncodedSlash = rule.encodedSlashPasses ? .pass : .refuse
         var out = ByteBuffer()
         let outcome = rule.path.withRawBytes { CanonicalPath.canonicalise($0, into: &out, encodedSlash: passes) }

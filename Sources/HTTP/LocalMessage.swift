@@ -54,7 +54,8 @@ package struct LocalCaller: Sendable, Equatable {
     }
 }
 
-/// The answer to a `LocalRequest`; `Content-Length`, `Cache-Control: no-store` and `X-Request-Id` are added on the way out.
+/// The answer to a `LocalRequest`. `Content-Length` and `X-Request-Id` are added on the way out, and `Cache-Control: no-store`
+/// unless it says itself how long it may be kept.
 package struct LocalResponse: Sendable {
     package var status: Int
     package var fields: [(name: String, value: String)]

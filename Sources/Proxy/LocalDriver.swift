@@ -117,13 +117,17 @@ extension Worker {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = Int(handle.index)
         let client = exchanges[exchange].client
+        var saysCaching = false
         for field in response.fields where Self.isOneLine(field.name) && Self.isOneLine(field.value) {
+            if field.name.lowercased() == "cache-control" { saysCaching = true }
             exchanges[exchange].lines.append(field.name)
             exchanges[exchange].lines.append(": ")
             exchanges[exchange].lines.append(field.value)
             exchanges[exchange].lines.append("\r\n")
         }
-        answer(exchange, Int(client.index), status: response.status, contentType: "", response.body.rawBytes, &scratch)
+        answer(
+            exchange, Int(client.index), status: response.status, contentType: "", saysCaching: saysCaching,
+            response.body.rawBytes, &scratch)
         if clients.isCurrent(client) { continueReading(Int(client.index), &scratch) }
     }
 }

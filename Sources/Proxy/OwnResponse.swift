@@ -3,10 +3,12 @@ import Wire
 
 /// Writes an answer that the gateway makes itself.
 enum OwnResponse {
-    /// - Parameter lines: whole field lines, such as limits or a challenge.
+    /// - Parameters:
+    ///   - lines: whole field lines, such as limits or a challenge.
+    ///   - saysCaching: whether `Cache-Control` is among them; otherwise nobody may keep the answer.
     static func write(
         status: Int, contentType: StaticString, body: RawSpan, isHead: Bool, requestID: RawSpan, lines: RawSpan,
-        persistence: Persistence, at now: WallTime, into out: inout ByteBuffer
+        saysCaching: Bool = false, persistence: Persistence, at now: WallTime, into out: inout ByteBuffer
     ) {
         out.append("HTTP/1.1 ")
         out.append(decimal: status)
@@ -27,7 +29,8 @@ enum OwnResponse {
             out.append(decimal: body.byteCount)
             out.append("\r\n")
         }
-        out.append("Cache-Control: no-store\r\nX-Request-Id: ")
+        if !saysCaching { out.append("Cache-Control: no-store\r\n") }
+        out.append("X-Request-Id: ")
         out.append(requestID)
         out.append("\r\n")
         out.append(lines)

@@ -60,7 +60,8 @@ extension Worker {
 
     /// Writes a whole answer of the gateway's own and ends the exchange.
     mutating func answer(
-        _ exchange: Int, _ client: Int, status: Int, contentType: StaticString, _ body: RawSpan, _ scratch: inout Scratch
+        _ exchange: Int, _ client: Int, status: Int, contentType: StaticString, saysCaching: Bool = false, _ body: RawSpan,
+        _ scratch: inout Scratch
     ) {
         clients[client].messages.bodyAbandoned()
         let persistence = clients[client].messages.answerStarted(
@@ -71,7 +72,7 @@ extension Worker {
         OwnResponse.write(
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,
             requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-            persistence: persistence, at: now.wall, into: &out)
+            saysCaching: saysCaching, persistence: persistence, at: now.wall, into: &out)
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
         let handle = exchangeHandle(exchange)

@@ -166,6 +166,40 @@ import Wire
         #expect(try await office.directory.endedSessions().map(\.id) == [first.callerSession.session])
     }
 
+    @Test func everyoneSeesAndEndsTheirOwnSessionsAlone() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x").callerSession
+        office.clock.advance(seconds: 1)
+        let second = try await office.signIn("a@x", "password123").callerSession
+        let stranger = try await office.signUp("b@x").callerSession
+        #expect(try await office.sessions.all(first).map(\.id) == [second.session, first.session])
+        #expect(try await office.sessions.all(stranger).map(\.id) == [stranger.session])
+        for id in [second.session, UUID(high: 0, low: 0)] {
+            #expect(try await office.sessions.end(id, stranger, caller: office.caller) == false)
+        }
+        #expect(office.recorder.ended.isEmpty)
+        #expect(try await office.sessions.end(second.session, first, caller: office.caller))
+        #expect(office.recorder.ended.map(\.id) == [second.session])
+        #expect(try await office.sessions.end(second.session, first, caller: office.caller) == false)
+        #expect(try await office.sessions.all(first).map(\.id) == [first.session])
+        let ended: AccountError = .sessionEnded
+        #expect(await fault { try await office.sessions.all(second) } == ended)
+        #expect(await fault { try await office.sessions.end(first.session, second, caller: office.caller) } == ended)
+        #expect(await fault { try await office.sessions.signOutEverywhere(second, caller: office.caller) } == ended)
+        #expect(try await office.sessions.all(first).count == 1)
+    }
+
+    @Test func signingOutEverywhereEndsAllSessionsOfOneAccount() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x").callerSession
+        let second = try await office.signIn("a@x", "password123").callerSession
+        let other = try await office.signUp("b@x").callerSession
+        try await office.sessions.signOutEverywhere(first, caller: office.caller)
+        #expect(Set(office.recorder.ended.map(\.id)) == [first.session, second.session])
+        #expect(office.recorder.ended.allSatisfy { $0.reason == .signOut })
+        #expect(try await office.sessions.all(other).map(\.id) == [other.session])
+    }
+
     @Test func theCurrentPairIsToldWithoutAStep() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")

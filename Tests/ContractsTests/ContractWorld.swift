@@ -21,6 +21,7 @@ final class ContractWorld: StoryWorld {
     private let store = MemoryStore()
     private var services: ContractServices
     private let administration: Administration
+    private let page: WebPage
     private var router: Router
     private var admission: Admission
     private var head = RequestHead()
@@ -44,13 +45,15 @@ final class ContractWorld: StoryWorld {
             sessions: Sessions(base: base, mint: mint), accounts: AccountDirectory(base: base), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
         administration = Administration(base: base, work: work)
-        router = Router(services) { name, error in preconditionFailure("\(name): \(error)") }
         var table = MountTable()
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
+        page = WebPage(authBase: table.pageMount?.base ?? "")
+        router = Router(services, page: page) { name, error in preconditionFailure("\(name): \(error)") }
+        let places = try table.places + table.pages(beside: [])
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        let policy = try Policy(rules: table.places.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
+        let policy = try Policy(rules: places.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
         admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
     }
 
@@ -108,7 +111,7 @@ final class ContractWorld: StoryWorld {
         case "world" where words[1] == "no-providers": providers.areOff = true
         case "world" where words[1] == "require-confirmed-email":
             services.mustConfirmEmail = true
-            router = Router(services) { name, error in preconditionFailure("\(name): \(error)") }
+            router = Router(services, page: page) { name, error in preconditionFailure("\(name): \(error)") }
         default: throw StoryFault("\(words) mean nothing")
         }
     }

@@ -86,7 +86,51 @@ import Testing
         #expect(Set(Catalogue.endpoints.map(\.number)).count == Catalogue.endpoints.count)
         #expect(Set(Catalogue.endpoints.map(\.name)).count == Catalogue.endpoints.count)
         #expect(Catalogue.endpoints.map(\.number).min() == Catalogue.firstNumber)
+        #expect(ContractID.allCases.flatMap(Catalogue.endpoints(of:)).count + Catalogue.pageEndpoints.count == Catalogue.endpoints.count)
         #expect(Catalogue.endpoints.allSatisfy { $0.name.contains("-") && $0.path.hasPrefix("/") && !$0.path.hasSuffix("/") })
         #expect(ContractID.allCases.allSatisfy { !Catalogue.endpoints(of: $0).isEmpty })
+    }
+
+    // MARK: the account page
+
+    private static let allOfThePage = [
+        "web-account", "web-sessions", "web-end-session", "web-sign-out", "web-sign-out-everywhere", "web-page",
+    ]
+
+    private static func route(_ words: String) -> RouteRule {
+        let parts = words.split(separator: " ").map(String.init)
+        let pattern = parts[parts.count - 1]
+        let start = pattern.firstIndex(of: "/") ?? pattern.startIndex
+        let isPrefix = pattern.hasSuffix("*")
+        return RouteRule(
+            name: "r", methods: parts.count > 1 ? parts[0].split(separator: ",").map(String.init) : [],
+            host: start == pattern.startIndex ? nil : String(pattern[..<start]),
+            path: String(isPrefix ? pattern[start...].dropLast() : pattern[start...]), isPrefix: isPrefix, target: .upstream(0))
+    }
+
+    @Test func thePageBelongsToTheFirstMountOfItsContract() throws {
+        let table = try Self.table("dlauth@/ password@/api/v1 password@/v2")
+        #expect(table.pageMount?.text == "password@/api/v1")
+        #expect(try table.pages(beside: []).map(\.endpoint.name) == Self.allOfThePage)
+        #expect(try Self.table("dlauth@/ apple@/").pages(beside: []).isEmpty)
+    }
+
+    @Test(arguments: [
+        // Wider or elsewhere: both stand.
+        ("/*", allOfThePage), ("/web-shop/*", allOfThePage), ("/web/blog", allOfThePage), ("POST /web/*", allOfThePage),
+        ("shop.example.org/web/*", allOfThePage), ("GET /api/v1/*", allOfThePage),
+        // In the page's place: without it the rest is of no use.
+        ("/web/*", []), ("GET /web/*", []), ("GET,HEAD /web/*", []), ("/web", []), ("/web/", []), ("GET /%77eb//*", []),
+        // In the place of one thing that it asks.
+        ("GET /web/api/account", allOfThePage.filter { $0 != "web-account" }),
+        ("/web/api/account/", allOfThePage.filter { $0 != "web-account" }),
+        ("DELETE /web/api/sessions/*", allOfThePage.filter { $0 != "web-end-session" }),
+    ])
+    func aRouteThatTakesThePlaceOfThePageKeepsIt(_ pattern: String, _ left: [String]) throws {
+        let table = try Self.table("password@/api/v1")
+        let routes = [Self.route(pattern)] + table.places.map(\.rule)
+        let pages = try table.pages(beside: routes)
+        #expect(pages.map(\.endpoint.name) == left)
+        #expect(throws: Never.self) { try RouteTable(routes + pages.map(\.rule)) }
     }
 }

@@ -110,6 +110,27 @@ struct ClockTests {
 
     // MARK: handlers
 
+    @Test func aHandlerMaySayHowLongItsAnswerIsKept() async throws {
+        let handler: LocalHandler = { request in
+            let caching: [(name: String, value: String)] = request.path == "/kept" ? [("cache-control", "max-age=60")] : []
+            return LocalResponse(status: 200, contentType: "text/plain", body: [], fields: caching)
+        }
+        let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .local(0), auth: .none)
+        var stepped = try SteppedWorker([rule], upstreams: [], local: [handler])
+        defer { stepped.end() }
+        for (path, caching) in [("/kept", "max-age=60"), ("/other", "no-store")] {
+            let client = try Line(to: stepped.address)
+            try client.send("GET \(path) HTTP/1.1\r\nHost: h\r\n\r\n")
+            while !client.isReady(milliseconds: 0) {
+                stepped.turn()
+                await Task.yield()
+            }
+            let lines = try client.receiveMessage().headLines.map { $0.lowercased() }
+            #expect(lines.filter { $0.hasPrefix("cache-control:") } == ["cache-control: \(caching)"])
+            client.close()
+        }
+    }
+
     /// What a handler waits in until the test lets it go on.
     private final class Held: Sendable {
         private let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)

@@ -122,4 +122,17 @@ import Wire
             text == "HTTP/1.1 \(status) \(reason)\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nServer: tollgate\r\n\(fields)"
                 + "Cache-Control: no-store\r\nX-Request-Id: id-1\r\nRetry-After: 1\r\n\(connection)\r\n\(content)")
     }
+
+    @Test func anAnswerOfOurOwnIsKeptOnlyByLeave() {
+        func head(_ lines: String, saysCaching: Bool) -> String {
+            var out = ByteBuffer()
+            OwnResponse.write(
+                status: 304, contentType: "", body: RawSpan(), isHead: false, requestID: Array("id-1".utf8).rawBytes,
+                lines: Array(lines.utf8).rawBytes, saysCaching: saysCaching, persistence: .implied, at: WallTime(seconds: 0), into: &out)
+            return out.readable.text
+        }
+        #expect(head("", saysCaching: false).contains("\r\nCache-Control: no-store\r\n"))
+        let own = head("Cache-Control: no-cache\r\n", saysCaching: true)
+        #expect(own.contains("\r\nCache-Control: no-cache\r\n") && !own.contains("no-store"))
+    }
 }

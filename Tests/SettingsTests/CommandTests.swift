@@ -43,6 +43,8 @@ import Wire
         let rows = result.output.split(separator: "\n").map { $0.split(separator: " ") }
         #expect(rows.contains(["me", "GET", "/me", "u", "required", "5/m", "by", "user"]))
         #expect(rows.contains(["password-login", "POST", "/api/v1/auth/login", "password@/api/v1", "none"]))
+        #expect(rows.contains(["web-page", "GET,HEAD", "/web/*", "password@/api/v1", "none"]))
+        #expect(rows.contains(["web-end-session", "DELETE", "/web/api/sessions/*", "password@/api/v1", "required"]))
         #expect(result.output.hasSuffix("The configuration is good: 4 routes, 1 upstreams, 0 outside issuers.\n"))
     }
 

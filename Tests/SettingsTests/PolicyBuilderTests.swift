@@ -1,5 +1,7 @@
 import Credentials
 import Gate
+import Proxy
+import Telemetry
 import Testing
 import Wire
 
@@ -26,6 +28,27 @@ import Wire
     @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
         let policy = try policy("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
         #expect(policy.rules.map(\.name) == ["r", "k"])
+    }
+
+    @Test func theAccountPageStandsBehindTheContracts() throws {
+        let policy = try policy("TOLLGATE_CONTRACTS=password@/a\n" + oneRoute)
+        #expect(
+            policy.rules.map(\.name) == [
+                "r", "password-register", "password-login", "password-refresh", "password-me", "web-account", "web-sessions",
+                "web-end-session", "web-sign-out", "web-sign-out-everywhere", "web-page", "own-keys",
+            ])
+    }
+
+    @Test(arguments: ["/* upstream=u", "GET,HEAD /web/* upstream=u", "/web/api/account upstream=u"])
+    func metricsNameEveryRuleOfThePolicy(_ route: String) throws {
+        let text = "TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"\(route)\"\nTOLLGATE_CONTRACTS=password@/a"
+        let configuration = try #require(load(text).configuration)
+        let rules = try PolicyBuilder.rules(configuration)
+        var (declared, expected) = (MetricLabels(WorkerTelemetry.words), MetricLabels(WorkerTelemetry.words))
+        declared.declare(configuration)
+        expected.declare(
+            routes: rules.map(\.name), upstreams: ["u"], tiers: configuration.tiers.names, issuers: [TrustDeclaration.ownName])
+        #expect(declared == expected)
     }
 
     @Test func outsideIssuersComeFirstAndOwnTokensLast() throws {

@@ -1,5 +1,5 @@
 internal import Credentials
-internal import Wire
+package import Wire
 
 /// Sessions once they are open: refreshed, seen, ended.
 package struct Sessions: Sendable {
@@ -92,6 +92,37 @@ package struct Sessions: Sendable {
             try await base.store.end(session.session, .signOut, occasion)
         }
         if let ended { await base.tell([ended]) }
+    }
+
+    /// All sessions of the caller's account that are in use, the newest first.
+    package func all(_ caller: CallerSession) async throws(AccountError) -> [Session] {
+        _ = try await open(caller)
+        let now = base.clock.now().wall
+        return try await base.asking { () throws(StoreFault) in try await base.store.sessions(of: caller.user, now: now) }
+    }
+
+    /// Ends a session of the caller's account, this one or another; false if the account has no such session.
+    package func end(_ id: UUID, _ session: CallerSession, caller: Caller) async throws(AccountError) -> Bool {
+        _ = try await open(session)
+        let other = CallerSession(user: session.user, session: id)
+        do throws(AccountError) {
+            // Whose a session is never changes, so that it is still this account's when it ends.
+            _ = try await open(other)
+        } catch .sessionEnded {
+            return false
+        }
+        try await signOut(other, caller: caller)
+        return true
+    }
+
+    /// Ends all sessions of the caller's account.
+    package func signOutEverywhere(_ session: CallerSession, caller: Caller) async throws(AccountError) {
+        _ = try await open(session)
+        let occasion = base.occasion(caller)
+        let ended = try await base.asking { () throws(StoreFault) in
+            try await base.store.endSessions(of: session.user, .signOut, occasion)
+        }
+        await base.tell(ended)
     }
 
     /// Tells that access tokens of these pairs were seen on requests. May be called late, more than once, and for many

@@ -9,7 +9,12 @@ internal import Wire
 /// versions.
 package struct WebPage: Sendable {
     /// The path that all others lie below.
-    package static let path = "/web/"
+    private static let path = "/web/"
+
+    /// Where it answers; what it asks lies below as well, and is found first.
+    static let endpoint = CatalogueEndpoint(
+        contract: nil, name: "web-page", shortName: "page", dialect: .password, method: .get, path: String(path.dropLast()),
+        isPrefix: true, auth: .none)
 
     private struct File: Sendable {
         let type: String
@@ -73,9 +78,9 @@ package struct WebPage: Sendable {
     private static let securityFields: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
         ),
-        ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"),
+        ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
         ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"),
         ("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()"),
     ]

@@ -105,6 +105,7 @@ extension WebPage {
             <h2 id="sessions-title" tabindex="-1">Where you are signed in</h2>
             <p class="lead">End what you do not recognise: it has to sign in again.</p>
             <ul id="sessions"></ul>
+            <button id="sign-out-everywhere" class="plain danger" type="button" hidden>Sign out everywhere</button>
           </section>
         </div>
 
@@ -128,7 +129,7 @@ extension WebPage {
               <p class="quiet">Last used <time class="used"></time></p>
               <p class="quiet">Since <time class="created"></time><span class="how"></span></p>
             </div>
-            <button class="plain" type="button">End</button>
+            <button class="plain danger" type="button">End</button>
           </li>
         </template>
         </body>

@@ -19,7 +19,7 @@ extension WebPage {
 
         let statusTimer;
 
-        /// Says in passing what has been done.
+        /// Says in passing what has been done; "" takes back what was said.
         function tell(text) {
           clearTimeout(statusTimer);
           find("status").textContent = text;
@@ -28,6 +28,7 @@ extension WebPage {
 
         function showSignedOut(text) {
           if (text) tell(text);
+          clearAccount();
           const id = location.hash === "#register" ? "register" : "sign-in";
           show(id, { moving: text !== undefined });
         }
@@ -86,6 +87,7 @@ extension WebPage {
             event.preventDefault();
             if (button.getAttribute("aria-busy") === "true") return;
             form.querySelector(".message").textContent = "";
+            tell("");
             for (const input of inputs) mark(input, complaint(input));
             const wrong = inputs.find((input) => input.hasAttribute("aria-invalid"));
             if (wrong) return wrong.focus();
@@ -111,8 +113,9 @@ extension WebPage {
         async function enter({ moving = true } = {}) {
           // Back to signing in, should it come to that.
           history.replaceState(null, "", location.pathname);
-          show("account", { moving });
+          clearAccount();
           find("account").setAttribute("aria-busy", "true");
+          show("account", { moving });
           try {
             const [account, sessions] = await Promise.all([session.account(), session.sessions()]);
             showAccount(account);
@@ -136,15 +139,25 @@ extension WebPage {
         const capitalised = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
         function showAccount(account) {
-          const name = account.username || account.email || "Your account";
+          const name = account.username || account.email || "Guest";
           const tier = capitalised(account.tier);
           find("initial").textContent = [...name][0].toUpperCase();
           find("username").textContent = name;
           find("email").textContent = account.email ?? "";
+          find("email").hidden = !account.email || account.email === name;
           find("tier").textContent = tier;
           find("tier").classList.toggle("premium", account.is_premium);
-          find("plan").textContent = account.premium_until ? `${tier} until ${date.format(new Date(account.premium_until))}` : tier;
+          find("plan").textContent = account.tier_until ? `${tier} until ${date.format(new Date(account.tier_until))}` : tier;
           find("account-id").textContent = account.id;
+        }
+
+        /// Leaves nothing of an account behind for whoever comes next.
+        function clearAccount() {
+          for (const id of ["initial", "username", "email", "tier", "plan", "account-id"]) find(id).textContent = "";
+          find("email").hidden = false;
+          find("tier").classList.remove("premium");
+          find("sessions").replaceChildren();
+          find("sign-out-everywhere").hidden = true;
         }
 
         // MARK: sessions
@@ -208,7 +221,11 @@ extension WebPage {
         function showSessions(entries) {
           const newest = (left, right) => right.current - left.current || right.last_used_at.localeCompare(left.last_used_at);
           find("sessions").replaceChildren(...[...entries].sort(newest).map(item));
+          countSessions();
         }
+
+        /// Of one session, signing out ends all there are.
+        function countSessions() { find("sign-out-everywhere").hidden = find("sessions").childElementCount < 2; }
 
         async function end(entry, item, button, name) {
           if (button.getAttribute("aria-busy") === "true") return;
@@ -217,6 +234,7 @@ extension WebPage {
             await session.endSession(entry.id);
             const next = item.nextElementSibling?.querySelector("button") ?? find("sessions-title");
             item.remove();
+            countSessions();
             next.focus();
             tell(`Ended: ${name}.`);
           } catch (fault) {
@@ -225,20 +243,28 @@ extension WebPage {
           }
         }
 
-        async function signOut() {
-          try {
-            await session.signOut();
-            showSignedOut("You are signed out.");
-          } catch (fault) {
-            tell(fault.message);
-          }
+        /// Has a button sign out by `ask`, once however often it is pressed meanwhile.
+        function prepareSignOut(button, ask, text) {
+          button.addEventListener("click", async () => {
+            if (button.getAttribute("aria-busy") === "true") return;
+            button.setAttribute("aria-busy", "true");
+            try {
+              await ask();
+              showSignedOut(text);
+            } catch (fault) {
+              tell(fault.message);
+            } finally {
+              button.removeAttribute("aria-busy");
+            }
+          });
         }
 
         // MARK: start
 
         prepare(find("sign-in"), session.signIn);
         prepare(find("register"), session.register);
-        find("sign-out").addEventListener("click", signOut);
+        prepareSignOut(find("sign-out"), session.signOut, "You are signed out.");
+        prepareSignOut(find("sign-out-everywhere"), session.signOutEverywhere, "You are signed out everywhere.");
         find("retry").addEventListener("click", () => enter());
         window.addEventListener("hashchange", () => { if (!session.isSignedIn()) showSignedOut(""); });
         if (session.isSignedIn()) enter({ moving: false }); else showSignedOut();

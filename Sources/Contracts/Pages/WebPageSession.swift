@@ -6,9 +6,21 @@ extension WebPage {
         // keep it for the next person at the computer. A cookie would be sent without being asked for, which other sites
         // could abuse. Neither token is ever part of a URL.
         const key = "refresh";
+        const storage = openStorage();
         const auth = document.querySelector("meta[name=auth]").content;
         let access = null;
         let refreshing = null;
+
+        /// Where a browser lets nothing be stored, a session lasts until the page is left.
+        function openStorage() {
+          try {
+            sessionStorage.getItem(key);
+            return sessionStorage;
+          } catch {
+            let held = null;
+            return { getItem: () => held, setItem: (_, value) => { held = value; }, removeItem: () => { held = null; } };
+          }
+        }
 
         /// An answer that says no, in words for people.
         export class Refusal extends Error {
@@ -21,7 +33,7 @@ extension WebPage {
         /// The session has ended: only signing in helps.
         export class SignedOut extends Error {}
 
-        export const isSignedIn = () => sessionStorage.getItem(key) !== null;
+        export const isSignedIn = () => storage.getItem(key) !== null;
         export const signIn = (credentials) => open("/login", credentials);
         export const register = (person) => open("/register", person);
         export const account = async () => read(await authorized("GET", "api/account"));
@@ -33,10 +45,14 @@ extension WebPage {
           if (answer.status !== 404) await read(answer);
         }
 
-        export async function signOut() {
+        export const signOut = () => leave("api/signout");
+        export const signOutEverywhere = () => leave("api/signout/everywhere");
+
+        async function leave(path) {
           try {
-            await read(await authorized("POST", "api/signout"));
+            await read(await authorized("POST", path));
           } catch (fault) {
+            // What was asked for is so.
             if (!(fault instanceof SignedOut)) throw fault;
           }
           forget();
@@ -45,12 +61,12 @@ extension WebPage {
         async function open(path, body) {
           const { tokens } = await read(await send("POST", auth + path, { body }));
           access = tokens.access;
-          sessionStorage.setItem(key, tokens.refresh);
+          storage.setItem(key, tokens.refresh);
         }
 
         function forget() {
           access = null;
-          sessionStorage.removeItem(key);
+          storage.removeItem(key);
         }
 
         /// Asks with the access token. On 401 it is renewed, once, and asked again.
@@ -74,7 +90,7 @@ extension WebPage {
         }
 
         async function renew() {
-          const token = sessionStorage.getItem(key);
+          const token = storage.getItem(key);
           if (token === null) throw new SignedOut();
           const answer = await send("POST", auth + "/refresh", { body: { refresh: token } });
           if (answer.status === 400 || answer.status === 401) {
@@ -100,8 +116,8 @@ extension WebPage {
 
         /// The value in an answer that says yes.
         async function read(answer) {
-          const value = answer.status === 204 ? null : await answer.json().catch(() => null);
-          if (answer.ok) return value;
+          const value = answer.status === 204 ? {} : await answer.json().catch(() => null);
+          if (answer.ok && value !== null) return value;
           throw new Refusal(answer.status, sentence(answer, value));
         }
 

@@ -56,15 +56,16 @@ extension WebPage {
           background: none; color: var(--accent); font: inherit; font-size: .9375rem; font-weight: 600; cursor: pointer;
         }
         .secret button:hover { background: var(--wash); }
-        .hint, .message { box-sizing: content-box; min-height: 1.375rem; font-size: .875rem; line-height: 1.375rem; }
-        .hint { color: var(--quiet); margin: .25rem 0 .625rem; }
-        .hint.wrong { color: var(--danger); font-weight: 500; }
-        .message { margin: .5rem 0 .75rem; padding: .3125rem .75rem; border-radius: .5rem; color: var(--danger); font-weight: 500; }
-        .message:not(:empty) { background: var(--danger-wash); }
+        .field { margin-top: 1.125rem; }
+        .hint, .message { font-size: .875rem; line-height: 1.375rem; }
+        .hint { color: var(--quiet); }
+        .hint:not(:empty) { margin-top: .375rem; }
+        .hint.wrong, .message { color: var(--danger); font-weight: 500; }
+        .message:not(:empty) { margin-top: 1.125rem; padding: .5rem .75rem; border-radius: .5rem; background: var(--danger-wash); }
 
         .primary, .plain { font: inherit; font-weight: 600; cursor: pointer; border-radius: .625rem; }
         .primary {
-          position: relative; width: 100%; min-height: 2.875rem; margin-top: .375rem; border: 1px solid transparent;
+          position: relative; width: 100%; min-height: 2.875rem; margin-top: 1.5rem; border: 1px solid transparent;
           background: var(--accent); color: var(--on-accent);
         }
         .primary:hover { background: var(--accent-hover); }
@@ -72,8 +73,8 @@ extension WebPage {
           min-height: 2.5rem; padding: 0 1rem; border: 1px solid var(--control); background: none; color: var(--ink); font-size: .9375rem;
         }
         .plain:hover { background: var(--wash); }
-        li .plain { color: var(--danger); }
-        li .plain:hover { background: var(--danger-wash); border-color: var(--danger); }
+        .danger { color: var(--danger); }
+        .danger:hover { background: var(--danger-wash); border-color: var(--danger); }
         [aria-busy=true]:is(button) { cursor: progress; opacity: .75; }
         .primary[aria-busy=true]::after {
           content: ""; position: absolute; right: 1rem; top: calc(50% - .5rem); width: 1rem; height: 1rem; border-radius: 50%;
@@ -81,7 +82,7 @@ extension WebPage {
         }
         @keyframes turn { to { rotate: 1turn; } }
         .aside { margin-top: 1.25rem; text-align: center; color: var(--quiet); }
-        #trouble .primary { margin-top: 1.5rem; }
+        #sign-out-everywhere { width: 100%; margin-top: 1.5rem; }
 
         .top { display: flex; align-items: center; justify-content: space-between; gap: 1rem; }
         .who { display: flex; align-items: center; gap: 1rem; margin-top: 1.5rem; min-height: 3.25rem; }
@@ -90,15 +91,16 @@ extension WebPage {
           flex: none; display: grid; place-items: center; width: 3.25rem; height: 3.25rem; border-radius: 50%;
           background: var(--accent); color: var(--on-accent); font-size: 1.375rem; font-weight: 650;
         }
-        .name { font-weight: 600; overflow-wrap: anywhere; }
+        .name { display: flex; flex-wrap: wrap; align-items: center; gap: .125rem .5rem; font-weight: 600; overflow-wrap: anywhere; }
+        .name > :first-child { min-width: 0; }
         .who .name { font-size: 1.125rem; line-height: 1.375; }
         .who .quiet { overflow-wrap: anywhere; line-height: 1.375; }
         .badge {
-          flex: none; display: inline-block; padding: .125rem .6875rem; border-radius: 1rem; font-size: .8125rem; line-height: 1.375rem;
-          font-weight: 600; background: var(--wash); color: var(--ink); border: 1px solid var(--edge);
+          flex: none; padding: 0 .625rem; border-radius: 1rem; font-size: .8125rem; line-height: 1.375rem; font-weight: 600;
+          background: var(--wash); color: var(--ink); border: 1px solid var(--edge);
         }
         .badge.premium { background: var(--gold); color: var(--on-gold); border-color: transparent; }
-        .badge.here { background: var(--here-wash); color: var(--here); border-color: transparent; padding-block: 0; }
+        .badge.here { background: var(--here-wash); color: var(--here); border-color: transparent; }
         dl { margin-top: 1.5rem; border-top: 1px solid var(--edge); }
         dl div { display: flex; flex-wrap: wrap; gap: 0 1rem; justify-content: space-between; padding-top: .75rem; min-height: 2.25rem; }
         dt { color: var(--quiet); }
@@ -109,7 +111,7 @@ extension WebPage {
         li { display: flex; align-items: center; gap: 1rem; padding: .875rem 0; border-top: 1px solid var(--edge); }
         li:first-child { border-top: 0; }
         li:last-child { padding-bottom: 0; }
-        li .quiet { font-size: .875rem; line-height: 1.375rem; }
+        li .quiet { font-size: .875rem; line-height: 1.375rem; text-wrap: balance; }
         .device { flex: none; fill: none; stroke: var(--quiet); stroke-width: 1.5; stroke-linejoin: round; stroke-linecap: round; }
         .phone, .mobile .computer { display: none; }
         .mobile .phone { display: inline; }

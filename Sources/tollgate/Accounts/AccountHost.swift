@@ -57,7 +57,7 @@ final class AccountHost: Sendable {
         changes = ChangeWatch(directory: directory, control: control, memory: memory)
         let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
         sightings = TokenSightings(sessions: services.sessions)
-        router = Mutex(Router(services, tell: { control.failed($0, $1) }))
+        router = Mutex(Self.router(configuration, services, control))
     }
 
     /// Opens the store and reads what ended before; waits for it, but not for ever. A gateway without accounts leaves the
@@ -101,8 +101,8 @@ final class AccountHost: Sendable {
     /// Changes over to another configuration of the same store.
     func adopt(_ configuration: Configuration) throws {
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
-        let control = control
-        router.withLock { $0 = Router(services, tell: { control.failed($0, $1) }) }
+        let next = Self.router(configuration, services, control)
+        router.withLock { $0 = next }
     }
 
     /// Finishes what was begun. Blocks.
@@ -143,6 +143,13 @@ final class AccountHost: Sendable {
             anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
             sessions: Sessions(base: base, mint: mint, rule: rule), accounts: memory, tiers: configuration.tiers,
             mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
+    }
+
+    private static func router(
+        _ configuration: Configuration, _ services: ContractServices, _ control: ControlState
+    ) -> Router {
+        let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
+        return Router(services, page: page, tell: { control.failed($0, $1) })
     }
 
     static let thread: ThreadStart = { name, body in

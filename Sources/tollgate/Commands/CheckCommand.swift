@@ -37,7 +37,7 @@ enum CheckCommand {
     /// The routes, and the endpoints of the contracts.
     static func writeRoutes(_ configuration: Configuration, _ json: inout JSONWriter) {
         json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
-        json.array("endpoints", configuration.contracts.places, write)
+        json.array("endpoints", configuration.endpoints, write)
     }
 
     private static func write(_ json: inout JSONWriter, _ upstream: UpstreamDeclaration) {
@@ -66,7 +66,7 @@ enum CheckCommand {
         json.field("name", place.endpoint.name)
         json.field("mount", place.mount.text)
         json.array("methods", place.endpoint.methods) { $0.string($1) }
-        json.field("path", place.path)
+        json.field("path", place.rule.path + (place.rule.isPrefix ? "*" : ""))
         json.field("auth", place.endpoint.auth.name)
         json.field("errors", place.endpoint.dialect.name)
         json.endObject()
@@ -101,7 +101,7 @@ enum CheckTable {
         if !configuration.trusts.isEmpty {
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], configuration.trusts.map(issuer))
         }
-        let routes = configuration.routes.map { route($0, configuration) } + configuration.contracts.places.map(endpoint)
+        let routes = configuration.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let sum = "\(configuration.routes.count) routes, \(configuration.upstreams.count) upstreams, \(configuration.trusts.count) outside issuers"
         return text + "\nThe configuration is good: \(sum).\n"
@@ -140,7 +140,7 @@ enum CheckTable {
         return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
     }
 
-    /// An endpoint of a contract: the gateway itself is where it goes.
+    /// An endpoint of a contract or of the account page: the gateway itself is where it goes.
     private static func endpoint(_ place: MountTable.Place) -> [String] {
         [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", ""]
     }

@@ -11,8 +11,8 @@ package enum LocalEndpoint: UInt16, Sendable, CaseIterable {
 
 /// A configuration and the keys of the moment make the policy that workers decide by.
 package enum PolicyBuilder {
-    /// The rules in order: the routes as configured, then the endpoints of the contracts, then the gateway's own, each of
-    /// these unless a route took its place.
+    /// The rules in order: the routes as configured, then the endpoints of the contracts, then the account page's and the
+    /// gateway's own, each of these unless a route took its place.
     package static func policy(
         _ configuration: Configuration, keys: IssuerKeys, version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
@@ -26,7 +26,7 @@ package enum PolicyBuilder {
 
     /// Every rule, in the order in which the policy counts them.
     package static func rules(_ configuration: Configuration) throws(RouteFault) -> [RouteRule] {
-        try withEndpoints(configuration.routes.map(\.rule) + configuration.contracts.places.map(\.rule))
+        try withEndpoints(configuration.routes.map(\.rule) + configuration.endpoints.map(\.rule))
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.

@@ -293,7 +293,7 @@ extension MetricLabels {
     mutating func declare(_ configuration: Configuration) {
         // The gateway's own endpoints and its own issuer come last, as they do in the policy.
         declare(
-            routes: configuration.routes.map(\.rule.name) + configuration.contracts.places.map(\.endpoint.name) + ["own-keys"],
+            routes: configuration.routes.map(\.rule.name) + configuration.endpoints.map(\.endpoint.name) + ["own-keys"],
             upstreams: configuration.upstreams.map(\.name),
             tiers: configuration.tiers.names, issuers: configuration.trusts.map(\.name) + [TrustDeclaration.ownName])
     }

@@ -41,7 +41,7 @@ struct WorkerPlan: Sendable {
             outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }
 
-    /// The handlers of `LocalEndpoint` and of the contracts' endpoints, each at its number.
+    /// The handlers of `LocalEndpoint` and of the catalogue's endpoints, each at its number.
     private static func endpoints(_ control: ControlState, _ accounts: AccountHost) -> [LocalHandler] {
         let missing: LocalHandler = { _ in .plain(404, "not found\n") }
         let count = Int(Catalogue.firstNumber) + Catalogue.endpoints.count

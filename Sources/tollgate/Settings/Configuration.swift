@@ -38,6 +38,8 @@ package struct Configuration: Sendable {
     package var tokenCacheEntries = 0
     /// The contracts that are answered here, and where.
     package var contracts = MountTable()
+    /// Of the account page: what no route took the place of.
+    package var pages: [MountTable.Place] = []
     package var providers: [ProviderDeclaration] = []
     /// As it was given; nil for a file in the data folder. It may hold a password.
     package var databaseURL: String?
@@ -61,6 +63,9 @@ package struct Configuration: Sendable {
     var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
+
+    /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.
+    package var endpoints: [MountTable.Place] { contracts.places + pages }
 
     /// Whether there are accounts: with a contract to reach them by, or a database that others share.
     package var hasAccounts: Bool { !contracts.mounts.isEmpty || databaseURL != nil }

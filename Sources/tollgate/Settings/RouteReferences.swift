@@ -40,7 +40,9 @@ extension ConfigurationReader {
         let endpoints = configuration.contracts.clash == nil ? configuration.contracts.places.map(\.rule) : []
         while true {
             do throws(RouteFault) {
-                _ = try RouteTable(endpoints + rest.map(\.rule))
+                let rules = endpoints + rest.map(\.rule)
+                _ = try RouteTable(rules)
+                configuration.pages = try configuration.contracts.pages(beside: rules)
                 break
             } catch {
                 let culprit = report(error, among: rest)
