@@ -1,6 +1,7 @@
 package import Accounts
 package import Gate
 import HTTP
+import Wire
 
 /// Endpoints that speak to the accounts in one dialect. They map requests to calls and what comes of them to answers, and
 /// decide nothing themselves.

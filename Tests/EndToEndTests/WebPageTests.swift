@@ -10,7 +10,7 @@ import Testing
     private let page: Page
 
     init() throws {
-        gateway = try Gateway("TOLLGATE_CONTRACTS=password@/api/v1")
+        gateway = try Gateway("TOLLGATE_CONTRACTS=password@/api/v1\nTOLLGATE_CLOCK_SKEW=0s")
         page = try Page(try Self.browser.get())
     }
 
@@ -19,26 +19,31 @@ import Testing
 
     // MARK: what people do
 
-    private func open() throws {
+    private func open(on page: Page? = nil) throws {
+        let page = page ?? self.page
         try page.open(url)
         try page.wait("!document.getElementById('sign-in').hidden || !document.getElementById('register').hidden")
     }
 
-    private func submit(_ view: String, email: String, password: String, name: String? = nil) throws {
+    private func submit(_ view: String, email: String, password: String, name: String? = nil, on page: Page? = nil) throws {
+        let page = page ?? self.page
         try page.fill("#\(view)-email", email)
         if let name { try page.fill("#\(view)-name", name) }
         try page.fill("#\(view)-password", password)
         try page.click("#\(view) .primary")
     }
 
-    private func waitForAccount() throws { try page.wait("document.getElementById('account').ariaBusy === 'false'") }
+    private func waitForAccount(on page: Page? = nil) throws {
+        try (page ?? self.page).wait("document.getElementById('account').ariaBusy === 'false'")
+    }
 
-    private func register(_ email: String = "ada@example.org", name: String? = nil) throws {
-        try open()
+    private func register(_ email: String = "ada@example.org", name: String? = nil, on page: Page? = nil) throws {
+        let page = page ?? self.page
+        try open(on: page)
         try page.click("a[href='#register']")
         try page.wait("!document.getElementById('register').hidden")
-        try submit("register", email: email, password: password, name: name)
-        try waitForAccount()
+        try submit("register", email: email, password: password, name: name, on: page)
+        try waitForAccount(on: page)
     }
 
     /// The tokens of a sign-in that somebody else does.
@@ -86,9 +91,14 @@ import Testing
         try page.wait("document.querySelector('#register-email[aria-invalid]')")
         #expect(try page.text("#register-email-hint") == "User with this email already exists")
         #expect(try page.run("document.activeElement.id").text == "register-email")
-        try submit("register", email: "eve@example.org", password: "password123")
-        try page.wait("document.querySelector('#register-password[aria-invalid]')")
-        #expect(try page.text("#register-password-hint").contains("too common"))
+        for (weak, sentence) in [
+            ("password123", "This password is too common."), ("73205080756", "This password is entirely numeric."),
+            ("eve@example.org", "The password is too similar to the email."),
+        ] {
+            try submit("register", email: "eve@example.org", password: weak)
+            try page.wait("document.getElementById('register-password-hint').textContent === \(quotedJSON(sentence))")
+            #expect(try page.run("document.activeElement.id").text == "register-password")
+        }
         // Nothing was asked of the server for these.
         try submit("register", email: "eve", password: "short")
         #expect(try page.text("#register-email-hint").hasPrefix("Enter an email"))
@@ -137,6 +147,74 @@ import Testing
         #expect(try page.complaints() == [])
     }
 
+    @Test func whoSignsOutEverywhereIsOutOnEveryDevice() throws {
+        try register()
+        #expect(try page.run("document.getElementById('sign-out-everywhere').hidden").bool == true)
+        let other = try signIn("Passages/3.2")
+        try page.reload()
+        try waitForAccount()
+        try page.click("#sign-out-everywhere")
+        try page.wait("!document.getElementById('sign-in').hidden")
+        #expect(try page.text("#status") == "You are signed out everywhere.")
+        try eventually("the other device's token is refused") { try statusOfMe(other.access) == 401 }
+        // Nothing of the account is left for whoever comes next.
+        #expect(try page.run("document.body.textContent.includes('ada@example.org')").bool == false)
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func anAccessTokenThatExpiresIsRenewedUnnoticed() throws {
+        try register()
+        _ = try signIn("Passages/3.2")
+        try page.reload()
+        try waitForAccount()
+        let before = refreshes()
+        let minted = try gateway.command(["token", "mint", "--sub", page.text("#account-id"), "--ttl", "1s"])
+        let expired = minted.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        try eventually("the token has expired") {
+            try gateway.ask("GET /web/api/account", ["Authorization: Bearer \(expired)"]).text.contains("TOKEN_EXPIRED")
+        }
+        // As if it were the page's own that had.
+        try page.run(
+            """
+            (() => {
+              const send = window.fetch;
+              window.fetch = (path, request) => {
+                window.fetch = send;
+                request.headers.Authorization = "Bearer \(expired)";
+                return send(path, request);
+              };
+            })()
+            """)
+        try page.click("#sessions li:nth-child(2) button")
+        try page.wait("document.querySelectorAll('#sessions li').length === 1")
+        #expect(try page.text("#status") == "Ended: Passages.")
+        #expect(try page.run("document.getElementById('account').hidden").bool == false)
+        try eventually("the refresh is in the log") { refreshes() == before + 1 }
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func aGatewayThatDoesNotAnswerIsSaidAndNothingIsLost() throws {
+        try register()
+        try gateway.stop()
+        try page.click("#sign-out")
+        try page.wait("document.getElementById('status').textContent")
+        #expect(try page.text("#status") == "The server does not answer. Check your connection and try again.")
+        #expect(try page.run("document.getElementById('account').hidden").bool == false)
+        #expect(try page.run("sessionStorage.length").int == 1)
+    }
+
+    @Test func whatPeopleAndAppsCallThemselvesIsTextAndNothingElse() throws {
+        let hostile = "<img src=x onerror=alert(1)><b>x</b>"
+        try register(name: hostile)
+        _ = try signIn("<script>alert(1)</script>&amp;")
+        try page.reload()
+        try waitForAccount()
+        #expect(try page.text("#username") == hostile)
+        #expect(try page.text("#sessions li:nth-child(2) .device-name").hasPrefix("<script>alert(1)<"))
+        #expect(try page.run("document.querySelectorAll('main img, main b, main script').length").int == 0)
+        #expect(try page.complaints() == [])
+    }
+
     @Test func aReloadRefreshesOnceAndKeepsTokensOutOfSight() throws {
         try register()
         #expect(refreshes() == 0)
@@ -152,8 +230,9 @@ import Testing
 
     @Test func aSessionThatWasEndedElsewhereSaysSo() throws {
         try register()
-        let outcome = try gateway.command(["user", "revoke", "ada@example.org"])
-        #expect(outcome.code == 0, "\(outcome.complaints)")
+        let other = try signIn("Passages/3.2")
+        let answer = try gateway.ask("POST /web/api/signout/everywhere", ["Authorization: Bearer \(other.access)"])
+        #expect(answer.status == 204)
         try page.reload()
         try page.wait("!document.getElementById('sign-in').hidden")
         #expect(try page.text("#status") == "Your session has ended. Sign in again.")
@@ -165,7 +244,7 @@ import Testing
         func tab(to id: String) throws {
             for _ in 0..<12 {
                 try page.press("Tab")
-                if try page.run("document.activeElement.id || document.activeElement.getAttribute('href')").text == id { return }
+                if try page.run("(({ id, ariaLabel, hash }) => id || hash || ariaLabel)(document.activeElement)").text == id { return }
             }
             throw Fault("no way to \(id) by Tab")
         }
@@ -178,17 +257,34 @@ import Testing
         try page.type(password)
         try page.press("Enter")
         try waitForAccount()
+        _ = try signIn("Passages/3.2")
+        try page.reload()
+        try waitForAccount()
+        try tab(to: "End the session: Passages")
+        try page.press("Enter")
+        try page.wait("document.querySelectorAll('#sessions li').length === 1")
+        try page.reload()
+        try waitForAccount()
         try tab(to: "sign-out")
         try page.press("Enter")
         try page.wait("!document.getElementById('sign-in').hidden")
         #expect(try page.complaints() == [])
     }
 
-    @Test func onAPhoneNothingSticksOutOrJumps() throws {
-        let phone = try Page(try Self.browser.get(), width: 360, height: 740)
-        try phone.open(url)
-        try phone.wait("!document.getElementById('sign-in').hidden")
-        #expect(try phone.run("document.documentElement.scrollWidth").int == 360)
+    @Test func whatHasTheKeyboardShowsIt() throws {
+        try open()
+        for _ in 0..<5 {
+            try page.press("Tab")
+            let outline = "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
+            let element = try page.run("document.activeElement.outerHTML").text ?? ""
+            #expect(try page.run(outline).bool == true, "\(element)")
+        }
+    }
+
+    @Test(arguments: [320, 390]) func onAPhoneNothingSticksOutOrJumps(_ width: Int) throws {
+        let phone = try Page(try Self.browser.get(), width: width, height: 740)
+        try open(on: phone)
+        #expect(try phone.run("document.documentElement.scrollWidth").int == width)
         let shift = """
             new Promise((done) => new PerformanceObserver((list) => done(list.getEntries().reduce((sum, e) => sum + e.value, 0)))
               .observe({ type: "layout-shift", buffered: true }) || setTimeout(() => done(0), 200))
@@ -196,6 +292,14 @@ import Testing
         #expect(try phone.run(shift).number == 0)
         let small = "[...document.querySelectorAll('#sign-in :is(input, button)')].filter((e) => e.getBoundingClientRect().height < 36).length"
         #expect(try phone.run(small).int == 0)
+        let email = String(repeating: "long.", count: 12) + "name@mail.example.org"
+        try register(email, name: "Wolfeschlegelsteinhausenbergerdorff", on: phone)
+        _ = try signIn(String(repeating: "Passages", count: 12) + "/1", email: email)
+        try phone.reload()
+        try waitForAccount(on: phone)
+        #expect(try phone.run("document.querySelectorAll('#sessions li').length").int == 2)
+        #expect(try phone.run("document.documentElement.scrollWidth").int == width)
+        #expect(try phone.complaints() == [])
     }
 
     @Test func thePolicyLetsNothingElseRun() throws {
@@ -211,6 +315,8 @@ import Testing
         #expect(document.status == 200)
         #expect(document["Content-Type"] == "text/html; charset=utf-8")
         #expect(document["Cache-Control"] == "no-cache")
+        #expect(document["X-Frame-Options"] == "DENY")
+        #expect(document["Referrer-Policy"] == "no-referrer")
         #expect(document["X-Content-Type-Options"] == "nosniff")
         #expect(document["Content-Security-Policy"]?.hasPrefix("default-src 'none'; script-src 'self'; style-src 'self';") == true)
         #expect(document["Content-Security-Policy"]?.contains("frame-ancestors 'none'") == true)
@@ -232,7 +338,18 @@ import Testing
         #expect(moved.status == 308)
         #expect(moved["Location"] == "/web/")
         #expect(try gateway.ask("GET /web/assets/x/other.js").status == 404)
-        #expect(try gateway.ask("GET /web/api/account").status == 401)
+        let refused = try gateway.ask("GET /web/api/account")
+        #expect(refused.status == 401)
+        #expect(refused["Cache-Control"] == "no-store")
         #expect(try gateway.ask("POST /web/").status == 405)
+    }
+
+    @Test func theLogAndTheMetricsNameThePage() throws {
+        try gateway.ask("GET /web/")
+        try gateway.ask("GET /web/api/account")
+        let routes = try gateway.accessLog(2).map { $0["route"].text }
+        #expect(routes == ["web-page", "web-account"])
+        #expect(try gateway.metric("tollgate_http_requests_total", "route=\"web-page\"") == 1)
+        #expect(try gateway.metric("tollgate_http_requests_total", "route=\"web-account\"") == 1)
     }
 }

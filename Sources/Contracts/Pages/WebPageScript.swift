@@ -178,7 +178,7 @@ extension WebPage {
         function deviceName(agent) {
           if (!agent) return "Unknown device";
           const named = (table) => table.find(([, pattern]) => pattern.test(agent))?.[0];
-          const program = named(programs) ?? agent.split(/[\s/]/)[0];
+          const program = named(programs) ?? (agent.split(/[\s/]/)[0] || "Unknown app");
           const system = named(systems);
           return system ? `${program} on ${system}` : program;
         }

@@ -123,7 +123,7 @@ extension WebPage {
         #account[aria-busy=true] #username:empty { display: inline-block; width: 8rem; }
         #account[aria-busy=true] .who .quiet:empty { width: 12rem; margin-top: .25rem; }
         #account[aria-busy=true] dd:empty { width: 10rem; height: 1.25rem; }
-        #account[aria-busy=true] ul:empty { min-height: 5.25rem; }
+        #account[aria-busy=true] #sessions:empty { min-height: 5.25rem; }
         #account[aria-busy=true] .badge:empty { visibility: hidden; }
         @keyframes wait { to { opacity: .45; } }
 
