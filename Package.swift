@@ -86,17 +86,21 @@ let package = Package(
         .testTarget(
             name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
             swiftSettings: tests),
+        // Servers that others wrote, for the tests to talk to.
+        .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",
-            dependencies: ["Accounts", "MemoryStore", "Storage", "StoreWriter", "Transport", "Wire"], swiftSettings: tests),
+            dependencies: ["Accounts", "MemoryStore", "Storage", "StoreWriter", "TestServers", "Transport", "Wire"],
+            swiftSettings: tests),
         // Case documents and what follows them, over whatever answers.
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",
             dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Transport", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
-        .testTarget(name: "DeliveryTests", dependencies: ["tollgate", "Accounts", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "DeliveryTests", dependencies: ["tollgate", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
-        .testTarget(name: "EndToEndTests", swiftSettings: tests),
+        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers"], swiftSettings: tests),
     ]
 )

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestServers
 import Testing
 import Transport
 import Wire
@@ -72,20 +73,20 @@ import Wire
 
     @Test func mailIsUpgradedAndThePasswordIsGivenUnderTLS() throws {
         let certificate = try TestCertificate()
-        let sink = try MailSink(.starttls, certificate: certificate, login: ("ada", "p@ss"))
+        let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "p@ss"))
         let thread = try thread(plan("smtp://ada:p%40ss@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
         try expectSent(sink, by: thread, isEncrypted: true, login: "ada")
     }
 
     @Test func mailByTLSAtOnceIsSent() throws {
         let certificate = try TestCertificate()
-        let sink = try MailSink(.tls, certificate: certificate)
+        let sink = try MailSink(.tls, certificate: certificate.files)
         let thread = try thread(plan("smtps://localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
         try expectSent(sink, by: thread, isEncrypted: true, login: nil)
     }
 
     @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerThatCannotProveWhoItIsGetsNothing(_ security: MailSink.Security) throws {
-        let sink = try MailSink(security, certificate: try TestCertificate())
+        let sink = try MailSink(security, certificate: try TestCertificate().files)
         let scheme = security == .tls ? "smtps" : "smtp"
         let thread = try thread(plan("\(scheme)://localhost:\(sink.port)?tls-ca=\(try TestCertificate().chain)"))
         thread.send(dispatch())
@@ -98,7 +99,7 @@ import Wire
 
     @Test func aWrongPasswordIsToldAndTriedAgain() throws {
         let certificate = try TestCertificate()
-        let sink = try MailSink(.starttls, certificate: certificate, login: ("ada", "right"))
+        let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "right"))
         let thread = try thread(plan("smtp://ada:wrong@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
         thread.send(dispatch())
         eventually("an attempt fails") { !log.events.isEmpty }

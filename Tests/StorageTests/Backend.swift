@@ -3,6 +3,7 @@ import Foundation
 import MemoryStore
 import Storage
 import Synchronization
+import TestServers
 import Transport
 import Wire
 

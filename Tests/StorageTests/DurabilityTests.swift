@@ -2,6 +2,7 @@ import Accounts
 import Foundation
 import Glibc
 import Storage
+import TestServers
 import Testing
 import Wire
 

@@ -157,6 +157,17 @@ final class Gateway {
         get throws { try Self.status(process.pid, "VmHWM:") }
     }
 
+    /// Processor time that it has spent so far, in hundredths of a second.
+    var processorTicks: Int {
+        get throws {
+            let text = try String(contentsOfFile: "/proc/\(process.pid)/stat", encoding: .utf8)
+            // Behind the name, which may hold anything: state first, user and system time as the 12th and 13th.
+            let words = text.split(separator: ")").last?.split(separator: " ") ?? []
+            guard words.count > 12, let user = Int(words[11]), let system = Int(words[12]) else { throw Fault("no times: \(text)") }
+            return user + system
+        }
+    }
+
     private static func status(_ pid: pid_t, _ name: String) throws -> Int {
         let text = try String(contentsOfFile: "/proc/\(pid)/status", encoding: .utf8)
         guard let line = text.split(separator: "\n").first(where: { $0.hasPrefix(name) }) else { throw Fault("no \(name)") }

@@ -4,46 +4,48 @@ import Synchronization
 
 /// A mail server that others wrote (aiosmtpd), on a port of its own: it tells what it gets as Python's mail library reads
 /// it. Ends with its owner.
-final class MailSink: Sendable {
-    enum Security: String { case none, starttls, tls }
+public final class MailSink: Sendable {
+    public enum Security: String, Sendable { case none, starttls, tls }
 
     /// One mail as it came in.
-    struct Received: Decodable, Sendable {
-        let from: String
-        let to: [String]
-        let login: String?
-        let isEncrypted: Bool
-        let headers: [String: String]
-        let type: String
-        let parts: [Part]
-        let defects: [String]
-        let longestLine: Int
+    public struct Received: Decodable, Sendable {
+        public let from: String
+        public let to: [String]
+        public let login: String?
+        public let isEncrypted: Bool
+        public let headers: [String: String]
+        public let type: String
+        public let parts: [Part]
+        public let defects: [String]
+        public let longestLine: Int
 
-        struct Part: Decodable, Sendable {
-            let type: String
-            let text: String
+        public struct Part: Decodable, Sendable {
+            public let type: String
+            public let text: String
         }
     }
 
-    let port: Int
+    public let port: Int
     private let process = Process()
     private let mails = Mutex<[Received]>([])
 
-    /// `answers` are what it says to the first recipients in place of accepting them.
-    init(
-        _ security: Security = .none, certificate: TestCertificate? = nil, login: (user: String, password: String)? = nil,
-        answers: [String] = []
+    /// `answers` are what it says to the first recipients in place of accepting them; port 0 lets the system choose one.
+    public init(
+        _ security: Security = .none, certificate: (chain: String, key: String)? = nil, login: (user: String, password: String)? = nil,
+        answers: [String] = [], port: Int = 0
     ) throws {
         let output = Pipe()
         process.executableURL = URL(filePath: "/usr/bin/python3")
         process.arguments = [
-            "-c", Self.script, security.rawValue, certificate?.chain ?? "", certificate?.key ?? "", login?.user ?? "",
+            "-c", Self.script, String(port), security.rawValue, certificate?.chain ?? "", certificate?.key ?? "", login?.user ?? "",
             login?.password ?? "",
         ] + answers
         process.standardOutput = output
         try process.run()
         let lines = LineReader(output.fileHandleForReading)
-        guard let port = lines.next().flatMap({ Int($0) }) else { throw SinkFault() }
+        guard let port = lines.next().flatMap({ Int($0) }) else {
+            throw ServerFault("the mail server cannot be started: is the package python3-aiosmtpd installed?")
+        }
         self.port = port
         Thread.detachNewThread { [weak self] in
             while let line = lines.next() {
@@ -63,14 +65,12 @@ final class MailSink: Sendable {
         process.waitUntilExit()
     }
 
-    var received: [Received] { mails.withLock { $0 } }
-
-    private struct SinkFault: Error {}
+    public var received: [Received] { mails.withLock { $0 } }
 
     private static let script = #"""
         import asyncio, email, email.policy, json, ssl, sys
         from aiosmtpd.smtp import SMTP, AuthResult
-        security, chain, key, user, password, *answers = sys.argv[1:]
+        listen_port, security, chain, key, user, password, *answers = sys.argv[1:]
 
         class Handler:
             async def handle_RCPT(self, server, session, envelope, address, options):
@@ -101,7 +101,7 @@ final class MailSink: Sendable {
             starttls = security == "starttls"
             make = lambda: SMTP(Handler(), enable_SMTPUTF8=True, tls_context=context if starttls else None, require_starttls=starttls,
                 auth_required=user != "", auth_require_tls=starttls, authenticator=authenticate)
-            server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, ssl=context if security == "tls" else None)
+            server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", int(listen_port), ssl=context if security == "tls" else None)
             print(server.sockets[0].getsockname()[1], flush=True)
             await server.serve_forever()
         asyncio.run(main())
@@ -126,24 +126,5 @@ private final class LineReader: @unchecked Sendable {
             if more.isEmpty { return nil }
             rest += more
         }
-    }
-}
-
-/// A certificate for `localhost` that is its own authority, made with the openssl command.
-final class TestCertificate {
-    private let folder = TemporaryFolder()
-    var chain: String { folder.path + "/cert.pem" }
-    var key: String { folder.path + "/key.pem" }
-
-    init() throws {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = [
-            "openssl", "req", "-x509", "-nodes", "-days", "30", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=localhost",
-            "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", chain,
-        ]
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
     }
 }

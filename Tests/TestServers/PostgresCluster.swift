@@ -5,16 +5,16 @@ import Synchronization
 /// A PostgreSQL server of the tests' own: in a folder of its own, on a Unix socket only, not as root.
 ///
 /// A shell keeps watch over it by a pipe: whatever becomes of the tests, the server ends and the folder goes.
-final class PostgresCluster: Sendable {
+public final class PostgresCluster: Sendable {
     /// One for all tests; started by the first that asks.
-    static let shared = Result { try PostgresCluster() }
+    public static let shared = Result { try PostgresCluster() }
 
     private let folder: String
     private let watch: Mutex<FileHandle?>
     private let databases = Mutex(0)
     private static let port = "5432"
 
-    init() throws {
+    public init() throws {
         let ready = Pipe()
         let process = Foundation.Process()
         let hold = Pipe()
@@ -28,13 +28,13 @@ final class PostgresCluster: Sendable {
         var line: [UInt8] = []
         while let byte = try ready.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 { line.append(byte) }
         folder = String(decoding: line, as: UTF8.self)
-        guard !folder.isEmpty else { throw Fault("PostgreSQL cannot be started: is the package postgresql-15 installed?") }
+        guard !folder.isEmpty else { throw ServerFault("PostgreSQL cannot be started: is the package postgresql-15 installed?") }
     }
 
     deinit { end() }
 
     /// Ends the server.
-    func end() {
+    public func end() {
         watch.withLock { handle in
             // It is closed already, or never was open: the shell has heard either way.
             try? handle?.close()
@@ -43,20 +43,20 @@ final class PostgresCluster: Sendable {
     }
 
     /// The URL of a new, empty database.
-    func newDatabase() throws -> String {
+    public func newDatabase() throws -> String {
         let name = "t\(databases.withLock { $0 += 1; return $0 })"
         try run("CREATE DATABASE \(name)")
         return url(name)
     }
 
-    func url(_ database: String) -> String {
+    public func url(_ database: String) -> String {
         let socket = folder.replacing("/", with: "%2F")
         return "postgres://tollgate@\(socket):\(Self.port)/\(database)"
     }
 
     /// Runs one statement as the superuser.
     @discardableResult
-    func run(_ statement: String, in database: String = "postgres") throws -> String {
+    public func run(_ statement: String, in database: String = "postgres") throws -> String {
         let process = Foundation.Process()
         let output = Pipe()
         process.executableURL = URL(filePath: "/bin/sh")
@@ -65,14 +65,14 @@ final class PostgresCluster: Sendable {
         try process.run()
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw Fault("psql failed at: \(statement)") }
+        guard process.terminationStatus == 0 else { throw ServerFault("psql failed at: \(statement)") }
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// Stops the server without letting anything finish.
-    func stop() throws { try signal("stop immediate") }
+    public func stop() throws { try signal("stop immediate") }
 
-    func start() throws { try signal("start") }
+    public func start() throws { try signal("start") }
 
     /// Asks the watching shell, and waits until it has done it.
     private func signal(_ command: String) throws {
@@ -85,7 +85,7 @@ final class PostgresCluster: Sendable {
             if FileManager.default.fileExists(atPath: marker) { return }
             usleep(50_000)
         }
-        throw Fault("PostgreSQL did not \(command) within 30 seconds")
+        throw ServerFault("PostgreSQL did not \(command) within 30 seconds")
     }
 
     /// Debian keeps the server's programs out of the usual places.
@@ -118,4 +118,10 @@ final class PostgresCluster: Sendable {
             touch "$folder/done"
         done
         """
+}
+
+/// Why a server of the tests' own is not there.
+public struct ServerFault: Error, CustomStringConvertible {
+    public let description: String
+    init(_ description: String) { self.description = description }
 }

@@ -1,0 +1,147 @@
+import Foundation
+import TestServers
+import Testing
+
+/// Accounts in a PostgreSQL server that goes away and comes back, and that gateways share.
+@Suite struct AccountStorageEndToEndTests {
+    private static let secret = "TOLLGATE_JWT_SECRET=\"a secret of more than thirty-two bytes\""
+
+    private static func settings(_ url: String, _ more: String...) -> String {
+        ([Gateway.contracts, secret, "DATABASE_URL=\"\(url)\""] + more).joined(separator: "\n")
+    }
+
+    private static func readiness(_ gateway: Gateway) throws -> (http: Int, status: String?) {
+        let answer = try gateway.askAdmin("/readyz")
+        return (answer.status, try JSON(answer.text)["status"].text)
+    }
+
+    @Test func accountsLiveInPostgreSQLAndOutliveIt() throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let (providers, upstream) = (try Providers.shared.get(), try Upstream())
+        let routes = """
+            TOLLGATE_UPSTREAM_U="\(upstream.url)"
+            TOLLGATE_ROUTE_OPEN="/open upstream=u auth=none"
+            TOLLGATE_ROUTE_CLOSED="/closed upstream=u"
+            """
+        let gateway = try Gateway(Self.settings(try cluster.newDatabase(), providers.settings(), routes))
+        let (kept, rotated) = (try gateway.register("ada@example.org"), try gateway.signUp("bob@example.org"))
+        let idToken = try providers.token("apple", #"{"sub":"001.apple"}"#)
+        let apple = #"{"provider":"apple","idToken":"\#(idToken)"}"#
+        let signIn = try gateway.send("POST /whateat/api/v1/auth/signin", apple)
+        let renewal = try must(JSON(signIn.text)["refreshToken"])
+        #expect(try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
+        #expect(try gateway.send("GET /closed", bearer: kept.access).status == 200)
+        #expect(try Self.readiness(gateway) == (200, "ready"))
+
+        try cluster.stop()
+        let away: [(request: String, body: String?, bearer: String?, status: Int)] = [
+            ("POST /api/v1/auth/login", credentials("ada@example.org"), nil, 503),
+            ("POST /api/v1/auth/register", credentials("eve@example.org"), nil, 503),
+            ("POST /api/v1/auth/refresh", #"{"refresh":"\#(kept.refresh)"}"#, nil, 503),
+            ("POST /auth/signin", credentials("bob@example.org"), nil, 503),
+            ("POST /auth/token/refresh", #"{"refresh_token":"\#(rotated.refresh)"}"#, nil, 503),
+            ("POST /auth/otp/resend", #"{"email":"bob@example.org","type":"email"}"#, nil, 503),
+            ("POST /auth/password/forgot", #"{"email":"bob@example.org"}"#, nil, 503),
+            ("POST /auth/signout", nil, rotated.access, 503),
+            ("POST /auth/user", nil, nil, 503),
+            ("POST /login", #"{"idToken":"\#(idToken)"}"#, nil, 503),
+            // Its document knows no 503.
+            ("POST /whateat/api/v1/auth/signin", apple, nil, 500),
+            ("POST /whateat/api/v1/auth/refresh", #"{"refreshToken":"\#(renewal)"}"#, nil, 500),
+        ]
+        for (request, body, bearer, status) in away {
+            let answer = try gateway.send(request, body, bearer: bearer)
+            #expect(answer.status == status, "\(request): \(answer.text)")
+            #expect(answer["Retry-After"].flatMap { Int($0) } ?? 0 > 0, "\(request)")
+            #expect(answer["Cache-Control"] == "no-store", "\(request)")
+        }
+        // What needs no database goes on: open routes, keys, and whoever was here lately.
+        #expect(try gateway.ask("GET /open").status == 200)
+        #expect(try gateway.ask("GET /.well-known/jwks.json").status == 200)
+        #expect(try gateway.send("GET /closed", bearer: kept.access).status == 200)
+        #expect(try gateway.send("GET /closed").status == 401)
+        try eventually("/readyz tells of it") { try Self.readiness(gateway) == (200, "degraded") }
+        #expect(try gateway.askAdmin("/livez").status == 200)
+        try gateway.waitForLog("the accounts are away")
+
+        try cluster.start()
+        try eventually("accounts are back") { try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200 }
+        #expect(try gateway.send("POST /api/v1/auth/refresh", #"{"refresh":"\#(kept.refresh)"}"#).status == 200)
+        // The refresh that found nobody has done nothing.
+        _ = try gateway.refreshed(try gateway.refreshed(rotated.refresh).refresh)
+        try eventually("/readyz tells of that too") { try Self.readiness(gateway) == (200, "ready") }
+        try gateway.waitForLog("the accounts are back")
+    }
+
+    /// A refresh waits for a store that is away for a moment: real clients sign their users out on any other answer.
+    @Test func aRefreshWaitsForADatabaseThatRestarts() throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let gateway = try Gateway(Self.settings(try cluster.newDatabase()))
+        var token = try gateway.signUp("ada@example.org").refresh
+        for _ in 0..<3 {
+            try cluster.stop()
+            let (port, old) = (gateway.port, token)
+            let answer = Background {
+                try Connection(port: port).send("POST /auth/token/refresh", #"{"refresh_token":"\#(old)"}"#)
+            }
+            try cluster.start()
+            let refreshed = try answer.value()
+            // Only a restart that takes longer than the two seconds that a refresh waits may be told.
+            #expect([200, 503].contains(refreshed.status))
+            token = refreshed.status == 200 ? try must(JSON(refreshed.text)["refresh_token"]) : token
+        }
+        try eventually("the session is still good") {
+            try gateway.send("POST /auth/token/refresh", #"{"refresh_token":"\#(token)"}"#).status == 200
+        }
+    }
+
+    @Test func aGatewayStartsWithoutItsDatabase() throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let url = try cluster.newDatabase()
+        try cluster.stop()
+        let gateway = try Gateway(Self.settings(url))
+        #expect(try gateway.send("POST /api/v1/auth/register", credentials("ada@example.org")).status == 503)
+        #expect(try Self.readiness(gateway) == (200, "degraded"))
+        try cluster.start()
+        try eventually("accounts are there") {
+            try gateway.send("POST /api/v1/auth/register", credentials("ada@example.org")).status == 201
+        }
+    }
+
+    @Test func twoGatewaysThatStartAtOnceShareAnEmptyDatabase() throws {
+        let url = try PostgresCluster.shared.get().newDatabase()
+        let settings = Self.settings(url)
+        // A gateway belongs to one thread at a time; here it is handed over once.
+        struct Handed: @unchecked Sendable { let gateway: Gateway }
+        let gateways = try atOnce(2) { _ in Handed(gateway: try Gateway(settings)) }.map(\.gateway)
+        let (left, right) = (gateways[0], gateways[1])
+
+        let ada = try left.register("ada@example.org")
+        #expect(try right.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
+        #expect(try right.send("GET /api/v1/auth/me", bearer: ada.access).status == 200)
+        #expect(try right.send("POST /api/v1/auth/register", credentials("ada@example.org")).status == 400)
+
+        // One email at both at once: one account.
+        let ports = gateways.map(\.port)
+        let statuses = try atOnce(20) { number in
+            try Connection(port: ports[number % 2]).send("POST /api/v1/auth/register", credentials("eve@example.org")).status
+        }
+        #expect(statuses.count { $0 == 201 } == 1 && statuses.count { $0 == 400 } == 19)
+
+        // One refresh token at both at once: one successor.
+        let bob = try right.signUp("bob@example.org")
+        let sessions = try atOnce(40) { number in
+            try Connection(port: ports[number % 2]).send("POST /auth/token/refresh", #"{"refresh_token":"\#(bob.refresh)"}"#)
+        }
+        #expect(Set(sessions.map(\.status)) == [200])
+        #expect(Set(try sessions.map { try must(JSON($0.text)["refresh_token"]) }).count == 1)
+
+        // Who signs out at one is refused by the other within a second.
+        #expect(try right.send("GET /auth/user", bearer: bob.access).status == 200)
+        #expect(try left.send("POST /auth/signout", bearer: bob.access).status == 200)
+        try eventually("the other gateway refuses", seconds: 1) { try right.send("GET /auth/user", bearer: bob.access).status == 401 }
+    }
+}

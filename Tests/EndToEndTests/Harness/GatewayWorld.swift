@@ -1,0 +1,72 @@
+import Foundation
+import Stories
+
+/// The world of a gateway that runs, with a clock that cannot be set. It is made when the first request comes: what a
+/// story says of the world before becomes a setting.
+final class GatewayWorld: StoryWorld {
+    private let providers: Providers
+    private var providerSettings: String
+    private var settings = [Gateway.contracts, "TOLLGATE_RESET_URL=https://app.example.org/reset"]
+    private var running: Gateway?
+    /// A port at which nobody answers, for as long as this lives.
+    private let nowhere: Listening
+    /// How many messages to somebody were handed out or passed over.
+    private var read: [String: Int] = [:]
+    private var marks = 0
+    /// Answers that lack what every answer of a contract has.
+    private(set) var faults: [String] = []
+
+    init() throws {
+        providers = try Providers.shared.get()
+        providerSettings = providers.settings()
+        nowhere = try Listening.refusing()
+    }
+
+    var now: Int { unixNow }
+    /// A story that is told at the pace of a busy machine.
+    let clockTolerance = 30
+
+    func ask(_ method: String, _ target: String, _ fields: [String], _ body: [UInt8]) async throws -> StoryAnswer {
+        let answer = try gateway().ask("\(method) \(target)", fields, body: body.isEmpty ? nil : body)
+        if answer["Cache-Control"] != "no-store" { faults.append("\(method) \(target): \(answer)") }
+        return StoryAnswer(status: answer.status, fields: answer.fields, body: answer.body)
+    }
+
+    func wait(seconds: Int) async throws { throw NotInThisWorld() }
+
+    /// Messages leave in the order in which they were sent: once one that is sent now has arrived, all others have.
+    func message(to recipient: String) async throws -> StoryMessage? {
+        marks += 1
+        let mark = "mark\(marks)@marks.test"
+        guard try gateway().send("POST /auth/email/code", #"{"email":"\#(mark)"}"#).status == 200 else { throw Fault("no code for \(mark)") }
+        _ = try gateway().message(to: mark)
+        let messages = try gateway().outbox().filter { $0["to"].text == recipient }
+        defer { read[recipient] = messages.count }
+        guard messages.count > read[recipient, default: 0], let newest = messages.last else { return nil }
+        if let link = newest["link"].text {
+            return .reset(String(link.split(separator: "token=", maxSplits: 1).last ?? ""))
+        }
+        return .code(try must(newest["code"]))
+    }
+
+    func idToken(_ provider: String, _ claims: String) async throws -> String { try providers.token(provider, claims) }
+
+    func act(_ words: [String]) async throws {
+        switch (words[0], words.count > 1 ? words[1] : "") {
+        case ("world", "no-providers"): providerSettings = ""
+        case ("world", "require-confirmed-email"): settings.append("TOLLGATE_REQUIRE_CONFIRMED_EMAIL=true")
+        case ("keys", "away"): providerSettings = providers.settings(keysAt: "http://127.0.0.1:\(nowhere.port)/keys")
+        // The command line of an operator and a store that goes away have tests of their own.
+        case ("tier", _), ("grant", _), ("delete", _), ("store", _): throw NotInThisWorld()
+        default: throw StoryFault("\(words) mean nothing")
+        }
+        guard running == nil else { throw StoryFault("\(words) come too late: the gateway runs") }
+    }
+
+    private func gateway() throws -> Gateway {
+        if let running { return running }
+        let gateway = try Gateway((settings + [providerSettings]).joined(separator: "\n"))
+        running = gateway
+        return gateway
+    }
+}
