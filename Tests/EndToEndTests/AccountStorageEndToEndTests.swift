@@ -144,4 +144,33 @@ import Testing
         #expect(try left.send("POST /auth/signout", bearer: bob.access).status == 200)
         try eventually("the other gateway refuses", seconds: 1) { try right.send("GET /auth/user", bearer: bob.access).status == 401 }
     }
+
+    // MARK: the embedded database
+
+    /// Another program, a backup say, holds the file: what must be written waits, then says so; what is read goes on.
+    @Test func anEmbeddedDatabaseThatAnotherProgramHoldsIsWaitedFor() throws {
+        let gateway = try Gateway(Gateway.contracts)
+        let ada = try gateway.register("ada@example.org")
+        let script = """
+            import sqlite3, sys
+            db = sqlite3.connect(sys.argv[1], isolation_level=None)
+            db.execute("BEGIN IMMEDIATE")
+            print("held", flush=True)
+            sys.stdin.readline()
+            db.execute("ROLLBACK")
+            print("free", flush=True)
+            sys.stdin.readline()
+            """
+        let holder = try Subprocess("python3", ["-c", script, gateway.folder.file("data/accounts.db")])
+        try holder.output.wait(for: "the lock") { $0 == ["held"] }
+        let late = try gateway.send("POST /api/v1/auth/register", credentials("eve@example.org"))
+        #expect(late.status == 503 && late["Retry-After"] != nil)
+        #expect(try gateway.send("GET /api/v1/auth/me", bearer: ada.access).status == 200)
+
+        let port = gateway.port
+        let waiting = Background { try Connection(port: port).send("POST /api/v1/auth/register", credentials("bob@example.org")).status }
+        holder.say("go\n")
+        #expect(try waiting.value() == 201)
+        #expect(try gateway.send("POST /api/v1/auth/register", credentials("eve@example.org")).status == 201)
+    }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import FoundationNetworking
 
 /// The `AuthManager` and the `APIClient` of the `anonymous` document; the latter repeats on every 401 without a limit.
 final class AnonymousApp {

@@ -1,4 +1,5 @@
 import Foundation
+import FoundationNetworking
 
 /// A client by the rules of the `dlauth` document, and with the published one's slip: it turns snake_case into camelCase
 /// twice over, and so finds of a session's members only those of one word.
