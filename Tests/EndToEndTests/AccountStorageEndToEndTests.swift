@@ -97,6 +97,36 @@ import Testing
         }
     }
 
+    /// A database that takes connections and says nothing: every answer comes in its time all the same.
+    @Test func aDatabaseThatHangsIsToldLikeOneThatIsGone() throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            Self.settings(
+                try cluster.newDatabase(), "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", "TOLLGATE_ROUTE_OPEN=\"/open upstream=u auth=none\""))
+        let tokens = try gateway.signUp("ada@example.org")
+        try cluster.pause()
+        let port = gateway.port
+        let answers = Background {
+            try atOnce(100) { number in
+                let connection = try Connection(port: port)
+                connection.setTimeout(seconds: 40)
+                return number % 2 == 0
+                    ? try connection.send("POST /auth/token/refresh", #"{"refresh_token":"\#(tokens.refresh)"}"#)
+                    : try connection.send("POST /auth/password/forgot", #"{"email":"u\#(number)@example.org"}"#)
+            }
+        }
+        #expect(try gateway.ask("GET /open").status == 200)
+        let refusals = try answers.value(seconds: 60)
+        #expect(refusals.allSatisfy { $0.status == 503 && $0["Retry-After"] != nil }, "\(Set(refusals.map(\.status)))")
+        #expect(try Self.readiness(gateway) == (200, "degraded"))
+        try cluster.resume()
+        try eventually("accounts are back") {
+            try gateway.send("POST /auth/token/refresh", #"{"refresh_token":"\#(tokens.refresh)"}"#).status == 200
+        }
+    }
+
     @Test func aGatewayStartsWithoutItsDatabase() throws {
         let cluster = try PostgresCluster()
         defer { cluster.end() }

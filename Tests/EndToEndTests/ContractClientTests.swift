@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         providers = try Providers.shared.get()
-        upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{\"progress\":7}"))
+        upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"progress\":7}"))
         let settings = [
             Gateway.contracts, providers.settings(), "TOLLGATE_JWT_SECRET=\"\(Self.secret)\"", "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"",
             "TOLLGATE_ROUTE_PROGRESS=\"/progress upstream=u errors=password\"",

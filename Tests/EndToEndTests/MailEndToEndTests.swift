@@ -74,4 +74,28 @@ import Testing
         }
         try silent.connections.wait(for: "a connection of the gateway") { $0 > 0 }
     }
+
+    /// A code by SMS: one that the webhook would not take at first comes again.
+    @Test func aCodeArrivesBySMS() throws {
+        let count = Watched(0)
+        let webhook = try Upstream { _, connection in
+            count.change { $0 += 1 }
+            let status = count.now == 1 ? "503 Service Unavailable" : "204 No Content"
+            try connection.send("HTTP/1.1 \(status)\r\nContent-Length: 0\r\n\r\n")
+        }
+        let gateway = try Gateway([Gateway.contracts, "TOLLGATE_SMS_URL=\(webhook.url)/sms"].joined(separator: "\n"))
+        let tokens = try gateway.signUp("ada@example.org")
+        let asked = try gateway.send("POST /auth/otp/resend", #"{"phone":"+15555550123","type":"phone_change"}"#, bearer: tokens.access)
+        #expect(asked.status == 200)
+        let requests = try webhook.requests.wait(for: "two tries") { $0.count == 2 }
+        #expect(requests[0].body == requests[1].body)
+        let message = try JSON(requests[1].text)
+        #expect(message["to"].text == "+15555550123")
+        guard let code = message["text"].text?.firstMatch(of: /\b\d{6}\b/) else { throw Fault("no code: \(message)") }
+        let body = #"{"phone":"+15555550123","type":"phone_change","token":"\#(code.output)"}"#
+        let verified = try gateway.send("POST /auth/otp/verify", body, bearer: tokens.access)
+        #expect(verified.status == 200)
+        #expect(try JSON(verified.text)["user"]["phone"].text == "+15555550123")
+        #expect(!gateway.process.complaints.now.contains { $0.contains(code.output) || $0.contains("5555550123") })
+    }
 }

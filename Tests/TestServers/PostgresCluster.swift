@@ -74,6 +74,10 @@ public final class PostgresCluster: Sendable {
 
     public func start() throws { try signal("start") }
 
+    /// Holds it in the middle of whatever it does, and lets it go on.
+    public func pause() throws { try signal("pause") }
+    public func resume() throws { try signal("resume") }
+
     /// Asks the watching shell, and waits until it has done it.
     private func signal(_ command: String) throws {
         let marker = folder + "/done"
@@ -101,7 +105,15 @@ public final class PostgresCluster: Sendable {
             chown nobody "$folder"
             as="setpriv --reuid=nobody --regid=nogroup --clear-groups"
         fi
-        stop() { $as pg_ctl -D "$folder/data" -m "$1" -w stop >/dev/null 2>&1 || true; }
+        # The server and its children; without it, or where a child has just ended, nothing.
+        send() {
+            read -r server <"$folder/data/postmaster.pid" || return 0
+            kill "$1" "$server" $(grep -ls "^PPid:[[:space:]]*$server\\$" /proc/[0-9]*/status | cut -d / -f 3) || true
+        } 2>/dev/null
+        stop() {
+            send -CONT
+            $as pg_ctl -D "$folder/data" -m "$1" -w stop >/dev/null 2>&1 || true
+        }
         start() {
             $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 30 -o "-c listen_addresses='' \\
                 -c unix_socket_directories='$folder' -c port=\(port) -c fsync=off -c max_connections=300 \\
@@ -114,7 +126,12 @@ public final class PostgresCluster: Sendable {
         echo "$folder"
         exec >/dev/null
         while read -r command mode; do
-            case "$command" in stop) stop "$mode" ;; start) start ;; esac
+            case "$command" in
+                stop) stop "$mode" ;;
+                start) start ;;
+                pause) send -STOP ;;
+                resume) send -CONT ;;
+            esac
             touch "$folder/done"
         done
         """

@@ -52,15 +52,35 @@ final class GatewayWorld: StoryWorld {
     func idToken(_ provider: String, _ claims: String) async throws -> String { try providers.token(provider, claims) }
 
     func act(_ words: [String]) async throws {
-        switch (words[0], words.count > 1 ? words[1] : "") {
-        case ("world", "no-providers"): providerSettings = ""
-        case ("world", "require-confirmed-email"): settings.append("TOLLGATE_REQUIRE_CONFIRMED_EMAIL=true")
-        case ("keys", "away"): providerSettings = providers.settings(keysAt: "http://127.0.0.1:\(nowhere.port)/keys")
-        // The command line of an operator and a store that goes away have tests of their own.
-        case ("tier", _), ("grant", _), ("delete", _), ("store", _): throw NotInThisWorld()
+        switch words[0] {
+        case "world", "keys": try set(words)
+        case "tier":
+            let until = words.count > 3 ? ["--until", Date(timeIntervalSinceNow: Double(words[3]) ?? 0).ISO8601Format()] : []
+            try await operate(["user", "set-tier", words[1], words[2]] + until)
+        case "grant": try await operate(["actor", "grant"] + words[1...])
+        case "delete": try await operate(["user", "delete", words[1]])
+        // A store that goes away has tests of its own.
+        case "store": throw NotInThisWorld()
         default: throw StoryFault("\(words) mean nothing")
         }
+    }
+
+    private func set(_ words: [String]) throws {
         guard running == nil else { throw StoryFault("\(words) come too late: the gateway runs") }
+        switch words[1] {
+        case "no-providers": providerSettings = ""
+        case "require-confirmed-email": settings.append("TOLLGATE_REQUIRE_CONFIRMED_EMAIL=true")
+        case "away": providerSettings = providers.settings(keysAt: "http://127.0.0.1:\(nowhere.port)/keys")
+        default: throw StoryFault("\(words) mean nothing")
+        }
+    }
+
+    /// What is done on the command line counts at every gateway within a second, and no sooner has it to.
+    private func operate(_ words: [String]) async throws {
+        guard try Tollgate.run(["help"]).output.contains("\(words[0]) \(words[1])") else { throw NotInThisWorld() }
+        let outcome = try gateway().command(words)
+        guard outcome.code == 0 else { throw StoryFault("\(words): \(outcome.complaints)") }
+        try await Task.sleep(for: .seconds(1))
     }
 
     private func gateway() throws -> Gateway {
