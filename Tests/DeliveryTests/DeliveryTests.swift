@@ -86,9 +86,12 @@ import Wire
     }
 
     @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerThatCannotProveWhoItIsGetsNothing(_ security: MailSink.Security) throws {
-        let sink = try MailSink(security, certificate: try TestCertificate().files)
+        let (own, other) = (try TestCertificate(), try TestCertificate())
+        // Their files stay until the end.
+        defer { withExtendedLifetime((own, other)) {} }
+        let sink = try MailSink(security, certificate: own.files)
         let scheme = security == .tls ? "smtps" : "smtp"
-        let thread = try thread(plan("\(scheme)://localhost:\(sink.port)?tls-ca=\(try TestCertificate().chain)"))
+        let thread = try thread(plan("\(scheme)://localhost:\(sink.port)?tls-ca=\(other.chain)"))
         thread.send(dispatch())
         eventually("an attempt fails") { !log.events.isEmpty }
         thread.stop(within: 0)

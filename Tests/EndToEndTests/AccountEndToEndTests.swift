@@ -105,6 +105,23 @@ import Testing
         }
     }
 
+    /// On every worker, while many others get theirs.
+    @Test func aTokenJustIssuedOpensAtOnce() throws {
+        let port = gateway.port
+        let statuses = try atOnce(8) { number in
+            try (0..<20).flatMap { round in
+                let address = "198.51.\(number).\(round)"
+                let guest = try JSON(try Connection(port: port).send("POST /auth/user", from: address).text)
+                let first = try Connection(port: port).send("GET /auth/user", bearer: try must(guest["sessionToken"])).status
+                let body = #"{"refreshToken":"\#(try must(guest["refreshToken"]))"}"#
+                let renewed = try JSON(try Connection(port: port).send("POST /auth/refresh", body).text)
+                let second = try Connection(port: port).send("GET /auth/user", bearer: try must(renewed["sessionToken"])).status
+                return [first, second]
+            }
+        }
+        #expect(Set(statuses.joined()) == [200])
+    }
+
     @Test func whoSignsOutIsRefusedByEveryWorkerWithinASecond() throws {
         let tokens = try gateway.signUp("ada@example.org")
         let connections = try (0..<24).map { _ in try gateway.connect() }
@@ -173,6 +190,19 @@ import Testing
         for session in acknowledged.sessions.values { _ = try second.refreshed(session.refresh) }
         let login = try second.send("POST /api/v1/auth/login", credentials("u0.1@example.org"))
         #expect(login.status == 200)
+    }
+
+    /// Whether the contracts are there from the start or mounted by a reload.
+    @Test(arguments: [Gateway.contracts, "TOLLGATE_CONTRACTS="])
+    func whatEndedBeforeARestartStaysEnded(_ contracts: String) throws {
+        let tokens = try gateway.signUp("ada@example.org")
+        let other = try gateway.signUp("bob@example.org")
+        #expect(try gateway.send("POST /auth/signout", bearer: tokens.access).status == 200)
+        try gateway.stop()
+        let second = try Gateway(contracts, folder: gateway.folder)
+        try second.reload(Gateway.contracts)
+        #expect(try second.send("GET /auth/user", bearer: tokens.access).status == 401)
+        #expect(try second.send("GET /auth/user", bearer: other.access).status == 200)
     }
 
     // MARK: what strangers learn

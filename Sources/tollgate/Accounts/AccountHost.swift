@@ -31,6 +31,8 @@ final class AccountHost: Sendable {
     private let changes: ChangeWatch
     private let sweep: AccountSweep
     private let router: Mutex<Router>
+    /// Whether the store was opened: a gateway without accounts leaves it alone until they are mounted.
+    private let isStarted = Mutex(false)
 
     init(
         _ configuration: Configuration, control: ControlState, feed: KeyFeed, limiter: SharedLimiter, courier: any Courier
@@ -60,10 +62,9 @@ final class AccountHost: Sendable {
         router = Mutex(Self.router(configuration, services, control))
     }
 
-    /// Opens the store and reads what ended before; waits for it, but not for ever. A gateway without accounts leaves the
-    /// store alone.
+    /// Opens the store and reads what ended before, once there are accounts; waits for it, but not for ever.
     func start(_ configuration: Configuration) throws {
-        guard configuration.hasAccounts else { return }
+        guard configuration.hasAccounts, !isStarted.withLock({ $0 }) else { return }
         let (store, changes) = (store, changes)
         let outcome = try blocking(atMost: Self.patience) { () async -> Result<Bool, StoreFault> in
             do throws(StoreFault) {
@@ -82,6 +83,7 @@ final class AccountHost: Sendable {
             changes.start(isComplete: false)
         }
         sweep.start()
+        isStarted.withLock { $0 = true }
     }
 
     private struct StartFault: Error, CustomStringConvertible {
@@ -101,6 +103,7 @@ final class AccountHost: Sendable {
     /// Changes over to another configuration of the same store.
     func adopt(_ configuration: Configuration) throws {
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
+        try start(configuration)
         let next = Self.router(configuration, services, control)
         router.withLock { $0 = next }
     }
