@@ -39,13 +39,11 @@ import Testing
 
     @Test func whoseAnswerWasLostGetsTheSameSuccessor() throws {
         let first = try gateway.signUp("ada@example.org")
-        let connection = try gateway.connect()
-        let body = Self.refreshBody(first.refresh)
-        try connection.send(Array((requestHead(Self.refresh, length: body.utf8.count) + body).utf8))
-        // The step is taken, and nobody is there to read of it.
-        let process = gateway.process
-        connection.reset()
-        try process.output.wait(for: "the lost refresh in the access log", until: { $0.contains { $0.contains("/auth/token/refresh") } })
+        let relay = try Relay(to: gateway.port)
+        relay.loseNextAnswer(to: "/auth/token/refresh")
+        let lost = try Connection(port: relay.port)
+        #expect(throws: Fault.self) { try lost.send(Self.refresh, Self.refreshBody(first.refresh)) }
+        #expect(relay.hasLostIt)
         let second = try gateway.refreshed(first.refresh)
         let again = try gateway.refreshed(first.refresh)
         #expect(second.refresh == again.refresh)
@@ -203,6 +201,36 @@ import Testing
         try second.reload(Gateway.contracts)
         #expect(try second.send("GET /auth/user", bearer: tokens.access).status == 401)
         #expect(try second.send("GET /auth/user", bearer: other.access).status == 200)
+    }
+
+    // MARK: providers
+
+    /// Keys that cannot be had at first, and that the provider exchanges later: whoever has a good token gets in.
+    @Test func aProvidersKeysAreFollowed() throws {
+        let (first, second) = (try IssuerKey(.es256, kid: "k1"), try IssuerKey(.es256, kid: "k2"))
+        let sets = [try keySet(first), try keySet(second)]
+        let place = Watched<Int?>(nil)
+        let server = try Upstream { _, connection in
+            guard let place = place.now else {
+                return try connection.send("HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n")
+            }
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: \(sets[place].utf8.count)\r\n\r\n\(sets[place])")
+        }
+        let gateway = try Gateway(
+            [Gateway.contracts, "TOLLGATE_PROVIDER_APPLE=\"client-ids=com.example.app jwks=\(server.url)/keys\""].joined(separator: "\n"))
+        func signIn(_ key: IssuerKey) throws -> Message {
+            let claims = #"{"iss":"https://appleid.apple.com","aud":"com.example.app","sub":"1","iat":\#(unixNow),"exp":\#(unixNow + 600)}"#
+            return try gateway.send("POST /whateat/api/v1/auth/signin", #"{"provider":"apple","idToken":"\#(try key.token(claims))"}"#)
+        }
+        let early = try signIn(first)
+        #expect(early.status == 500)
+        #expect(try JSON(early.text)["code"].text == "AUTH_SERVICE_ERROR")
+        place.change { $0 = 0 }
+        try eventually("the keys are there", seconds: 30) { try signIn(first).status == 200 }
+        place.change { $0 = 1 }
+        try eventually("the new key is there", seconds: 30) { try signIn(second).status == 200 }
+        #expect(try signIn(first).status == 401)
     }
 
     // MARK: what strangers learn

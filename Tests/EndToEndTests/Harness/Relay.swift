@@ -30,6 +30,7 @@ final class Relay: Sendable {
     }
 
     var url: String { front.url }
+    var port: Int { front.port }
 
     /// The next answer to a request whose target ends so gets lost.
     func loseNextAnswer(to ending: String) { losing.change { $0 = ending } }
