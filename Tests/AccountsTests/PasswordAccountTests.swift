@@ -1,5 +1,6 @@
 import Credentials
 import MemoryStore
+import Synchronization
 import Testing
 import Wire
 
@@ -178,6 +179,21 @@ import Wire
         #expect(outcomes.contains(.overloaded(retryAfterSeconds: 1)))
         #expect(outcomes.contains(.invalidCredentials))
         #expect(outcomes.allSatisfy { $0 == .overloaded(retryAfterSeconds: 1) || $0 == .invalidCredentials })
+    }
+
+    @Test func aPasswordThatWaitedTooLongIsRefusedUnhashed() async throws {
+        let hashed = Mutex(0)
+        let work = try #require(
+            PasswordWork(
+                threads: 1, queue: 8, patience: .zero,
+                random: { count in
+                    hashed.withLock { $0 += 1 }
+                    return [UInt8](repeating: 0, count: count)
+                }, start: startThread))
+        let password = try Password("password123")
+        #expect(await fault { try await work.hash(password) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.check(password, against: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(hashed.withLock { $0 } == 0)
     }
 
     @Test func aStoreThatIsAwaySaysWhenToComeAgain() async throws {

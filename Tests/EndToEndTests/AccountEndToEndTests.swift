@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import Testing
 
 /// Sessions and accounts under a running gateway: many at once, answers that get lost, a process that is killed.
@@ -143,6 +144,21 @@ import Testing
         let refusals = answers.filter { $0.status != 201 }
         #expect(refusals.allSatisfy { $0.status == 400 && $0.text.contains("User with this email already exists") })
         #expect(try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
+    }
+
+    /// Who was being registered when the gateway was told to end hears of it.
+    @Test func aGatewayThatEndsAnswersWhomItHasHeard() throws {
+        let gateway = try Gateway(Gateway.contracts)
+        let connections = try (0..<8).map { _ in try gateway.connect() }
+        for (number, connection) in connections.enumerated() {
+            let body = credentials("u\(number)@example.org")
+            try connection.send(Array((requestHead("POST /api/v1/auth/register", length: body.utf8.count) + body).utf8))
+        }
+        // Once one is answered all have come: hashing one password takes longer than reading eight requests.
+        #expect(try connections[0].answer(to: "POST").status == 201)
+        gateway.process.signal(SIGTERM)
+        for connection in connections.dropFirst() { #expect(try connection.answer(to: "POST").status == 201) }
+        #expect(try gateway.process.exitCode() == 0)
     }
 
     /// What was answered before the process was killed is there when it runs again: accounts, and the last pair of each

@@ -177,6 +177,19 @@ import Testing
 
     // MARK: the embedded database
 
+    @Test func accountsLiveInTheFileThatIsNamed() throws {
+        let folder = try Folder()
+        let settings = [Gateway.contracts, "DATABASE_URL=sqlite://\(folder.file("mine.db"))"].joined(separator: "\n")
+        let first = try Gateway(settings)
+        _ = try first.register("ada@example.org")
+        try first.stop()
+        // Another gateway, with another data folder, finds them there.
+        let second = try Gateway(settings)
+        #expect(try second.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder.file("mine.db"))
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
+
     /// Another program, a backup say, holds the file: what must be written waits, then says so; what is read goes on.
     @Test func anEmbeddedDatabaseThatAnotherProgramHoldsIsWaitedFor() throws {
         let gateway = try Gateway(Gateway.contracts)

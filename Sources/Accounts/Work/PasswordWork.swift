@@ -1,7 +1,8 @@
 package import Credentials
 internal import Wire
 
-/// Hashes and compares passwords on a few threads of its own. Past the bound of its queue it refuses at once.
+/// Hashes and compares passwords on a few threads of its own. Past the bound of its queue it refuses at once, and what has
+/// waited too long it refuses unhashed: its client is about to give up, and work for nobody would only keep others waiting.
 package final class PasswordWork: Sendable {
     /// What a comparison told.
     package struct Check: Sendable, Equatable {
@@ -12,6 +13,8 @@ package final class PasswordWork: Sendable {
 
     private let pool: BlockingPool<Void>
     private let cost: Argon2Cost
+    /// How long a password may wait for its turn.
+    private let patience: Duration
     private let random: RandomBytes
     /// Stands in where there is nothing to compare with: as much work, and never right.
     private let decoy: PasswordHash
@@ -19,13 +22,14 @@ package final class PasswordWork: Sendable {
     /// nil if the system gives no thread. A core hashes some 15 to 30 passwords a second at the standard cost, each in
     /// 19 MiB; `queue` passwords may wait.
     package init?(
-        threads: Int, queue: Int, cost: Argon2Cost = .standard,
+        threads: Int, queue: Int, cost: Argon2Cost = .standard, patience: Duration = .seconds(10),
         random: @escaping RandomBytes = SecureRandom.bytes, start: ThreadStart
     ) {
         guard let pool = BlockingPool(name: "passwords", threads: threads, capacity: queue, start: start, make: {})
         else { return nil }
         self.pool = pool
         self.cost = cost
+        self.patience = patience
         self.random = random
         decoy = .unmatchable(cost: cost)
     }
@@ -54,17 +58,19 @@ package final class PasswordWork: Sendable {
     private func run<Value: Sendable>(
         _ work: @escaping @Sendable () throws(OutOfMemory) -> Value
     ) async throws(AccountError) -> Value {
-        let outcome: Result<Value, OutOfMemory>
+        let deadline = ContinuousClock.now.advanced(by: patience)
+        let outcome: Result<Value, OutOfMemory>?
         do throws(BlockingPool<Void>.Fault) {
             outcome = try await pool.run { _ in
+                guard ContinuousClock.now < deadline else { return nil }
                 do throws(OutOfMemory) { return .success(try work()) } catch { return .failure(error) }
             }
         } catch {
             throw .overloaded(retryAfterSeconds: 1)
         }
         switch outcome {
-        case .success(let value): return value
-        case .failure: throw .overloaded(retryAfterSeconds: 1)
+        case .success(let value)?: return value
+        case .failure?, nil: throw .overloaded(retryAfterSeconds: 1)
         }
     }
 
