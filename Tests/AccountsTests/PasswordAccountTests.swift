@@ -182,18 +182,18 @@ import Wire
     }
 
     @Test func aPasswordThatWaitedTooLongIsRefusedUnhashed() async throws {
-        let hashed = Mutex(0)
-        let work = try #require(
-            PasswordWork(
-                threads: 1, queue: 8, patience: .zero,
-                random: { count in
-                    hashed.withLock { $0 += 1 }
-                    return [UInt8](repeating: 0, count: count)
-                }, start: startThread))
+        final class Salts: Sendable { let count = Mutex(0) }
+        let salts = Salts()
+        let random: RandomBytes = { count in
+            salts.count.withLock { $0 += 1 }
+            return [UInt8](repeating: 0, count: count)
+        }
+        let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: startThread)
+        let work = try #require(made)
         let password = try Password("password123")
         #expect(await fault { try await work.hash(password) } == .overloaded(retryAfterSeconds: 1))
         #expect(await fault { try await work.check(password, against: nil) } == .overloaded(retryAfterSeconds: 1))
-        #expect(hashed.withLock { $0 } == 0)
+        #expect(salts.count.withLock { $0 } == 0)
     }
 
     @Test func aStoreThatIsAwaySaysWhenToComeAgain() async throws {
