@@ -10,9 +10,8 @@ import Testing
         do { return try StoryReader.all(in: folder) } catch { preconditionFailure("\(error)") }
     }()
 
-    /// What only a world with a clock and a store of its own can do; the rest of such a story is left to it. And what the
-    /// command line cannot do yet.
-    private static let leftToOthers: Set = ["wait", "store", "tier", "grant", "delete"]
+    /// What only a world with a clock and a store of its own can do; the rest of such a story is left to it.
+    private static let leftToOthers: Set = ["wait", "store"]
 
     @Test(arguments: stories)
     func everyStoryHappensAsItIsTold(_ story: Story) async throws {
