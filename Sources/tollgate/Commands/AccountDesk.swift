@@ -21,9 +21,6 @@ struct AccountCommandFault: Error {
 /// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. One that runs
 /// sees in the store what was changed.
 struct AccountDesk: Sendable {
-    /// How long a command waits for the store.
-    private static let patience: Int32 = 30_000
-
     let directory: AccountDirectory
     let administration: Administration
     let tiers: TierList
@@ -37,13 +34,14 @@ struct AccountDesk: Sendable {
                 let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
             else { return .failed("the system gives no threads, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
-            let result = try blocking(atMost: patience) {
+            // Without a limit of its own: the store bounds every wait.
+            let result = try blocking {
                 let result = await desk.result(of: command)
                 work.close()
                 await store.close()
                 return result
             }
-            return result ?? .failed("the accounts did not answer within \(patience / 1_000) s, see whether their database is up")
+            return result ?? .failed("the accounts did not answer")
         } catch {
             return .failed("the accounts cannot be opened: \(error)")
         }
