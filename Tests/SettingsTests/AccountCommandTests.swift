@@ -11,7 +11,7 @@ import Wire
 @Suite struct AccountCommandTests {
     private let folder: TemporaryFolder
     private let envFile: String
-    /// The lines of commands so far; each runs ten seconds after the one before.
+    /// The lines of commands so far; each runs a thousand seconds after the one before.
     private let lines = Mailboxes()
     private let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_800_000_000))
     private let password = "correct horse battery"
@@ -27,7 +27,7 @@ import Wire
     /// On a thread of its own: a command blocks until tasks have answered.
     private func run(_ words: [String], input: String = "") async throws -> CommandResult {
         var now = start
-        now.wall = occasion(10 * Int64(lines.all.count)).now
+        now.wall = occasion(1_000 * Int64(lines.all.count)).now
         lines.add(words.joined(separator: " "))
         let runner = CommandRunner(environment: [], now: now, readInput: { input })
         let line = words + ["--env-file", envFile]
@@ -295,11 +295,11 @@ import Wire
             let new = NewSession(id: newID(number), contract: .password, device: nil)
             #expect(try await store().signIn(id, proof: PasswordProof(hash: stored), session: new, occasion(seconds)) != nil)
         }
-        try await open(1, at: 5)
-        try await open(2, at: 6)
+        try await open(1, at: 500)
+        try await open(2, at: 600)
         #expect(try await run("user revoke ada@example.org").output == "2 sessions of ada@example.org ended.\n")
         #expect(try await run("user revoke \(id) --json").output == #"{"id":"\#(id)","email":"ada@example.org","deleted":false,"sessions_ended":0}"# + "\n")
-        try await open(3, at: 25)
+        try await open(3, at: 2_500)
         #expect(try await run("user delete \(id)").output == "Deleted the account of ada@example.org; 1 session of ada@example.org ended.\n")
         #expect(try await run("user list").output == "There are no accounts yet.\n")
         let ended = try await store().endedSessions(since: occasion(0).now)
