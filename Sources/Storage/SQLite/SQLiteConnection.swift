@@ -3,7 +3,7 @@ internal import CSQLite
 /// One connection to an SQLite file.
 @safe final class SQLiteConnection: SQLConnection {
     /// How long another writer of the file is waited for.
-    private static let busyMilliseconds: Int32 = 5_000
+    private static let busyMilliseconds: Int32 = 2_000
 
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]

@@ -23,7 +23,6 @@ final class AccountHost: Sendable {
     private let courier: any Courier
     private let limiter: AttemptCounts
     private let keys: ProviderKeyRing
-    private let secret: [UInt8]
     private let memory: AccountMemory
     private let lookUps: UserLookUps
     private let sightings: TokenSightings
@@ -41,7 +40,7 @@ final class AccountHost: Sendable {
         self.courier = courier
         self.limiter = AttemptCounts(limiter: limiter)
         keys = ProviderKeyRing(control: control, feed: feed)
-        secret = try RefreshSecret.open(configuration)
+        let secret = try RefreshSecret.open(configuration)
         guard let store = try StoreLocation(configuration).open(start: Self.thread) else { throw SystemFault("start a thread") }
         self.store = store
         let threads = configuration.workers ?? coreCount
@@ -102,6 +101,7 @@ final class AccountHost: Sendable {
 
     /// Changes over to another configuration of the same store.
     func adopt(_ configuration: Configuration) throws {
+        let secret = try RefreshSecret.open(configuration)
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
         try start(configuration)
         let next = Self.router(configuration, services, control)
