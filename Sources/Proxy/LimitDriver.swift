@@ -111,6 +111,9 @@ extension Worker {
         while let result = shared!.redis.next(now.monotonic, &workspace) {
             if result.tag == SharedCounting.censusTag {
                 censusEnded(result.outcome)
+            } else if SharedCounting.isAsked(result.tag) {
+                telemetry.metrics.redisCommand(.take, result.outcome.metric, nanoseconds: nil)
+                shared!.askedEnded(result.tag, isAnswered: result.outcome == .answered)
             } else {
                 takeEnded(result)
             }

@@ -35,8 +35,11 @@ package struct SharedCounting: ~Copyable {
     /// The command being put together, and what it is put together from.
     var command = RedisCommand()
     var limitCommand = LimitCommand()
+    /// What the control plane has asked and not heard of, by tag, and the number of the latest.
+    var asked: [UInt64: CountReply] = [:]
+    var lastAsked: UInt32 = 0
 
-    /// The tag of a census; those of takes are the ledger's, which never reach it.
+    /// The tag of a census; those of takes are the ledger's or of `AwaitedCounts`, which never reach it.
     static let censusTag = UInt64.max
 
     /// - Parameters:

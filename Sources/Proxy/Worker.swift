@@ -188,6 +188,7 @@ extension Worker {
 
     /// Nobody is served any more: what is left is cut, logged and closed.
     private mutating func end(_ scratch: inout Scratch) {
+        if shared != nil { shared!.forgetAsked() }
         for index in clients.indices where clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.indices where upstreams[index].phase != .free { closeUpstream(index) }
         for index in listeners.indices where listeners[index].isAdmin { listeners[index].socket.close() }

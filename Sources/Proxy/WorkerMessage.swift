@@ -15,6 +15,8 @@ package enum WorkerMessage: Sendable {
     case revoked([RevokedSession])
     /// What the accounts say of users: the answer to `lookUpUser`, or a change.
     case learnedUsers([UserStanding])
+    /// A count that the control plane asks about; see `AwaitedCounts`.
+    case count(LimitCharge.Item, want: UInt32, CountReply)
     /// New certificates for connections to come.
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
@@ -96,6 +98,7 @@ extension Worker {
             case .adoptPolicy(let policy): admission.adopt(policy)
             case .revoked(let sessions): admission.revoke(sessions, at: now.wall.seconds)
             case .learnedUsers(let users): learned(users, &scratch)
+            case .count(let item, let want, let reply): count(item, want: want, reply)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
             case .resolved(let upstream, let addresses):

@@ -78,6 +78,22 @@ import Testing
         #expect(try paths.map { _ in try connection.answer().status } == [200, 200, 200, 200, 429, 200])
     }
 
+    @Test func guessesAreCountedTogetherWhereverTheyAreMade() throws {
+        let (redis, upstream) = (try Redis(), try Upstream())
+        let gateways = try (0..<2).map { _ in try gateway(redis, upstream, Gateway.contracts) }
+        var statuses: [Int] = []
+        for number in 0..<40 {
+            statuses.append(
+                try gateways[number % 2].send("POST /api/v1/auth/login", #"{"email":"ada@example.org","password":"guess \#(number)"}"#).status)
+        }
+        let passed = statuses.prefix { $0 == 401 }.count
+        #expect((30...32).contains(passed), "\(statuses)")
+        #expect(statuses.dropFirst(passed).allSatisfy { $0 == 429 }, "\(statuses)")
+        redis.kill()
+        let status = try gateways[0].send("POST /api/v1/auth/login", #"{"email":"eve@example.org","password":"a guess"}"#).status
+        #expect(status == 401, "without Redis each gateway goes on by itself")
+    }
+
     // MARK: what the server may do
 
     @Test func aLostScriptIsLoadedAgainAndALostCountIsOneBurst() throws {

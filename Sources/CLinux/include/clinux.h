@@ -35,8 +35,9 @@ ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void
 int clinux_core_count(void);
 // The calling thread alone.
 int clinux_pin_to_cpu(int cpu);
-// The calling thread alone gives way to others: on Linux each has a nice value of its own.
-void clinux_give_way(int nice);
+// The calling thread alone gives way to others: it gets less of a core that others want (`nice`), and asks for turns of so
+// many nanoseconds, which lets whoever asks for shorter ones interrupt it as soon as they wake (Linux 6.12 and newer).
+void clinux_give_way(int nice, uint64_t turn);
 // The calling thread's; the system keeps 15 bytes.
 int clinux_name_thread(const char *name);
 int clinux_temporary_file(char *template_path);

@@ -4,13 +4,20 @@ package import Wire
 package struct LimitCommand: Sendable {
     /// What `answered` or `failed` must name.
     package fileprivate(set) var id: UInt64 = 0
-    /// Grants that are asked for, at least 1.
+    /// Grants that are asked for; of a ledger at least 1.
     package fileprivate(set) var want: UInt32 = 0
     /// From which counts.
     package fileprivate(set) var charge = LimitCharge()
 
     /// None yet.
     package init() {}
+
+    /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
+    package mutating func ask(_ item: LimitCharge.Item, want: UInt32) {
+        self.want = want
+        charge.removeAll()
+        charge.append(item)
+    }
 
     /// Arguments of the call, keys included: as many keys as the charge has counts come first.
     package var argumentCount: Int { GCRAScript.argumentCount(charge.count) }

@@ -24,7 +24,7 @@ final class GatewayWorld: StoryWorld {
 
     var now: Int { unixNow }
     /// A story that is told at the pace of a busy machine.
-    let clockTolerance = 30
+    let clockTolerance = 120
 
     func ask(_ method: String, _ target: String, _ fields: [String], _ body: [UInt8]) async throws -> StoryAnswer {
         let answer = try gateway().ask("\(method) \(target)", fields, body: body.isEmpty ? nil : body)
