@@ -135,7 +135,7 @@ extension Worker {
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: Self.restAfter))
     }
 
-    private static var restAfter: UInt64 { 100 }
+    private static var restAfter: UInt64 { 50 }
 
     /// A body may take the body timeout, and then must have come at 1 KiB a second on average.
     mutating func setBodyDeadline(_ client: Int) {

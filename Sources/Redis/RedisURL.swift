@@ -113,18 +113,7 @@ extension RedisEndpoint {
     }
 
     private static func decoded(_ text: ArraySlice<UInt8>) throws(RedisEndpointFault) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var rest = text
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue, high | low != 0 else {
-                throw .encoding
-            }
-            bytes.append(high << 4 | low)
-        }
+        guard let bytes = PercentEncoding.decode(text), !bytes.contains(0) else { throw .encoding }
         return bytes
     }
 }

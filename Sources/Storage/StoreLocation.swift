@@ -39,16 +39,7 @@ package enum StoreLocation: Sendable, Equatable {
 
     /// The text with its percent-encoded bytes decoded; nil if one is not, or if NUL is among them.
     private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.popFirst()?.hexValue, let low = rest.popFirst()?.hexValue else { return nil }
-            bytes.append(high << 4 | low)
-        }
+        guard let bytes = PercentEncoding.decode(text.utf8) else { return nil }
         return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)
     }
 }

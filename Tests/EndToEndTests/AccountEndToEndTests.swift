@@ -350,6 +350,15 @@ import Testing
         #expect(try gateway.send("POST /auth/otp/verify", body).status == 200)
     }
 
+    // MARK: paths
+
+    @Test func aPathThatTheOperatorSetsTakesThePlaceOfTheDocuments() throws {
+        let gateway = try Gateway("TOLLGATE_CONTRACTS=dlauth@/app\nTOLLGATE_DLAUTH_PATH_SIGN_UP=/api/v1/auth/register")
+        #expect(try gateway.send("POST /app/auth/signup", credentials("ada@example.org")).status == 404)
+        #expect(try gateway.send("POST /app/api/v1/auth/register/", credentials("ada@example.org")).status == 200)
+        #expect(try gateway.send("POST /app/auth/signin", credentials("ada@example.org")).status == 200)
+    }
+
     // MARK: secrets
 
     /// Neither log holds a password, a token or a code, whatever happened.

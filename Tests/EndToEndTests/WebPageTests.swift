@@ -110,9 +110,12 @@ import Testing
         try register()
         let outcome = try gateway.command(["user", "set-tier", "ada@example.org", "premium", "--until", "2100-01-01T12:00:00Z"])
         #expect(outcome.code == 0, "\(outcome.complaints)")
-        try page.reload()
-        try waitForAccount()
-        #expect(try page.text("#tier") == "Premium")
+        // It counts within a second.
+        try eventually("the tier is shown") {
+            try page.reload()
+            try waitForAccount()
+            return try page.text("#tier") == "Premium"
+        }
         #expect(try page.text("#plan") == "Premium until 1 January 2100")
     }
 

@@ -53,18 +53,7 @@ struct MailServer: Sendable, Equatable {
 
     /// nil for broken percent-encoding, NUL and line ends.
     private static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            guard digits.utf8.count == 2, digits.allSatisfy(\.isHexDigit), let value = UInt8(digits, radix: 16) else { return nil }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
+        guard let bytes = PercentEncoding.decode(text.utf8) else { return nil }
         return bytes.contains { $0 < 0x20 } ? nil : String(validating: bytes, as: UTF8.self)
     }
 
