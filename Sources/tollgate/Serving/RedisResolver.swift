@@ -12,9 +12,7 @@ final class RedisResolver: Sendable {
     private let log: ServerLog
     private let changed: @Sendable ([SocketAddress]) -> Void
     private let known: Mutex<[SocketAddress]>
-    private let isStopping = Atomic<Bool>(false)
-    private let waker: Waker
-    private let thread = Mutex<WorkerThread?>(nil)
+    private let thread: RecurringThread
 
     /// nil for a place that needs no looking up. `changed` is called on the resolver's thread.
     init?(_ endpoint: RedisEndpoint, log: ServerLog, changed: @escaping @Sendable ([SocketAddress]) -> Void) throws {
@@ -23,34 +21,26 @@ final class RedisResolver: Sendable {
         self.port = port
         self.log = log
         self.changed = changed
-        waker = try Waker()
+        thread = try RecurringThread()
         known = Mutex([])
         known.withLock { $0 = lookUp() ?? [] }
-        let started = try WorkerThread(name: "redis-resolver") { [self] in run() }
-        thread.withLock { $0 = started }
+        try thread.start(name: "redis-resolver", after: Self.interval) { [self] in
+            lookAgain()
+            return Self.interval
+        }
     }
 
     /// Empty while the name has never had an address.
     var addresses: [SocketAddress] { known.withLock { $0 } }
 
-    func stop() {
-        isStopping.store(true, ordering: .releasing)
-        waker.wake()
-        thread.withLock { running in
-            running?.join()
-            running = nil
-        }
-    }
+    func stop() { thread.stop() }
 
-    private func run() {
-        while !isStopping.load(ordering: .acquiring) {
-            waker.wait(milliseconds: Self.interval)
-            // A name server that is away takes no address from a Redis that works.
-            guard let found = lookUp(), !found.isEmpty, found != addresses else { continue }
-            known.withLock { $0 = found }
-            log.info("addresses changed", ("redis", host), ("addresses", found.map(\.description).joined(separator: " ")))
-            changed(found)
-        }
+    private func lookAgain() {
+        // A name server that is away takes no address from a Redis that works.
+        guard let found = lookUp(), !found.isEmpty, found != addresses else { return }
+        known.withLock { $0 = found }
+        log.info("addresses changed", ("redis", host), ("addresses", found.map(\.description).joined(separator: " ")))
+        changed(found)
     }
 
     private func lookUp() -> [SocketAddress]? {

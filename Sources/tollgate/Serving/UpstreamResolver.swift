@@ -11,7 +11,6 @@ final class UpstreamResolver: Sendable {
         /// Counts the configurations: addresses found for one are no news for the next.
         var generation = 0
         var known: [String: [UpstreamAddress]] = [:]
-        var isStopping = false
     }
 
     /// The addresses of a host, or why there are none; it may block.
@@ -22,12 +21,11 @@ final class UpstreamResolver: Sendable {
     private static let retryInterval: Int32 = 5_000
 
     private let state: Mutex<State>
-    private let waker: Waker
+    private let thread: RecurringThread
     private let workers: Int
     private let log: ServerLog
     private let lookUp: LookUp
     private let changed: @Sendable (String, [UpstreamAddress]) -> Void
-    private let thread = Mutex<WorkerThread?>(nil)
 
     /// `changed` is called on the resolver's thread when an upstream's addresses are others than before; it must not ask
     /// this resolver for anything.
@@ -37,7 +35,7 @@ final class UpstreamResolver: Sendable {
     ) throws {
         state = Mutex(State(upstreams: upstreams, contexts: try AuthorityContexts(upstreams)))
         self.lookUp = lookUp
-        waker = try Waker()
+        thread = try RecurringThread()
         self.workers = workers
         self.log = log
         self.changed = changed
@@ -67,28 +65,12 @@ final class UpstreamResolver: Sendable {
     }
 
     func start() throws {
-        let started = try WorkerThread(name: "resolver") { [self] in run() }
-        thread.withLock { $0 = started }
+        try thread.start(name: "resolver", after: Self.interval) { [self] in lookAgain() ? Self.interval : Self.retryInterval }
     }
 
-    func stop() {
-        state.withLock { $0.isStopping = true }
-        waker.wake()
-        thread.withLock { running in
-            running?.join()
-            running = nil
-        }
-    }
+    func stop() { thread.stop() }
 
     // MARK: the thread
-
-    private func run() {
-        var pause = Self.interval
-        while !state.withLock({ $0.isStopping }) {
-            waker.wait(milliseconds: pause)
-            pause = lookAgain() ? Self.interval : Self.retryInterval
-        }
-    }
 
     /// Looks every name up once more and tells what changed.
     ///
