@@ -7,6 +7,8 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     package var replyDeadline: UInt64 = 25
     /// A connection whose oldest command is not answered for so long is closed.
     package var silence: UInt64 = 1_000
+    /// Microseconds that commands wait at most for the answers to those before them, to go together with what comes meanwhile.
+    package var gathering: UInt64 = 200
     /// For connecting, the TLS handshake and the greeting together.
     package var patience: UInt64 = 1_000
     /// Unanswered commands, and the bytes of them; past either a command is not taken.
@@ -53,7 +55,8 @@ package struct RedisResult: Equatable, Sendable {
 /// 1. hands over the loop's reports that carry its token: `ready`;
 /// 2. behind all reports calls `timedOut`, then `next` until it answers nil, and acts on each result;
 /// 3. `append`s commands whenever it likes, each with a tag of its choice;
-/// 4. at the end calls `flush`, which sends all of them with one write, and waits no longer than `nextDeadline`.
+/// 4. at the end calls `flush`, which sends all of them with one write, and waits no longer than `nextDeadline`. While earlier
+///    commands are about to be answered, `flush` lets later ones gather: a busy connection makes one write for each round trip.
 ///
 /// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
 /// formatter, for commands that are no calls of scripts, takes memory.
@@ -80,8 +83,10 @@ package struct RedisConnection: ~Copyable {
     var unanswered = UnansweredCommands()
     /// So many of the unanswered commands are of a connection that is lost.
     var lost = 0
-    /// Commands since the last `flush`.
+    /// Commands that were appended and not sent yet.
     var batch = 0
+    /// When commands were sent last.
+    var flushedAt = MonotonicTime(nanoseconds: 0)
     var scripts: LoadedScripts
     var log = RedisConditionLog()
 
@@ -171,6 +176,7 @@ package struct RedisConnection: ~Copyable {
     package mutating func nextDeadline() -> MonotonicTime? {
         if lost > 0 { return MonotonicTime(nanoseconds: 0) }
         var next = state.deadline ?? MonotonicTime(nanoseconds: .max)
+        if isReady, batch > 0 { next = min(next, gatheredAt) }
         if isReady, let oldest = oldestInFlight { next = min(next, oldest.advanced(milliseconds: settings.silence)) }
         if let awaited = unanswered.oldestAwaited() {
             next = min(next, awaited.advanced(milliseconds: settings.replyDeadline))

@@ -122,11 +122,13 @@ extension RedisConnection {
     // MARK: bytes
 
     /// Sends what was appended, with one write; what the system does not take goes when it does. Answers how many commands
-    /// were appended since the last call. Once at the end of a turn.
+    /// were sent: 0 while they gather. Once at the end of a turn.
     @discardableResult
     package mutating func flush(
         _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
     ) -> Int {
+        guard !gathers(now) else { return 0 }
+        if batch > 0 { flushedAt = now }
         defer { batch = 0 }
         while isConnected, output.hasUnsent, !output.isBlocked {
             switch channel.send(output.bytes, from: output.sent, &workspace) {
@@ -139,6 +141,14 @@ extension RedisConnection {
         if isConnected { watch(output.hasUnsent || channel.wantsWrite ? [.read, .write] : .read, loop) }
         return batch
     }
+
+    /// Whether commands that were appended wait for the answers to those that were sent.
+    private func gathers(_ now: MonotonicTime) -> Bool {
+        batch > 0 && inFlight > batch && isReady && now < gatheredAt
+    }
+
+    /// When what was appended is sent at the latest.
+    var gatheredAt: MonotonicTime { MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.gathering &* 1_000) }
 
     /// Receives once and feeds the reader, which must have read everything before.
     mutating func receive(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) {
@@ -182,6 +192,7 @@ extension RedisConnection {
         hasInput = false
         input.removeAll()
         output.removeAll()
+        batch = 0
         scripts.interrupt()
         if unanswered.oldestAwaited() != nil { breaker.missed(now, random: random.next()) }
         lost = unanswered.count

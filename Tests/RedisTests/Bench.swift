@@ -47,8 +47,7 @@ struct Bench: ~Copyable {
 
     /// One turn of a loop.
     mutating func turn() {
-        let batch = redis.flush(now, loop, &workspace)
-        if batch > 0 { batches.append(batch) }
+        flush()
         let count = loop.wait(milliseconds: waitTime())
         let now = EventLoop.now().monotonic
         for index in 0..<count { redis.ready(loop.ready(index), now, loop, &workspace) }
@@ -62,6 +61,12 @@ struct Bench: ~Copyable {
             answers.append(answer)
         }
         if let change = redis.takeChange() { changes.append(change.description) }
+    }
+
+    /// The end of a turn in which nothing was received.
+    mutating func flush() {
+        let batch = redis.flush(now, loop, &workspace)
+        if batch > 0 { batches.append(batch) }
     }
 
     private mutating func waitTime() -> Int32 {

@@ -130,6 +130,20 @@ import Wire
         #expect(bench.redis.inFlight == 0 && bench.redis.oldestInFlight == nil)
     }
 
+    @Test(arguments: [(UInt64(1_000_000), [1, 3]), (UInt64(0), [1, 1, 1, 1])])
+    func `commands that come while others are awaited gather for as long as is set`(_ gathering: UInt64, _ batches: [Int]) throws {
+        let server = try RedisServer()
+        var bench = try Bench(server.url) { $0.gathering = gathering }
+        try bench.becomeReady()
+        for tag in 0..<4 as Range<UInt64> {
+            #expect(bench.append(["INCR", "n"], tag: tag) == .accepted)
+            bench.flush()
+        }
+        try bench.turn { $0.answers.count == 4 }
+        #expect(bench.answers.map(\.text) == ["1", "2", "3", "4"])
+        #expect(bench.batches == batches)
+    }
+
     @Test func `what is wrong with one command is told of that command alone`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url)
