@@ -59,6 +59,8 @@ struct Exchange: ~Copyable {
     var lines = ByteBuffer(capacity: 256)
     var marks = RequestMarks()
     var record = RequestRecord()
+    /// How it was decided about, should it be refused in the end.
+    var note = DecisionNote()
 
     /// Makes a used exchange new. Buffers that a large body once filled give their memory back.
     mutating func reset(for client: Handle) {

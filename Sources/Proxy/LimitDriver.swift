@@ -64,6 +64,7 @@ extension Worker {
         let outcome = awaited.pending.settle(&verdict, into: &lines)
         swap(&lines, &exchanges[exchange].lines)
         noteLimit(exchange, outcome)
+        exchanges[exchange].note.limited(outcome, verdict)
         if let refusal = outcome.refusal {
             answer(exchange, with: refusal, &scratch)
         } else if exchanges[exchange].isLocal {

@@ -45,9 +45,22 @@ extension Worker {
 
     // MARK: writing
 
+    private mutating func keepRefusal(_ exchange: Int, _ refusal: Refusal) {
+        guard exchanges[exchange].record.isRecorded else { return }
+        exchanges[exchange].note.refused(refusal, cause: exchanges[exchange].record.error)
+        var note = DecisionNote()
+        var requestID = ByteBuffer()
+        swap(&note, &exchanges[exchange].note)
+        swap(&requestID, &exchanges[exchange].marks.requestID)
+        refusals.keep(&note, requestID.readable, policy: admission.policy, at: now.wall)
+        swap(&note, &exchanges[exchange].note)
+        swap(&requestID, &exchanges[exchange].marks.requestID)
+    }
+
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: Int, with refusal: Refusal, _ scratch: inout Scratch) {
         let client = Int(exchanges[exchange].client.index)
+        keepRefusal(exchange, refusal)
         var body = ByteBuffer(capacity: 512)
         exchanges[exchange].dialect.writeBody(
             refusal, requestID: exchanges[exchange].marks.requestID.readable, upgradeURL: admission.policy.upgradeURL,

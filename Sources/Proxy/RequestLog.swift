@@ -34,6 +34,7 @@ extension Worker {
             addMarks(exchange)
         }
         noteLimit(exchange, scratch.decision.limit)
+        exchanges[exchange].note.take(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version)
     }
 
     /// What the limits of the request came to; nothing while they have not answered.
@@ -57,6 +58,7 @@ extension Worker {
             return
         }
         telemetry.metrics.requestStarted()
+        exchanges[exchange].note.takeUnread(fault, from: clients[client].peer.address, admission.policy)
         guard telemetry.logs else { return }
         telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
         telemetry.line.add(.clientIP, clients[client].peer.address, to: &exchanges[exchange].record.line)

@@ -53,6 +53,7 @@ package struct Worker: ~Copyable {
     /// Counts limits together with other gateways; nil where this process counts alone.
     var shared: SharedCounting?
     var telemetry: WorkerTelemetry
+    var refusals = RecentRefusals()
 
     /// What TLS sessions work in; one of them at a time.
     var workspace = TLSWorkspace()
@@ -196,6 +197,7 @@ extension Worker {
         phase = .ended
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
+            if case .tellRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
         }
     }
 }

@@ -29,6 +29,8 @@ package enum WorkerMessage: Sendable {
     case answered(Handle, LocalResponse)
     /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
     case report(@Sendable (MetricsSnapshot) -> Void)
+    /// A request for the newest refusals, at most so many, or those of one request; the closure as with `report`.
+    case tellRefusals(of: String?, limit: Int, @Sendable ([RefusalStory]) -> Void)
     /// No new connections; every answer is the last of its connection; ends after so many milliseconds at the latest.
     case drain(within: UInt64)
     /// All other workers have ended: the one with the admin listeners may end too.
@@ -94,8 +96,8 @@ extension Worker {
                 directory.adopt(declarations)
                 closeRetired()
                 telemetry.adopt(labels)
-                admission.adopt(policy)
-            case .adoptPolicy(let policy): admission.adopt(policy)
+                adopt(policy)
+            case .adoptPolicy(let policy): adopt(policy)
             case .revoked(let sessions): admission.revoke(sessions, at: now.wall.seconds)
             case .learnedUsers(let users): learned(users, &scratch)
             case .count(let item, let want, let reply): count(item, want: want, reply)
@@ -112,10 +114,16 @@ extension Worker {
             case .report(let reply):
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
+            case .tellRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             case .othersEnded: outlastsOthers = false
             }
         }
+    }
+
+    private mutating func adopt(_ policy: Policy) {
+        refusals.adopted(formerly: admission.policy)
+        admission.adopt(policy)
     }
 
     /// How long a connection may take to its first request when the gateway ends.

@@ -52,4 +52,44 @@ import Testing
         #expect(try ask(gateway, "a-token-that-was-set", "GET /admin/api/users").text == #"{"users":[]}"#)
         #expect(!(gateway.process.complaints.now + gateway.process.output.now).joined().contains("a-token-that-was-set"))
     }
+
+    @Test func everyRefusalIsToldByItsRequestIDAsExplainTellsIt() throws {
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_GONE="http://127.0.0.1:1"
+            TOLLGATE_ROUTE_ME="/me upstream=gone"
+            TOLLGATE_ROUTE_GOLD="/gold upstream=gone tier=premium"
+            TOLLGATE_ROUTE_FEW="/few upstream=gone auth=none limit=1/h"
+            TOLLGATE_ROUTE_SMALL="/small upstream=gone auth=none body-limit=1KiB"
+            TOLLGATE_WORKERS=2
+            """)
+        let admin = try toldToken(gateway)
+        let bearer = try gateway.bearer("--sub", "ada")
+        let body = [UInt8](repeating: 0x20, count: 2_048)
+        let cases: [(request: String, fields: [String], body: [UInt8], steps: [String: String])] = [
+            ("GET /me?secret=x", [], [], ["route": "me: /me, auth=required", "identity": "refused: missing"]),
+            ("GET /gold", [bearer], [], ["identity": "user ada of tollgate, tier free, by ES256; refused: tier", "tier": "premium is needed, free is held"]),
+            ("GET /few", [], [], ["cause": "not_reached", "limit": "1/h by user: 0 left"]),
+            ("GET /few", [], [], ["limit": "1/h by user: 0 left, again in 3600 s"]),
+            ("POST /small", [], body, ["size": "the content is larger than 1024 bytes"]),
+            ("GET /none", [], [], ["route": "none"]),
+        ]
+        for (request, fields, body, steps) in cases {
+            let refused = try gateway.ask(request, fields, body: body.isEmpty ? nil : body)
+            let id = try #require(refused["x-request-id"])
+            let told = try ask(gateway, admin, "GET /admin/api/decisions?request_id=\(id)").text
+            let decisions = try JSON(told)["decisions"].array
+            #expect(decisions.count == 1, "\(request): \(told)")
+            let decision = try #require(decisions.first)
+            #expect(decision["request_id"].text == id && decision["status"].int == refused.status)
+            let found = decision["steps"].array.reduce(into: [String: String]()) { $0[$1["step"].text ?? ""] = $1["text"].text }
+            for (name, text) in steps { #expect(found[name] == text || found[name]?.hasPrefix(text) == true, "\(request): \(found)") }
+            #expect(!told.contains("secret") && !told.contains(bearer.dropFirst(22)))
+        }
+        let raw = try gateway.connect()
+        try raw.send("GET / HTTP/1.1\r\n\r\n")
+        #expect(try raw.answer().status == 400)
+        let newest = try JSON(ask(gateway, admin, "GET /admin/api/decisions?limit=1").text)["decisions"][0]
+        #expect(newest["steps"].array.contains { $0["text"].text == "missing_host" }, "\(newest)")
+    }
 }

@@ -58,7 +58,9 @@ struct Judged: Equatable {
         limitLines = Self.lines(decision.limitLines)
         issuerToRefetch = decision.issuerToRefetch
         headers = Self.lines(lines.readable)
-        explanation = Explanation(decision, head, bytes, policy: policy)
+        var note = DecisionNote()
+        note.take(decision, head, bytes, policyVersion: policy.version)
+        explanation = Explanation(note, policy: policy)
     }
 
     private static func lines(_ bytes: RawSpan) -> [String] {

@@ -2,6 +2,7 @@ import Accounts
 import Gate
 import HTTP
 import MemoryStore
+import Proxy
 import Synchronization
 import Testing
 import Transport
@@ -23,7 +24,8 @@ import Wire
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(base: base),
             administration: Administration(base: base, work: work),
-            limiter: AttemptCounts(limiter: SharedLimiter(hash: .random())), configuration: { configuration },
+            limiter: AttemptCounts(limiter: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
+            configuration: { configuration },
             now: { EventLoop.now().wall })
     }
 
@@ -104,6 +106,31 @@ import Wire
         #expect(text.contains(#""endpoints":[{"name":"password-register","mount":"password@/api/v1""#))
     }
 
+    /// A refusal as a worker tells it.
+    private static func refusal(_ id: String) -> RefusalStory {
+        var note = DecisionNote()
+        do {
+            let policy = try Policy(rules: [], trust: Trust(issuers: []))
+            note.takeUnread(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
+            let explanation = Explanation(note, policy: policy)
+            return RefusalStory(requestID: id, at: WallTime(seconds: 1_800_000_000), method: "GET", host: "", path: "", explanation: explanation)
+        } catch {
+            preconditionFailure("\(error)")
+        }
+    }
+
+    private static let refused = [refusal("first"), refusal("second")]
+
+    @Test func refusalsAreToldAsExplainTellsThem() async throws {
+        let one = try await ask("GET decisions?request_id=second").text
+        #expect(
+            one == #"{"decisions":[{"request_id":"second","time":"2027-01-15T08:00:00.000Z","method":"GET","host":"","path":"","steps":[{"step":"client","text":"::1"},{"step":"cause","text":"missing_host"},{"step":"verdict","text":"refused: 400 BAD_REQUEST, The request is malformed."}],"passes":false,"status":400,"code":"BAD_REQUEST"}]}"#)
+        #expect(try await ask("GET decisions").text.contains(#""request_id":"first""#))
+        #expect(try await !ask("GET decisions?limit=1").text.contains("second"))
+        #expect(try await ask("GET decisions?request_id=third").text == #"{"decisions":[]}"#)
+        #expect(try await ask("POST decisions").status == 405)
+    }
+
     static let bad: [(line: String, body: String, status: Int, says: String)] = [
         ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
         ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
@@ -111,8 +138,8 @@ import Wire
         ("PUT users/ID/tier", "", 400, "The body must be a JSON object"), ("PUT users/ID/tier", "{}", 400, "tier is required"),
         ("PUT users/ID/tier", #"{"tier":5}"#, 400, "tier must be a string"),
         ("PUT users/ID/tier", #"{"tier":"gold"}"#, 400, "names no tier, the tiers are free, plus, premium"),
-        ("PUT users/ID/tier", #"{"tier":"plus","until":"soon"}"#, 400, "until must be an RFC 3339 time"),
-        ("PUT users/ID/tier", #"{"tier":"plus","until":"2020-01-01T00:00:00Z"}"#, 400, "until is past"),
+        ("PUT users/ID/tier", #"{"tier":"plus","until":"soon"}"#, 400, "is no RFC 3339 time in UTC"),
+        ("PUT users/ID/tier", #"{"tier":"plus","until":"2020-01-01T00:00:00Z"}"#, 400, "until 2020-01-01T00:00:00.000Z is past"),
         ("PUT users/ID/tier", #"{"tier":"free","until":"2127-01-01T00:00:00Z"}"#, 400, "until goes with a tier above free"),
         ("DELETE sessions/x", "", 404, "There is no session with this id"),
     ]

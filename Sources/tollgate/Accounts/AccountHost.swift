@@ -123,7 +123,7 @@ final class AccountHost: Sendable {
         let control = control
         return AdminAPI(
             token: { control.adminToken }, directory: directory, administration: Administration(base: base, work: work),
-            limiter: limiter, configuration: { control.configuration }, now: { EventLoop.now().wall })
+            limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, configuration: { control.configuration }, now: { EventLoop.now().wall })
     }
 
     // MARK: parts

@@ -2,6 +2,7 @@ internal import Accounts
 internal import Contracts
 internal import Gate
 internal import HTTP
+internal import Proxy
 internal import Wire
 
 /// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
@@ -15,6 +16,8 @@ struct AdminAPI: Sendable {
     let directory: AccountDirectory
     let administration: Administration
     let limiter: any AttemptLimiter
+    /// The newest refusals, as `ControlState.refusals` has them.
+    let refusals: @Sendable (String?, Int) async -> [RefusalStory]
     let configuration: @Sendable () -> Configuration
     let now: @Sendable () -> WallTime
 
@@ -26,6 +29,8 @@ struct AdminAPI: Sendable {
             return refusal.response(request.requestID)
         } catch let fault as RequestObject.Fault {
             return AdminRefusal(400, "BAD_REQUEST", fault.message).response(request.requestID)
+        } catch let fault as TierChoice.Fault {
+            return AdminRefusal(400, "BAD_REQUEST", fault.message(end: "until")).response(request.requestID)
         } catch let error as AccountError {
             return AdminRefusal(error).response(request.requestID)
         } catch {
@@ -74,6 +79,9 @@ struct AdminAPI: Sendable {
                 CheckCommand.writeRoutes(configuration(), &json)
                 json.endObject()
             }
+        case ("decisions", 1):
+            try allow(["GET"], method)
+            return try await decisions(AdminQuery(request.query))
         default: throw AdminRefusal(404, "NOT_FOUND", "The admin API has no \(request.path)")
         }
     }
@@ -85,15 +93,13 @@ struct AdminAPI: Sendable {
 
     // MARK: users
 
-    private static let largestPage = 1_000
-
     private func users(_ request: LocalRequest) async throws -> LocalResponse {
         let query = AdminQuery(request.query)
         let found: [Account]
         if let text = query["email"] {
             found = try await directory.account(email: try EmailAddress(text)).map { [$0] } ?? []
         } else {
-            found = try await directory.accounts(after: try after(query["after"]), limit: try limit(query["limit"]))
+            found = try await directory.accounts(after: try after(query["after"]), limit: try query.limit())
         }
         return .json(200) { json in
             json.beginObject()
@@ -110,14 +116,6 @@ struct AdminAPI: Sendable {
         guard let text else { return nil }
         guard let id = UUID(parsing: text) else { throw AdminRefusal(400, "BAD_REQUEST", "after must be the id of a user") }
         return id
-    }
-
-    private func limit(_ text: String?) throws(AdminRefusal) -> Int {
-        guard let text else { return 100 }
-        guard let limit = Int(text), (1...Self.largestPage).contains(limit) else {
-            throw AdminRefusal(400, "BAD_REQUEST", "limit must be a number from 1 to \(Self.largestPage)")
-        }
-        return limit
     }
 
     private func account(_ text: String) async throws -> Account {
@@ -161,23 +159,28 @@ struct AdminAPI: Sendable {
     private func setTier(_ account: Account, _ body: [UInt8]) async throws -> LocalResponse {
         let body = try RequestObject(body)
         guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
-        let tiers = configuration().tiers
-        guard let tier = tiers.rank(of: name) else { throw AdminRefusal(400, "BAD_REQUEST", tiers.complaint(about: name)) }
-        let until = try body.text("until").map { text throws(AdminRefusal) in
-            guard let time = ISO8601.parse(text) else {
-                throw AdminRefusal(400, "BAD_REQUEST", "until must be an RFC 3339 time in UTC like 2027-01-01T00:00:00Z")
-            }
-            return time
-        }
-        if let until, until <= now() { throw AdminRefusal(400, "BAD_REQUEST", "until is past, give a time to come") }
-        if until != nil, tier == .lowest {
-            throw AdminRefusal(400, "BAD_REQUEST", "until goes with a tier above \(name), which everyone has for good")
-        }
+        let choice = try TierChoice(name, until: try body.text("until"))
+        let kept = try choice.kept(configuration().tiers, now: now())
         var changed = account
-        changed.entitlement = try await administration.setTier(tier == .lowest ? nil : name, until: until, of: account.id)
+        changed.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
         return .json(200) { json in
             json.beginObject()
             answer(changed).write(&json)
+            json.endObject()
+        }
+    }
+
+    // MARK: decisions
+
+    private func decisions(_ query: AdminQuery) async throws -> LocalResponse {
+        let stories = await refusals(query["request_id"], try query.limit())
+        return .json(200) { json in
+            json.beginObject()
+            json.array("decisions", stories) { json, story in
+                json.beginObject()
+                story.write(&json)
+                json.endObject()
+            }
             json.endObject()
         }
     }
@@ -253,6 +256,17 @@ struct AdminQuery {
     }
 
     subscript(_ name: String) -> String? { values[name] }
+
+    private static let largestPage = 1_000
+
+    /// How many elements a list may have: `limit`.
+    func limit() throws(AdminRefusal) -> Int {
+        guard let text = self["limit"] else { return 100 }
+        guard let limit = Int(text), (1...Self.largestPage).contains(limit) else {
+            throw AdminRefusal(400, "BAD_REQUEST", "limit must be a number from 1 to \(Self.largestPage)")
+        }
+        return limit
+    }
 
     private static func decoded(_ text: Substring) -> String? {
         PercentEncoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }

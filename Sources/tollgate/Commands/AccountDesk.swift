@@ -29,22 +29,37 @@ struct AccountDesk: Sendable {
     private let reason = StoreReason()
 
     static func run(_ command: some AccountCommand, _ configuration: Configuration, at start: Moment) -> CommandResult {
+        do throws(AccountCommandFault) {
+            return try ask(configuration, at: start) { desk in try await command.run(desk) }
+        } catch {
+            return .failed(error.message, exitCode: error.exitCode)
+        }
+    }
+
+    /// What `question` finds out.
+    static func ask<Answer: Sendable>(
+        _ configuration: Configuration, at start: Moment, _ question: @escaping @Sendable (AccountDesk) async throws -> Answer
+    ) throws(AccountCommandFault) -> Answer {
+        let result: Result<Answer, AccountCommandFault>?
         do {
             guard let store = try StoreLocation(configuration).open(connections: 1, start: AccountHost.thread),
                 let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
-            else { return .failed("the system gives no threads, end some processes and try again") }
+            else { throw AccountCommandFault(message: "the system gives no threads, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.
-            let result = try blocking {
-                let result = await desk.result(of: command)
+            result = try blocking {
+                let result = await desk.result(of: question)
                 work.close()
                 await store.close()
                 return result
             }
-            return result ?? .failed("the accounts did not answer")
+        } catch let fault as AccountCommandFault {
+            throw fault
         } catch {
-            return .failed("the accounts cannot be opened: \(error)")
+            throw AccountCommandFault(message: "the accounts cannot be opened: \(error)")
         }
+        guard let result else { throw AccountCommandFault(message: "the accounts did not answer") }
+        return try result.get()
     }
 
     private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: Configuration, _ start: Moment) {
@@ -72,17 +87,20 @@ struct AccountDesk: Sendable {
 
     var now: WallTime { clock.now().wall }
 
-    private func result(of command: some AccountCommand) async -> CommandResult {
+    private func result<Answer: Sendable>(
+        of question: @Sendable (AccountDesk) async throws -> Answer
+    ) async -> Result<Answer, AccountCommandFault> {
         do {
             // A change bears the time at which it is begun: a gateway does not look for those from before it connected.
             try await store.prepare()
-            return try await command.run(self)
+            return .success(try await question(self))
         } catch let fault as AccountCommandFault {
-            return .failed(fault.message, exitCode: fault.exitCode)
+            return .failure(fault)
         } catch let error as AccountError {
-            return .failed(error.sentence(reason.last))
+            return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch {
-            return .failed("the accounts cannot be opened: \((error as? StoreFault)?.reason ?? "\(error)")")
+            let reason = (error as? StoreFault)?.reason ?? "\(error)"
+            return .failure(AccountCommandFault(message: "the accounts cannot be opened: \(reason)"))
         }
     }
 

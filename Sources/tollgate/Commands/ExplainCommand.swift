@@ -68,41 +68,47 @@ enum ExplainCommand {
 
     /// One request that was decided.
     private struct Walk {
-        var steps: [(name: String, text: String)] = []
-        /// 0 if the request passes.
-        var status: Int
-        var code: String?
+        private let explanation: Explanation
+        /// The finding's and the headers' among them.
+        private var steps: [Explanation.Step]
 
         init(_ request: Request, _ configuration: Configuration, _ policy: Policy, at now: Moment) {
             var head = RequestHead()
+            var note = DecisionNote()
+            var found: [Explanation.Step] = []
             switch head.parse(request.head.rawBytes, limits: HeadLimits()) {
-            case .complete: break
-            case .invalid(let fault):
-                status = Int(fault.status)
-                steps = [("verdict", "refused: \(fault.status), the request is malformed: \(fault.reason)")]
-                return
-            case .incomplete:
-                status = 400
-                steps = [("verdict", "refused: 400, the request has no end")]
-                return
+            case .invalid(let fault): note.takeUnread(fault, from: request.peer.address, policy)
+            case .incomplete: note.takeUnread(HTTPFault(.truncated), from: request.peer.address, policy)
+            case .complete:
+                var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
+                var decision = Decision()
+                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                if decision.verdict == .lookUp {
+                    let finding = AccountFinding.find(
+                        user: decision.userID.text, session: decision.sessionID.text, configuration, at: now)
+                    found = finding.steps
+                    admission.learn([finding.standing])
+                    admission.revoke(finding.revoked, at: now.wall.seconds)
+                    admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                }
+                note.take(decision, head, request.head.rawBytes, policyVersion: policy.version)
+                if decision.refusal == nil, decision.identityLines.byteCount > 0 {
+                    found.append(Explanation.Step("headers", Self.headers(decision)))
+                }
             }
-            var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
-            var decision = Decision()
-            admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
-            let explanation = Explanation(decision, head, request.head.rawBytes, policy: policy)
-            status = Int(explanation.status)
-            code = explanation.code
-            steps = explanation.steps.dropLast().map { ($0.name, $0.text) }
-            if status == 0, decision.identityLines.byteCount > 0 { steps.append(("headers", Self.headers(decision))) }
-            steps.append(("verdict", Self.verdict(decision, configuration) ?? explanation.steps.last?.text ?? ""))
+            explanation = Explanation(note, policy: policy)
+            steps = explanation.steps
+            let verdict = steps.removeLast()
+            steps += found
+            steps.append(Explanation.Step(verdict.name, Self.verdict(note, configuration) ?? verdict.text))
         }
 
         private static func headers(_ decision: borrowing Decision) -> String {
             decision.identityLines.text.split(separator: "\r\n").joined(separator: ", ")
         }
 
-        private static func verdict(_ decision: borrowing Decision, _ configuration: Configuration) -> String? {
-            guard case .forward(let index) = decision.verdict else { return nil }
+        private static func verdict(_ note: borrowing DecisionNote, _ configuration: Configuration) -> String? {
+            guard case .forward(let index) = note.verdict else { return nil }
             let upstream = configuration.upstreams[index]
             return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"
         }
@@ -114,17 +120,15 @@ enum ExplainCommand {
                 json.beginObject()
                 json.field("method", request.method)
                 json.field("url", request.url)
-                json.array("steps", steps) { json, step in
-                    json.beginObject()
-                    json.field("step", step.name)
-                    json.field("text", step.text)
-                    json.endObject()
-                }
-                json.field("passes", status == 0)
-                if status != 0 { json.field("status", status) }
-                json.optional("code", code)
+                explanation.write(steps, &json)
                 json.endObject()
             }
         }
+    }
+}
+
+extension AccountFinding {
+    fileprivate var steps: [Explanation.Step] {
+        [Explanation.Step("account", account)] + (session.map { [Explanation.Step("session", $0)] } ?? [])
     }
 }

@@ -9,7 +9,7 @@ struct UserSetTierCommand: AccountCommand {
 
     init(_ arguments: Arguments) throws(UsageFault) {
         user = arguments.operands[0]
-        tier = try TierChoice(arguments.operands[1], until: arguments.value("until"), .userSetTier)
+        tier = try TierChoice(arguments.operands[1], arguments)
         json = arguments.has("json")
     }
 

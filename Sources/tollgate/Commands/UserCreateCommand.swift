@@ -20,9 +20,8 @@ struct UserCreateCommand: AccountCommand {
         } catch {
             throw Self.fault("--email \(quoted(address)) is no email, write one like ada@example.org")
         }
-        let until = arguments.value("until")
-        tier = try arguments.value("tier").map { name throws(UsageFault) in try TierChoice(name, until: until, .userCreate) }
-        if tier == nil, until != nil { throw Self.fault("--until goes with --tier TIER") }
+        tier = try arguments.value("tier").map { name throws(UsageFault) in try TierChoice(name, arguments) }
+        if tier == nil, arguments.has("until") { throw Self.fault("--until goes with --tier TIER") }
         switch (arguments.has("password-stdin"), arguments.value("password-hash")) {
         case (true, nil): secret = .password(try Self.password(readInput()))
         case (false, let text?): secret = .hash(try Self.hash(text))

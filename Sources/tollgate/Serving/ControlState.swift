@@ -234,17 +234,26 @@ final class ControlState: Sendable {
     // MARK: reports
 
     /// Asks every worker for its figures.
-    func reports() async -> [MetricsSnapshot] {
-        var snapshots: [MetricsSnapshot] = []
+    func reports() async -> [MetricsSnapshot] { await ask { reply in .report(reply) } }
+
+    /// The newest refusals of all workers, at most `limit`, the newest first; those of one request where `requestID` says which.
+    func refusals(of requestID: String?, limit: Int) async -> [RefusalStory] {
+        let stories = await ask { reply in .tellRefusals(of: requestID, limit: limit, reply) }
+        return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
+    }
+
+    /// Asks every worker the same.
+    private func ask<Answer: Sendable>(_ question: (@escaping @Sendable (Answer) -> Void) -> WorkerMessage) async -> [Answer] {
+        var answers: [Answer] = []
         for mailbox in mailboxes {
-            let snapshot: MetricsSnapshot? = await withCheckedContinuation { continuation in
-                let isRead = mailbox.post(.report { continuation.resume(returning: $0) })
+            let answer: Answer? = await withCheckedContinuation { continuation in
+                let isRead = mailbox.post(question { continuation.resume(returning: $0) })
                 // A worker that has drained has nothing more to tell, and must not be waited for.
                 if !isRead { continuation.resume(returning: nil) }
             }
-            if let snapshot { snapshots.append(snapshot) }
+            if let answer { answers.append(answer) }
         }
-        return snapshots
+        return answers
     }
 
     /// The process's figures, with what is known of the issuers' keys brought up to date.

@@ -1,0 +1,72 @@
+internal import Accounts
+internal import Gate
+internal import Storage
+internal import Transport
+internal import Wire
+
+/// What the store says of the user and the session of a token of the gateway's own: read now, as a gateway reads it that has
+/// not seen the user yet.
+struct AccountFinding: Sendable {
+    /// For the policy that decides.
+    let standing: UserStanding
+    let revoked: [RevokedSession]
+    /// For people.
+    let account: String
+    /// nil where the token names no session.
+    let session: String?
+
+    static func find(user: String, session: String, _ configuration: Configuration, at now: Moment) -> AccountFinding {
+        let nobody = UserStanding(user: user, standing: .noAccount, version: -1)
+        guard let id = UUID(parsing: user), holdsAccounts(configuration) else {
+            return AccountFinding(standing: nobody, revoked: [], account: "there is none, the token's own tier counts", session: nil)
+        }
+        do throws(AccountCommandFault) {
+            return try AccountDesk.ask(configuration, at: now) { desk in
+                try await AccountFinding(of: id, user, session: UUID(parsing: session), desk)
+            }
+        } catch {
+            let standing = Standing.unavailable(until: now.wall.seconds + 1)
+            return AccountFinding(
+                standing: UserStanding(user: user, standing: standing, version: -1), revoked: [], account: error.message, session: nil)
+        }
+    }
+
+    /// An embedded database that nobody made holds none, and is not made to be asked.
+    private static func holdsAccounts(_ configuration: Configuration) -> Bool {
+        guard case .sqlite(let path)? = try? StoreLocation(configuration) else { return true }
+        return (try? FileBytes.stamp(path)) != nil
+    }
+
+    private init(standing: UserStanding, revoked: [RevokedSession], account: String, session: String?) {
+        self.standing = standing
+        self.revoked = revoked
+        self.account = account
+        self.session = session
+    }
+
+    private init(of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk) async throws {
+        let ended = try await desk.directory.endedSessions().first { $0.id == session }
+        revoked = ended.map { [RevokedSession($0)] } ?? []
+        if let account = try await desk.directory.account(user) {
+            var standing = UserStanding(user, account.entitlement, tiers: desk.tiers)
+            standing.user = name
+            self.standing = standing
+            let answer = AccountAnswer(account, desk)
+            self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
+        } else {
+            standing = UserStanding(user: name, standing: .noAccount, version: -1)
+            account = "there is none, the token's own tier counts"
+        }
+        guard let session else {
+            self.session = nil
+            return
+        }
+        if let ended {
+            self.session = "ended at \(ISO8601.text(ended.endedAt)): \(ended.reason.rawValue)"
+        } else if let found = try await desk.directory.sessions(of: user).first(where: { $0.id == session }) {
+            self.session = "stands, of contract \(found.contract.name), last refreshed at \(ISO8601.text(found.lastUsedAt))"
+        } else {
+            self.session = "not in use any more, though it was not ended"
+        }
+    }
+}
