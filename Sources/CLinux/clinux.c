@@ -53,6 +53,20 @@ ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void
     return sendmsg(fd, &message, MSG_NOSIGNAL);
 }
 
+int clinux_pipe(int *read_end, int *write_end, int size) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
+    // Refused to users who have many pipes: a smaller one serves as well, in more steps.
+    fcntl(ends[1], F_SETPIPE_SZ, size);
+    *read_end = ends[0];
+    *write_end = ends[1];
+    return 0;
+}
+
+ptrdiff_t clinux_splice(int from, int to, size_t count) {
+    return syscall(SYS_splice, from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
 int clinux_core_count(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;

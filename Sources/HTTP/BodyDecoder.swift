@@ -81,6 +81,12 @@ package struct BodyDecoder: Sendable {
         }
     }
 
+    /// So many bytes of content, fewer than `remaining`, went another way.
+    package mutating func passed(_ count: Int) {
+        precondition(phase == .content && count >= 0 && UInt64(count) < left)
+        left -= UInt64(count)
+    }
+
     /// The peer will send no more: the end of a message that lasts until then, and the untimely end of any other.
     package mutating func inputClosed() -> BodyEvent {
         if phase == .ended || phase == .untilClose {

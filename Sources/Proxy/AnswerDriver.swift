@@ -13,6 +13,7 @@ extension Worker {
     // MARK: receiving
 
     mutating func receiveAnswer(_ upstream: Int, _ scratch: inout Scratch) {
+        if pipeAnswer(upstream, &scratch) { return }
         let handle = upstreamHandle(upstream)
         repeat {
             var input = scratch.takeInput()
@@ -38,17 +39,17 @@ extension Worker {
     }
 
     private mutating func noteReceived(_ count: Int, _ exchange: Int) {
-        let isKept = !clients[Int(exchanges[exchange].client.index)].output.isEmpty
+        let isKept = clients[Int(exchanges[exchange].client.index)].hasUnsent
         exchanges[exchange].answerRoom.received(count, wasKept: isKept)
     }
 
-    private mutating func lostWhileReading(_ upstream: Int, _ scratch: inout Scratch) {
+    mutating func lostWhileReading(_ upstream: Int, _ scratch: inout Scratch) {
         let exchange = Int(upstreams[upstream].exchange.index)
         let isUnanswered = !exchanges[exchange].answerStarted && upstreams[upstream].input.isEmpty
         lost(upstream, isUnanswered ? .closedUnanswered : .brokenAnswer, &scratch)
     }
 
-    private mutating func answerInputClosed(_ upstream: Int, _ scratch: inout Scratch) {
+    mutating func answerInputClosed(_ upstream: Int, _ scratch: inout Scratch) {
         let exchange = Int(upstreams[upstream].exchange.index)
         guard exchanges[exchange].answerStarted else { return lostWhileReading(upstream, &scratch) }
         switch exchanges[exchange].answerBody.inputClosed() {
@@ -177,17 +178,18 @@ extension Worker {
             switch exchanges[exchange].answerBody.next(input.readable) {
             case .data(let skip, let count):
                 exchanges[exchange].record.bytesOut += UInt64(count)
+                input.discard(skip)
                 if isChunked || out.count + count <= Self.mostGathered {
-                    out.appendContent(input.readable.extracting(skip..<skip + count), chunked: isChunked)
+                    out.appendContent(input.readable.extracting(0..<count), chunked: isChunked)
+                    input.discard(count)
                 } else {
                     let client = Int(exchanges[exchange].client.index)
                     if !out.isEmpty { sendToClient(client, out.readable, &scratch) }
                     out.removeAll()
                     guard exchanges.isCurrent(handle) else { return .gone }
-                    sendToClient(client, input.readable.extracting(skip..<skip + count), &scratch)
+                    sendToClient(client, count, of: &input, &scratch)
                     guard exchanges.isCurrent(handle) else { return .gone }
                 }
-                input.discard(skip + count)
             case .needMore(let consumed):
                 input.discard(consumed)
                 return .more
@@ -222,6 +224,7 @@ extension Worker {
     mutating func finishAnswer(_ exchange: Int, reusable: Bool, _ scratch: inout Scratch) {
         let client = Int(exchanges[exchange].client.index)
         releaseUpstream(exchange, reusable: reusable)
+        if exchanges[exchange].pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].pending) }
         closeExchange(exchange)
         conclude(client, &scratch)
     }
@@ -244,6 +247,7 @@ extension Worker {
 
     private mutating func closeExchange(_ exchange: Int) {
         cancelLimits(exchange)
+        releasePipe(exchange)
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
         finishRecord(exchange)

@@ -49,11 +49,16 @@ struct ClientConnection: ~Copyable {
     var input = ByteBuffer()
     /// To be sent as soon as the socket takes it.
     var output = ByteBuffer()
+    /// Whether bytes for it wait in its exchange's pipe, in front of `output`.
+    var awaitsPipe = false
     var room = ReceiveRoom()
     /// How the body under way comes; while lingering, what is dropped.
     var arrival = Pace()
     /// How `output` is taken, from when something first waited in it.
     var taking = Pace()
+
+    /// Whether the socket has not taken all that there is for it.
+    var hasUnsent: Bool { awaitsPipe || !output.isEmpty }
 
     /// Sends once of what waits.
     mutating func sendWaiting(_ workspace: inout TLSWorkspace) -> IOOutcome {

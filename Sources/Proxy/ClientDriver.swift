@@ -26,6 +26,7 @@ extension Worker {
     /// Receives once and works on it; with TLS, on all that the session holds, which the kernel will not announce.
     mutating func receive(_ client: Int, _ scratch: inout Scratch) {
         let handle = clientHandle(client)
+        if clients[client].reading == .body, pipeRequest(client, &scratch) { return }
         repeat {
             var input = scratch.takeInput()
             if !clients[client].input.isEmpty {
@@ -68,7 +69,7 @@ extension Worker {
     /// Bytes that are dropped at most before a lingering connection is closed all the same.
     private static var mostLingered: UInt64 { 1 << 20 }
 
-    private mutating func inputClosed(_ client: Int, _ scratch: inout Scratch) {
+    mutating func inputClosed(_ client: Int, _ scratch: inout Scratch) {
         clients[client].inputEnded = true
         switch clients[client].phase {
         case .free, .announcing, .handshaking, .lingering: closeClient(client)
@@ -281,6 +282,7 @@ extension Worker {
 
     /// Sends what waits; when all of it is gone, the connection goes on with what it was waiting to do.
     private mutating func flushClient(_ client: Int, _ scratch: inout Scratch) {
+        if clients[client].awaitsPipe, !drainAnswer(client, &scratch) { return }
         while !clients[client].output.isEmpty {
             switch clients[client].sendWaiting(&workspace) {
             case .done(let count):
@@ -290,7 +292,7 @@ extension Worker {
             case .closed, .failed: return abandon(client, &scratch)
             }
         }
-        clients[client].output = ByteBuffer()
+        scratch.recycle(&clients[client].output)
         switch clients[client].phase {
         case .flushing: finishClosing(client)
         case .open:
@@ -303,23 +305,43 @@ extension Worker {
 
     /// Sends `bytes`, or keeps what the socket does not take. The connection may be gone afterwards.
     mutating func sendToClient(_ client: Int, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        var sent = 0
-        if clients[client].output.isEmpty {
-            sending: while sent < bytes.byteCount {
-                switch clients[client].channel.send(bytes.dropping(sent), &workspace) {
-                case .done(let count): sent += count
-                case .wouldBlock: break sending
-                case .closed, .failed: return abandon(client, &scratch)
-                }
-            }
-        }
-        guard sent < bytes.byteCount else { return }
-        if clients[client].output.isEmpty {
-            clients[client].taking.begin(at: now.monotonic)
-            setTakingDeadline(client)
-        }
+        guard let sent = sendNow(client, bytes, &scratch), sent < bytes.byteCount else { return }
+        beginWaiting(client)
         clients[client].output.append(bytes.dropping(sent))
         refreshInterest(client)
+    }
+
+    /// Sends the first `count` bytes of `input`, or keeps what the socket does not take, and consumes them. The connection
+    /// may be gone afterwards.
+    mutating func sendToClient(_ client: Int, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch) {
+        let sent = sendNow(client, input.readable.extracting(0..<count), &scratch)
+        input.discard(sent ?? count)
+        guard let sent, sent < count else { return }
+        beginWaiting(client)
+        clients[client].output.take(count - sent, of: &input)
+        refreshInterest(client)
+    }
+
+    /// Sends what the socket takes, if nothing waits to be sent before. nil if the connection has gone.
+    private mutating func sendNow(_ client: Int, _ bytes: RawSpan, _ scratch: inout Scratch) -> Int? {
+        var sent = 0
+        guard !clients[client].hasUnsent else { return 0 }
+        while sent < bytes.byteCount {
+            switch clients[client].channel.send(bytes.dropping(sent), &workspace) {
+            case .done(let count): sent += count
+            case .wouldBlock: return sent
+            case .closed, .failed:
+                abandon(client, &scratch)
+                return nil
+            }
+        }
+        return sent
+    }
+
+    mutating func beginWaiting(_ client: Int) {
+        guard !clients[client].hasUnsent else { return }
+        clients[client].taking.begin(at: now.monotonic)
+        setTakingDeadline(client)
     }
 
     private mutating func sendToClient(_ client: Int, _ text: StaticString, _ scratch: inout Scratch) {
@@ -367,7 +389,7 @@ extension Worker {
         guard clients[client].phase != .free, clients[client].phase != .handshaking else { return }
         var interest = Interest()
         if wantsRead(client) { interest.insert(.read) }
-        if !clients[client].output.isEmpty { interest.insert(.write) }
+        if clients[client].hasUnsent { interest.insert(.write) }
         setInterest(client, interest)
     }
 

@@ -155,7 +155,7 @@ extension Worker {
         case .announcing, .handshaking, .flushing, .lingering: return closeClient(client)
         case .open: break
         }
-        guard clients[client].output.isEmpty else { return abandon(client, &scratch) }
+        guard !clients[client].hasUnsent else { return abandon(client, &scratch) }
         switch clients[client].reading {
         case .head:
             if clients[client].headBegun {
@@ -236,6 +236,7 @@ extension Worker {
         clients[client].idlesUntil = nil
         clients[client].inputEnded = false
         clients[client].isParked = false
+        clients[client].awaitsPipe = false
         clients[client].wasUsed = false
         clients[client].interest = Interest()
         clients[client].messages = ServerMessageState()

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Transport
 import Wire
 
 /// One request on its way: where it came from, where it went, and what of it waits to go on.
@@ -30,6 +31,11 @@ struct Exchange: ~Copyable {
     var wasSent = false
     /// Body bytes behind the opening that the upstream's socket has not taken yet.
     var pending = ByteBuffer()
+    /// Carries the middle of large bodies past this process; kept for the next exchange.
+    var pipe: KernelPipe?
+    /// Bytes that wait in it for the upstream, or for the client: never both.
+    var pipedRequest = 0
+    var pipedAnswer = 0
     var requestIsChunked = false
     /// Whether all of the request has been received.
     var requestEnded = false
@@ -107,7 +113,7 @@ struct Exchange: ~Copyable {
     }
 
     /// Whether all that there is of the request has been taken by the upstream's socket, or never will be.
-    var isFlushed: Bool { isCut || openingSent == opening.count && pending.isEmpty }
+    var isFlushed: Bool { isCut || openingSent == opening.count && pending.isEmpty && pipedRequest == 0 }
 }
 
 extension ByteBuffer {

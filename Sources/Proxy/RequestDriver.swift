@@ -105,8 +105,8 @@ extension Worker {
             switch clients[client].body.next(input.readable) {
             case .data(let skip, let count):
                 guard admitContent(count, exchange, client, &input, &scratch) else { return }
-                passContent(input.readable.extracting(skip..<skip + count), exchange, &scratch)
-                input.discard(skip + count)
+                input.discard(skip)
+                passContent(count, of: &input, exchange)
             case .needMore(let consumed):
                 input.discard(consumed)
                 if gathers { flushRequest(exchange, &scratch) }
@@ -140,34 +140,42 @@ extension Worker {
         return false
     }
 
-    /// Sends content, or queues it: behind the head while there is no connection, behind other chunks, or behind what the
-    /// socket did not take.
-    private mutating func passContent(_ content: RawSpan, _ exchange: Int, _ scratch: inout Scratch) {
-        guard exchanges[exchange].isConnected else {
-            return exchanges[exchange].opening.appendContent(content, chunked: exchanges[exchange].requestIsChunked)
+    /// Sends the first `count` bytes of `input`, which are content, or queues them: behind the head while there is no
+    /// connection, behind other chunks, or behind what the socket did not take. Consumes them.
+    private mutating func passContent(_ count: Int, of input: inout ByteBuffer, _ exchange: Int) {
+        let isChunked = exchanges[exchange].requestIsChunked
+        if !exchanges[exchange].isConnected {
+            exchanges[exchange].opening.appendContent(input.readable.extracting(0..<count), chunked: isChunked)
+            return input.discard(count)
         }
         exchanges[exchange].isReplayable = false
-        if exchanges[exchange].isCut { return }
-        if exchanges[exchange].requestIsChunked {
-            return exchanges[exchange].pending.appendContent(content, chunked: true)
+        if exchanges[exchange].isCut { return input.discard(count) }
+        if isChunked {
+            exchanges[exchange].pending.appendContent(input.readable.extracting(0..<count), chunked: true)
+            return input.discard(count)
         }
         let upstream = Int(exchanges[exchange].upstream.index)
-        var sent = 0
-        while sent < content.byteCount {
-            switch upstreams[upstream].channel.send(content.dropping(sent), &workspace) {
-            case .done(let count): sent += count
+        var left = count
+        while left > 0 {
+            switch upstreams[upstream].channel.send(input.readable.extracting(0..<left), &workspace) {
+            case .done(let sent):
+                input.discard(sent)
+                left -= sent
             case .wouldBlock:
-                exchanges[exchange].pending.append(content.dropping(sent))
+                exchanges[exchange].pending.take(left, of: &input)
                 return refreshUpstreamInterest(upstream)
-            case .closed, .failed: return cutRequest(exchange, upstream)
+            case .closed, .failed:
+                input.discard(left)
+                return cutRequest(exchange, upstream)
             }
         }
     }
 
     /// The upstream takes no more of the request. It may have answered before it stopped reading, so the answer is looked
     /// for all the same: the loop reports the lost connection as readable.
-    private mutating func cutRequest(_ exchange: Int, _ upstream: Int) {
+    mutating func cutRequest(_ exchange: Int, _ upstream: Int) {
         exchanges[exchange].isCut = true
+        if exchanges[exchange].pipedRequest > 0 { dropPipe(exchange) }
         exchanges[exchange].pending.reuse()
         refreshUpstreamInterest(upstream)
     }
@@ -204,6 +212,7 @@ extension Worker {
     mutating func flushRequest(_ exchange: Int, _ scratch: inout Scratch) {
         guard exchanges[exchange].isConnected else { return }
         let upstream = Int(exchanges[exchange].upstream.index)
+        if exchanges[exchange].pipedRequest > 0, !drainRequest(exchange) { return }
         while !exchanges[exchange].isFlushed {
             switch sendOnce(exchange, on: upstream) {
             case .done: break
@@ -236,6 +245,17 @@ extension Worker {
 }
 
 extension ByteBuffer {
+    /// Less is copied: the buffers that change places are large ones.
+    private static var leastSwapped: Int { 16 * 1_024 }
+
+    /// Moves the first `count` bytes of `input` behind what waits here. Where nothing waits and they are all that there is, the
+    /// buffers change places and nothing is copied.
+    mutating func take(_ count: Int, of input: inout ByteBuffer) {
+        if isEmpty, count == input.count, count >= Self.leastSwapped { return swap(&self, &input) }
+        append(input.readable.extracting(0..<count))
+        input.discard(count)
+    }
+
     /// Appends content in the coding that the message has.
     mutating func appendContent(_ content: RawSpan, chunked: Bool) {
         guard chunked else { return append(content) }

@@ -219,7 +219,7 @@ extension Worker {
             let client = Int(exchanges[exchange].client.index)
             // Only the upstream's own silence counts, not the time that the client takes to send or to read.
             let hasAll = exchanges[exchange].requestEnded || exchanges[exchange].isCut
-            guard clients[client].output.isEmpty, hasAll || !exchanges[exchange].isFlushed else {
+            guard !clients[client].hasUnsent, hasAll || !exchanges[exchange].isFlushed else {
                 upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
                 return
             }
@@ -367,7 +367,7 @@ extension Worker {
             let exchange = Int(upstreams[upstream].exchange.index)
             if !exchanges[exchange].isFlushed { interest.insert(.write) }
             // What the client does not take is left with the upstream.
-            if !clients[Int(exchanges[exchange].client.index)].output.isEmpty { interest.remove(.read) }
+            if clients[Int(exchanges[exchange].client.index)].hasUnsent { interest.remove(.read) }
         }
         setUpstreamInterest(upstream, interest)
     }

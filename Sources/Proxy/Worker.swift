@@ -54,6 +54,8 @@ package struct Worker: ~Copyable {
     var shared: SharedCounting?
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
+    /// Pipes that exchanges have; nil where the system has no use for them.
+    var pipes: Int? = 0
 
     /// What TLS sessions work in; one of them at a time.
     var workspace = TLSWorkspace()
@@ -86,11 +88,26 @@ struct Scratch: ~Copyable {
     var trailers = FieldTable()
     var decision = Decision()
     var due: [Int] = []
+    /// A large buffer that nobody works in: for when a connection has kept the one it was working in.
+    private var spare = ByteBuffer()
+
+    static var leastSpare: Int { 64 * 1_024 }
 
     mutating func takeInput() -> ByteBuffer {
         var taken = ByteBuffer()
         swap(&taken, &input)
+        if taken.capacity == 0 { swap(&taken, &spare) }
         return taken
+    }
+
+    /// Takes the memory of a buffer that is used up.
+    mutating func recycle(_ buffer: inout ByteBuffer) {
+        if spare.capacity == 0, buffer.capacity >= Self.leastSpare {
+            buffer.removeAll()
+            swap(&spare, &buffer)
+        } else {
+            buffer = ByteBuffer()
+        }
     }
 
     mutating func putBack(_ buffer: consuming ByteBuffer) {

@@ -13,6 +13,9 @@ package struct Channel: ~Copyable {
         self.session = session
     }
 
+    /// Whether what goes over the socket is what is sent and received.
+    package var isPlain: Bool { session == nil }
+
     /// Whether bytes wait inside the TLS session, where the kernel does not announce them.
     package var hasPending: Bool {
         switch session {

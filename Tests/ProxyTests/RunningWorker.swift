@@ -141,6 +141,7 @@ extension Worker {
         for index in clients.indices where clients[index].phase != .free {
             census.bytes += clients[index].input.count + clients[index].output.count
         }
+        for index in exchanges.indices { census.bytes += exchanges[index].pipedRequest + exchanges[index].pipedAnswer }
         for index in upstreams.indices where upstreams[index].phase != .free {
             if upstreams[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
             census.bytes += upstreams[index].input.count

@@ -31,6 +31,9 @@ ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);
 int clinux_socket(int family);
 ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count);
+int clinux_pipe(int *read_end, int *write_end, int size);
+// Between a socket and a pipe, without waiting for either.
+ptrdiff_t clinux_splice(int from, int to, size_t count);
 // The cores that the process may run on; 0 if the kernel does not say.
 int clinux_core_count(void);
 // The calling thread alone.
