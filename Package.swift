@@ -25,11 +25,12 @@ let package = Package(
         .target(name: "CArgon2", linkerSettings: [.linkedLibrary("argon2")]),
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
+        .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
         .target(name: "Credentials", dependencies: ["Wire", "COpenSSL", "CArgon2"], swiftSettings: house),
-        .target(name: "HTTP", dependencies: ["Wire"], swiftSettings: house),
+        .target(name: "HTTP", dependencies: ["Wire", "CZlib"], swiftSettings: house),
         .target(name: "Gate", dependencies: ["Wire", "Credentials", "HTTP"], swiftSettings: house),
         .target(name: "Telemetry", dependencies: ["Wire"], swiftSettings: house),
 

@@ -42,7 +42,7 @@ require_swift() {
     fi
 }
 
-build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libsqlite3-dev libpq-dev)
+build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libsqlite3-dev libpq-dev zlib1g-dev)
 
 # swift build, checking that no target imports what it does not declare.
 #

@@ -140,5 +140,7 @@ extension Admission {
     package func timeoutMilliseconds(_ decision: borrowing Decision) -> UInt64? {
         policy.gates[decision.routeIndex].timeoutMilliseconds
     }
+    /// The filters of the answer, where the route has any.
+    package func filter(_ decision: borrowing Decision) -> FilterPlan? { policy.filters[decision.routeIndex] }
     package func retries(_ decision: borrowing Decision) -> Int? { policy.gates[decision.routeIndex].retries }
 }

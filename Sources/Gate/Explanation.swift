@@ -6,7 +6,7 @@ import Wire
 /// that was made, so it cannot say anything else than what happened.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `caller`, `identity`, `tier`, `size`, `limit`, `cause` or `verdict`; of whoever tells more,
+        /// `client`, `path`, `route`, `caller`, `identity`, `tier`, `size`, `limit`, `filter`, `cause` or `verdict`; of whoever tells more,
         /// a word of theirs.
         package let name: String
         package let text: String
@@ -51,6 +51,7 @@ package struct Explanation: Sendable, Equatable {
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
+        if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
     }
 
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name, text)) }
@@ -105,6 +106,13 @@ package struct Explanation: Sendable, Equatable {
         if note.shadowed.contains(.tier) { return "\(name) is needed and missing, but only watched" }
         guard let own = note.tier else { return "\(name) is needed" }
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
+    }
+
+    private static func filter(_ note: borrowing DecisionNote, _ rule: RouteRule, _ policy: Policy) -> String {
+        let tier = policy.tiers.name(of: note.tier ?? .lowest)
+        let fields = rule.filters.map(\.text).joined(separator: ", ")
+        let watched = rule.shadow.contains(.filter) ? ", but only watched" : ""
+        return "what \(fields) puts above \(tier) leaves the answer\(watched)"
     }
 
     private static func limit(_ note: borrowing DecisionNote, _ rule: RouteRule, _ index: Int) -> String {

@@ -23,6 +23,8 @@ package final class Policy: Sendable {
 
     /// What Admission needs of each rule, in their order.
     let gates: [RouteGate]
+    /// Of each rule, the filters of its answers.
+    let filters: [FilterPlan?]
     /// Canonical prefixes without their last slash; sliced by the gates.
     let texts: [UInt8]
     /// Header lines of each tier for the upstream; in the texts.
@@ -49,6 +51,7 @@ package final class Policy: Sendable {
         var texts: [UInt8] = []
         for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
         self.gates = gates
+        filters = rules.map { FilterPlan($0, tiers: tiers) }
         tierLines = tiers.names.indices.map { tier in
             let lines = IdentityHeaders.tierLines(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
@@ -109,7 +112,8 @@ struct RouteGate: Sendable {
     let dialect: Dialect
 
     init(_ rule: RouteRule, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
-        if rule.auth == .none && (rule.tier != nil || !rule.claims.isEmpty) { throw .identityNeeded(rule.name) }
+        let looksAtIdentity = rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty
+        if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
         tier = rule.tier
@@ -152,5 +156,15 @@ struct RouteGate: Sendable {
         }
         while path.last == UInt8(ascii: "/") { path.removeLast() }
         return path
+    }
+}
+
+extension FilterPlan {
+    /// The filters of a route; nil if it has none.
+    convenience init?(_ rule: RouteRule, tiers: TierList) {
+        guard !rule.filters.isEmpty else { return nil }
+        self.init(
+            rule.filters, tiers: tiers, isStrict: rule.filterIsStrict, requiresField: rule.filterRequiresField,
+            isShadow: rule.shadow.contains(.filter))
     }
 }

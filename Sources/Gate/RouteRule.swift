@@ -42,7 +42,6 @@ package struct ShadowSet: OptionSet, Hashable, Sendable {
 
     package static let limit = Self(rawValue: 1)
     package static let tier = Self(rawValue: 2)
-    /// Accepted in settings; nothing filters yet.
     package static let filter = Self(rawValue: 4)
 }
 
@@ -79,6 +78,12 @@ package struct RouteRule: Sendable {
     package var errors: Dialect
     package var encodedSlashPasses: Bool
     package var shadow: ShadowSet
+    /// What callers receive of JSON answers is judged by these; at most `FilterPlan.capacity`.
+    package var filters: [FilterPath]
+    /// Answers that are not JSON are refused (`filter-strict=on`).
+    package var filterIsStrict: Bool
+    /// Elements without the field leave too (`filter-require=on`).
+    package var filterRequiresField: Bool
     /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
     /// there although a wider route might take it. Not for prefixes.
     package var isEndpoint: Bool
@@ -107,6 +112,9 @@ package struct RouteRule: Sendable {
         errors = .password
         encodedSlashPasses = false
         shadow = []
+        filters = []
+        filterIsStrict = false
+        filterRequiresField = false
         isEndpoint = false
     }
 

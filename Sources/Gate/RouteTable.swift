@@ -20,7 +20,7 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     case badStrip(String, String)
     /// A claim that the trust was not made to answer for.
     case unknownRequirement(String, claim: String)
-    /// `tier` or `claims` on a route that never looks at identity.
+    /// `tier`, `claims` or `filter` on a route that never looks at identity.
     case identityNeeded(String)
     /// More than `LimitCharge.capacity`.
     case tooManyLimits(String)
@@ -35,7 +35,7 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
         case .badHost(let route, let host): "the route \(route) names the host \"\(host)\"; a name without port is wanted"
         case .badStrip(let route, let strip): "the route \(route) strips \"\(strip)\", which is no path"
         case .unknownRequirement(let route, let claim): "the route \(route) asks for the claim \(claim), which is not known"
-        case .identityNeeded(let route): "the route \(route) has auth=none, so no identity can meet its tier= or claims="
+        case .identityNeeded(let route): "the route \(route) has auth=none, so no identity can meet its tier=, claims= or filter="
         case .tooManyLimits(let route): "the route \(route) has more than \(LimitCharge.capacity) limits"
         }
     }

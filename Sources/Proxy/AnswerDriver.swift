@@ -55,7 +55,15 @@ extension Worker {
         switch exchanges[exchange].answerBody.inputClosed() {
         case .end:
             var end = ByteBuffer()
-            if exchanges[exchange].delimiting == .chunked { end.append(ChunkWriter.lastChunk) }
+            if isFiltered(exchange) {
+                do throws(FilterFailure) {
+                    try endFiltered(exchange, &end)
+                } catch {
+                    return refuseAnswer(exchange, error, &scratch)
+                }
+            } else if exchanges[exchange].delimiting == .chunked {
+                end.append(ChunkWriter.lastChunk)
+            }
             let handle = exchangeHandle(exchange)
             sendToClient(Int(exchanges[exchange].client.index), end.readable, &scratch)
             if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
@@ -126,24 +134,49 @@ extension Worker {
         exchanges[exchange].upstreamKeepsAlive = scratch.response.keepAlive
         exchanges[exchange].record.status = scratch.response.status
         noteAttemptEnded(exchange, status: scratch.response.status)
+        scratch.output.removeAll()
+        if exchanges[exchange].filter.plan != nil, !beginFilter(exchange, bytes, &scratch) { return }
+        let fields = filteredFields(exchange, scratch.response, bytes)
+        if isHeld(exchange) {
+            var head = ByteBuffer()
+            swap(&head, &exchanges[exchange].filter.head)
+            ForwardedResponse.write(
+                scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
+                requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
+                filtered: fields, into: &head)
+            swap(&head, &exchanges[exchange].filter.head)
+            return
+        }
         let persistence = clients[client].messages.answerStarted(
             untilClose: exchanges[exchange].delimiting == .untilClose, unread: clients[client].body.remaining)
-        scratch.output.removeAll()
         ForwardedResponse.write(
             scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
             requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-            persistence: persistence, into: &scratch.output)
+            filtered: fields, into: &scratch.output)
+        scratch.output.append(persistence)
+        scratch.output.append("\r\n")
+    }
+
+    /// Whether the content of the answer goes through a filter.
+    private mutating func isFiltered(_ exchange: Int) -> Bool {
+        exchanges[exchange].filter.isFiltering
+    }
+
+    private mutating func isHeld(_ exchange: Int) -> Bool {
+        exchanges[exchange].filter.isHeld
     }
 
     // MARK: body
 
     /// Sends the head that waits in `scratch.output`, if it does, and all content in `input`.
-    private mutating func relayAnswer(
+    mutating func relayAnswer(
         _ exchange: Int, _ upstream: Int, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         var out = ByteBuffer()
         swap(&out, &scratch.output)
-        let ending = gatherAnswer(exchange, &input, &out, &scratch)
+        let ending =
+            isFiltered(exchange)
+            ? gatherFiltered(exchange, &input, &out, &scratch) : gatherAnswer(exchange, &input, &out, &scratch)
         let handle = exchangeHandle(exchange)
         if !out.isEmpty, ending != .gone {
             sendToClient(Int(exchanges[exchange].client.index), out.readable, &scratch)
@@ -162,16 +195,17 @@ extension Worker {
         case .broken:
             input.removeAll()
             lost(upstream, .brokenAnswer, &scratch)
+        case .refused(let failure):
+            input.removeAll()
+            refuseAnswer(exchange, failure, &scratch)
         case .gone: break
         }
     }
 
-    private enum Ending { case more, ended, broken, gone }
-
     /// Moves content from `input` into `out`; large pieces go straight to the client.
     private mutating func gatherAnswer(
         _ exchange: Int, _ input: inout ByteBuffer, _ out: inout ByteBuffer, _ scratch: inout Scratch
-    ) -> Ending {
+    ) -> AnswerEnding {
         let handle = exchangeHandle(exchange)
         let isChunked = exchanges[exchange].delimiting == .chunked
         while true {
@@ -179,6 +213,7 @@ extension Worker {
             case .data(let skip, let count):
                 exchanges[exchange].record.bytesOut += UInt64(count)
                 input.discard(skip)
+                if exchanges[exchange].filter.isJudging { watch(exchange, input.readable.extracting(0..<count)) }
                 if isChunked || out.count + count <= Self.mostGathered {
                     out.appendContent(input.readable.extracting(0..<count), chunked: isChunked)
                     input.discard(count)
@@ -214,8 +249,13 @@ extension Worker {
         let upstream = Int(exchanges[Int(exchange.index)].upstream.index)
         upstreamTimers.set(
             upstream, deadline: now.monotonic.advanced(milliseconds: exchanges[Int(exchange.index)].timeout))
+        let handle = upstreamHandle(upstream)
+        resumeFiltered(Int(exchange.index), upstream, &scratch)
+        guard upstreams.isCurrent(handle), upstreams[upstream].phase == .busy else { return }
         refreshUpstreamInterest(upstream)
-        if upstreams[upstream].channel.hasPending { receiveAnswer(upstream, &scratch) }
+        if upstreams[upstream].interest.contains(.read), upstreams[upstream].channel.hasPending {
+            receiveAnswer(upstream, &scratch)
+        }
     }
 
     // MARK: end
@@ -250,8 +290,18 @@ extension Worker {
         releasePipe(exchange)
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
+        noteFiltered(exchange)
         finishRecord(exchange)
         clients[client].exchange = .none
         exchanges.release(exchange)
     }
+}
+
+/// What the bytes at hand have brought an answer to.
+enum AnswerEnding: Equatable {
+    case more, ended, broken
+    /// The filter lets it go no further.
+    case refused(FilterFailure)
+    /// The exchange ended while they were sent.
+    case gone
 }

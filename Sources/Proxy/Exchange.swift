@@ -60,6 +60,8 @@ struct Exchange: ~Copyable {
     var interimCount = 0
     var answerStarted = false
     var upstreamKeepsAlive = false
+    /// What the route's filters make of the answer.
+    var filter = AnswerFilter()
 
     /// Field lines of our own for the answer.
     var lines = ByteBuffer(capacity: 256)
@@ -90,6 +92,7 @@ struct Exchange: ~Copyable {
         interimCount = 0
         answerStarted = false
         upstreamKeepsAlive = false
+        filter.reset()
         lines.reuse()
     }
 
@@ -111,6 +114,9 @@ struct Exchange: ~Copyable {
             pending = buffer
         }
     }
+
+    /// Whether the client has been given some of the answer.
+    var answerIsOut: Bool { answerStarted && !filter.isHeld }
 
     /// Whether all that there is of the request has been taken by the upstream's socket, or never will be.
     var isFlushed: Bool { isCut || openingSent == opening.count && pending.isEmpty && pipedRequest == 0 }

@@ -9,10 +9,13 @@ import Wire
 enum ForwardedRequest {
     /// Appends the head to `out`, which must be empty; answers what `readdress` must know of it.
     ///
-    /// - Parameter sendsOwnHost: whether `Host` is the address's and not the client's.
+    /// - Parameters:
+    ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
+    ///   - filtered: what changes because the answer will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, marks: borrowing RequestMarks,
-        from peer: Peer, to place: borrowing UpstreamAddress, sendsOwnHost: Bool, into out: inout ByteBuffer
+        from peer: Peer, to place: borrowing UpstreamAddress, sendsOwnHost: Bool,
+        filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> AddressedWords {
         var words = AddressedWords()
         words.prefix = writeRequestLine(head, bytes, decision, place.pathPrefix, &out)
@@ -22,7 +25,8 @@ enum ForwardedRequest {
             out.append(bytes[head.host])
         }
         out.append("\r\n")
-        copyFields(head.fields, bytes, keepsAuthorization: decision.forwardsAuthorization, &out)
+        copyFields(head, bytes, keepsAuthorization: decision.forwardsAuthorization, filtered, &out)
+        if let filtered { filtered.writeRequest(head.fields, bytes, into: &out) }
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(marks.requestID.readable)
         out.append("\r\ntraceparent: ")
@@ -72,12 +76,14 @@ enum ForwardedRequest {
     }
 
     private static func copyFields(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, keepsAuthorization: Bool, _ out: inout ByteBuffer
+        _ head: borrowing RequestHead, _ bytes: RawSpan, keepsAuthorization: Bool, _ filtered: FilteredFields?,
+        _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
-        for index in 0..<fields.count {
-            let field = fields[index]
-            if passes(field, bytes, keepsAuthorization: keepsAuthorization) {
+        for index in 0..<head.fields.count {
+            let field = head.fields[index]
+            let mayPass = filtered == nil || filtered!.passesRequest(field, bytes, method: head.method)
+            if mayPass, passes(field, bytes, keepsAuthorization: keepsAuthorization) {
                 run.add(field, bytes, &out)
             } else {
                 run.flush(bytes, &out)

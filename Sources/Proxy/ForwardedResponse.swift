@@ -7,27 +7,29 @@ enum ForwardedResponse {
     /// - Parameters:
     ///   - delimiting: how the end of the content is marked towards the client.
     ///   - lines: whole field lines of the gateway's own, such as rate limits.
+    ///   - filtered: what changes because the content is filtered.
+    ///
+    /// What the connection's machine says of persistence, and the empty line, are still to follow.
     static func write(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, delimiting: BodyFraming, requestID: RawSpan,
-        lines: RawSpan, persistence: Persistence, into out: inout ByteBuffer
+        lines: RawSpan, filtered: FilteredFields?, into out: inout ByteBuffer
     ) {
         writeStatusLine(head.status, bytes[head.reason], &out)
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
         let hasLength = delimiting != .chunked && delimiting != .untilClose && head.status != 204
-        copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: !lines.isEmpty, &out)
+        copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: !lines.isEmpty, filtered, &out)
+        if let filtered { filtered.writeAnswer(head.fields, bytes, into: &out) }
         out.append("X-Request-Id: ")
         out.append(requestID)
         out.append("\r\n")
         out.append(lines)
         if delimiting == .chunked { out.append("Transfer-Encoding: chunked\r\n") }
-        out.append(persistence)
-        out.append("\r\n")
     }
 
     /// An interim answer (1xx) is passed on without a word of our own.
     static func writeInterim(_ head: borrowing ResponseHead, _ bytes: RawSpan, into out: inout ByteBuffer) {
         writeStatusLine(head.status, bytes[head.reason], &out)
-        copyFields(head.fields, bytes, hasLength: false, ownLimits: false, &out)
+        copyFields(head.fields, bytes, hasLength: false, ownLimits: false, nil, &out)
         out.append("\r\n")
     }
 
@@ -40,14 +42,15 @@ enum ForwardedResponse {
     }
 
     private static func copyFields(
-        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, ownLimits: Bool,
+        _ fields: borrowing FieldTable, _ bytes: RawSpan, hasLength: Bool, ownLimits: Bool, _ filtered: FilteredFields?,
         _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<fields.count {
             let field = fields[index]
             let isFirstLength = hasLength && fields.first(.contentLength) == index
-            if passes(field, bytes, isFirstLength: isFirstLength, ownLimits: ownLimits) {
+            let mayPass = filtered == nil || filtered!.passesAnswer(field, bytes)
+            if mayPass, passes(field, bytes, isFirstLength: isFirstLength, ownLimits: ownLimits) {
                 run.add(field, bytes, &out)
             } else {
                 run.flush(bytes, &out)

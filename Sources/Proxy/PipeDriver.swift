@@ -80,7 +80,7 @@ extension Worker {
     mutating func pipeAnswer(_ upstream: Int, _ scratch: inout Scratch) -> Bool {
         let exchange = Int(upstreams[upstream].exchange.index)
         guard exchanges[exchange].answerStarted, let remaining = exchanges[exchange].answerBody.remaining, remaining > Self.tail,
-            case .length = exchanges[exchange].delimiting
+            case .length = exchanges[exchange].delimiting, !exchanges[exchange].filter.isJudging, !exchanges[exchange].filter.isHeld
         else { return false }
         let client = Int(exchanges[exchange].client.index)
         guard upstreams[upstream].channel.isPlain, upstreams[upstream].input.isEmpty, clients[client].channel.isPlain,

@@ -34,13 +34,16 @@ extension Worker {
     /// The upstream failed the exchange for good: says so, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: Int, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
-        let client = Int(exchanges[exchange].client.index)
-        guard !exchanges[exchange].answerStarted else {
-            // To a client that takes the end of the connection for the end of the answer, only a reset says otherwise.
-            if exchanges[exchange].delimiting == .untilClose { clients[client].channel.resetOnClose() }
-            return apply(clients[client].messages.answerBroken(), client, &scratch)
-        }
+        guard !exchanges[exchange].answerIsOut else { return cutAnswer(exchange, &scratch) }
         answer(exchange, with: loss.refusal, &scratch)
+    }
+
+    /// The answer that has begun cannot be completed, and must not look whole.
+    mutating func cutAnswer(_ exchange: Int, _ scratch: inout Scratch) {
+        let client = Int(exchanges[exchange].client.index)
+        // To a client that takes the end of the connection for the end of the answer, only a reset says otherwise.
+        if exchanges[exchange].delimiting == .untilClose { clients[client].channel.resetOnClose() }
+        apply(clients[client].messages.answerBroken(), client, &scratch)
     }
 
     // MARK: writing

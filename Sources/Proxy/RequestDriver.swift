@@ -75,12 +75,16 @@ extension Worker {
         exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? directory.pools[pool].settings.timeout
         exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? directory.pools[pool].settings.retries
         exchanges[exchange].lines.append(scratch.decision.limitLines)
+        let filter = admission.filter(scratch.decision)
+        let tier = scratch.decision.tier ?? .lowest
+        if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }
+        let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
         var opening = ByteBuffer()
         swap(&opening, &exchanges[exchange].opening)
         exchanges[exchange].addressed = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, marks: exchanges[exchange].marks, from: clients[client].peer,
             to: directory.pools[pool].endpoints[exchanges[exchange].endpoint].place,
-            sendsOwnHost: directory.pools[pool].settings.sendsOwnHost, into: &opening)
+            sendsOwnHost: directory.pools[pool].settings.sendsOwnHost, filtered: fields, into: &opening)
         swap(&opening, &exchanges[exchange].opening)
     }
 

@@ -197,6 +197,7 @@ extension RequestRecord {
         bytesIn = 0
         bytesOut = 0
         error = ""
+        filtered = nil
         line.removeAll()
         isRecorded = true
     }

@@ -24,6 +24,8 @@ struct RequestRecord: ~Copyable {
     var bytesOut: UInt64 = 0
     /// What went wrong, for the log; empty for nothing.
     var error: StaticString = ""
+    /// What the route's filters found; nil if they judged nothing.
+    var filtered: FilterCounts?
     /// The first part of the log line, written while the request's bytes were there.
     var line = ByteBuffer()
     /// Requests of the admin listeners are neither counted nor logged.
@@ -93,6 +95,11 @@ package struct WorkerTelemetry: ~Copyable {
             line.add(.attempts, record.attempts, to: &lines)
             line.add(.upstreamStatus, record.upstreamStatus, to: &lines)
             line.add(.upstreamDuration, micros: record.upstreamMicros, to: &lines)
+        }
+        if let counts = record.filtered {
+            line.add(.filterKept, Int(counts.kept), to: &lines)
+            line.add(.filterDropped, Int(counts.dropped), to: &lines)
+            line.add(.filterUnlabelled, Int(counts.unlabelled), to: &lines)
         }
         if record.error.utf8CodeUnitCount > 0 { line.add(.error, record.error, to: &lines) }
         line.end(into: &lines)

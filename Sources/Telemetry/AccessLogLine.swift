@@ -7,6 +7,7 @@ package enum AccessField: Sendable {
     case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
     case instance, error, upstreamAddress
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
+    case filterKept, filterDropped, filterUnlabelled
     case configVersion
     case clientIP, peerIP
     case duration, overhead, upstreamDuration
@@ -49,6 +50,9 @@ package enum AccessField: Sendable {
         case .bytesIn: "bytes_in"
         case .bytesOut: "bytes_out"
         case .connectionID: "conn_id"
+        case .filterKept: "filter_kept"
+        case .filterDropped: "filter_dropped"
+        case .filterUnlabelled: "filter_unlabelled"
         case .configVersion: "config_version"
         case .clientIP: "client_ip"
         case .peerIP: "peer_ip"

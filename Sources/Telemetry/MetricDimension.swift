@@ -4,6 +4,7 @@ enum MetricDimension {
     case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
+    case filterAction, filterFailure
 
     /// The label's name in the exposition.
     var label: String {
@@ -25,6 +26,8 @@ enum MetricDimension {
         case .redisCommand: "cmd"
         case .redisResult: "result"
         case .phase: "phase"
+        case .filterAction: "action"
+        case .filterFailure: "reason"
         }
     }
 
@@ -51,6 +54,8 @@ enum MetricDimension {
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
         case .redisResult: RedisCommandResult.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
+        case .filterAction: FilterAction.allCases.map(\.text)
+        case .filterFailure: FilterFailureReason.allCases.map(\.text)
         }
     }
 
@@ -65,7 +70,9 @@ enum MetricDimension {
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
             .authOutcome, .limitOutcome:
             true
-        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult: false
+        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
+            .filterFailure:
+            false
         }
     }
 }

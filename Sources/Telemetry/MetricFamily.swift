@@ -5,6 +5,7 @@ enum MetricFamily: Int, CaseIterable {
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
+    case filterItems, filterFailures
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
     case redisCommands, redisDuration, redisBatchSize, redisBreaker
 }
@@ -98,6 +99,11 @@ extension MetricFamily {
             .init("token_cache_entries", .gauge, [], "Verified tokens kept.")
         case .unknownKeyIDs:
             .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
+        case .filterItems:
+            .init("filter_items_total", .counter, [.route, .filterAction],
+                "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier.")
+        case .filterFailures:
+            .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
         case .rateLimitDecisions:
             .init("ratelimit_decisions_total", .counter, [.policy, .limitOutcome, .limitSource], "Verdicts of rate limits.")
         case .rateLimitLeased:

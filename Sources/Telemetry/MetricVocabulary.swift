@@ -86,3 +86,42 @@ package enum OverheadPhase: Int, MetricWord {
 
     var text: String { "\(self)" }
 }
+
+/// What became of an element that a tier filter judged.
+package enum FilterAction: Int, MetricWord {
+    case kept, dropped
+    /// It would have been dropped, but is only watched.
+    case shadowDropped
+    /// It had no tier; counted beside what became of it.
+    case unlabelled
+
+    var text: String { self == .shadowDropped ? "shadow_dropped" : "\(self)" }
+}
+
+/// Why a tier filter let an answer go no further.
+package enum FilterFailureReason: Int, MetricWord {
+    /// The answer was one object above the caller's tier.
+    case aboveTier
+    /// It was not the JSON it should have been.
+    case broken
+    /// An element was larger than what may be held back.
+    case tooLarge
+    /// It was an object where a list was named.
+    case noList
+    /// It was not JSON, and the route lets nothing else pass.
+    case notJSON
+    /// It was a part.
+    case partial
+    /// It was packed in a way that is not known, or broken.
+    case coding
+
+    var text: String {
+        switch self {
+        case .aboveTier: "above_tier"
+        case .tooLarge: "too_large"
+        case .noList: "no_list"
+        case .notJSON: "not_json"
+        case .broken, .partial, .coding: "\(self)"
+        }
+    }
+}

@@ -150,6 +150,17 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
+    /// A tier filter has judged the elements of an answer; the unlabelled are among the others.
+    package mutating func filtered(route: LabelID, kept: UInt64, dropped: UInt64, unlabelled: UInt64, isShadow: Bool) {
+        add(kept, .filterItems, route.index, FilterAction.kept.rawValue)
+        let left: FilterAction = isShadow ? .shadowDropped : .dropped
+        add(dropped, .filterItems, route.index, left.rawValue)
+        add(unlabelled, .filterItems, route.index, FilterAction.unlabelled.rawValue)
+    }
+
+    /// A tier filter let an answer go no further.
+    package mutating func filterFailed(_ reason: FilterFailureReason) { add(1, .filterFailures, reason.rawValue) }
+
     /// A limit gave its verdict; the policy is the route's. `outcome` and `source` are indices into the words given to
     /// the labels.
     package mutating func rateLimitDecision(route: LabelID, outcome: Int, source: Int) {

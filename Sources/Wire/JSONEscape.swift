@@ -27,14 +27,19 @@ struct JSONEscape {
 
     /// Joins the high surrogate just read to the low one that must follow it.
     private mutating func pair(in bytes: RawSpan, at offset: Int) throws(JSONFault) {
+        guard scalar < 0xDC00 else { throw JSONFault(kind: .notUnicode, offset: offset) }
         let next = offset + 6
-        guard scalar < 0xDC00, next + 1 < bytes.byteCount, bytes[next] == UInt8(ascii: "\\"),
-            bytes[next + 1] == UInt8(ascii: "u")
-        else { throw JSONFault(kind: .notUnicode, offset: offset) }
+        try expect(UInt8(ascii: "\\"), in: bytes, at: next, of: offset)
+        try expect(UInt8(ascii: "u"), in: bytes, at: next + 1, of: offset)
         let low = try Self.unit(in: bytes, at: next)
         guard low & 0xFC00 == 0xDC00 else { throw JSONFault(kind: .notUnicode, offset: next) }
         scalar = 0x10000 + (scalar & 0x3FF) << 10 + (low & 0x3FF)
         length = 12
+    }
+
+    private func expect(_ byte: UInt8, in bytes: RawSpan, at index: Int, of escape: Int) throws(JSONFault) {
+        guard index < bytes.byteCount else { throw JSONFault(kind: .endsEarly, offset: index) }
+        guard bytes[index] == byte else { throw JSONFault(kind: .notUnicode, offset: escape) }
     }
 
     /// The four hexadecimal digits behind the `\u` at `offset`.
@@ -52,17 +57,47 @@ struct JSONEscape {
 extension RawSpan {
     /// The first offset from `start` on that holds a quote, a backslash, a control character or a byte above ASCII;
     /// the end of the span if there is none. What it passes over stands for itself in a JSON string.
+    @inline(__always)
     func endOfPlainText(from start: Int) -> Int {
+        // Most names and many strings end among the first 16 bytes.
+        guard start &+ 16 <= byteCount else { return endOfShortText(from: start) }
+        let words = unsafe unsafeLoadUnaligned(fromByteOffset: start, as: SIMD2<UInt64>.self)
+        let first = Self.specialBytes(words[0])
+        if first != 0 { return start &+ first.trailingZeroBitCount / 8 }
+        let second = Self.specialBytes(words[1])
+        if second != 0 { return start &+ 8 &+ second.trailingZeroBitCount / 8 }
+        return endOfLongText(from: start &+ 16)
+    }
+
+    private func endOfLongText(from start: Int) -> Int {
         var offset = start
-        while offset + 8 <= byteCount {
+        while offset &+ 32 <= byteCount {
+            let words = unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD4<UInt64>.self)
+            let marks = (
+                Self.specialBytes(words[0]), Self.specialBytes(words[1]), Self.specialBytes(words[2]), Self.specialBytes(words[3])
+            )
+            if marks.0 | marks.1 | marks.2 | marks.3 != 0 {
+                if marks.0 != 0 { return offset &+ marks.0.trailingZeroBitCount / 8 }
+                if marks.1 != 0 { return offset &+ 8 &+ marks.1.trailingZeroBitCount / 8 }
+                if marks.2 != 0 { return offset &+ 16 &+ marks.2.trailingZeroBitCount / 8 }
+                return offset &+ 24 &+ marks.3.trailingZeroBitCount / 8
+            }
+            offset &+= 32
+        }
+        return endOfShortText(from: offset)
+    }
+
+    private func endOfShortText(from start: Int) -> Int {
+        var offset = start
+        while offset &+ 8 <= byteCount {
             let marks = Self.specialBytes(load64(offset))
-            if marks != 0 { return offset + marks.trailingZeroBitCount / 8 }
-            offset += 8
+            if marks != 0 { return offset &+ marks.trailingZeroBitCount / 8 }
+            offset &+= 8
         }
         while offset < byteCount {
             let byte = self[offset]
             if byte < 0x20 || byte >= 0x80 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
-            offset += 1
+            offset &+= 1
         }
         return offset
     }

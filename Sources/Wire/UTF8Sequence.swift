@@ -19,6 +19,16 @@ enum UTF8Sequence {
         }
     }
 
+    /// Whether the bytes from `offset` to the end may be the beginning of a scalar, and no more than that.
+    static func isCut(in bytes: RawSpan, at offset: Int) -> Bool {
+        let left = bytes.byteCount - offset
+        let first = bytes[offset]
+        let whole = first < 0xC2 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 1
+        guard left < whole else { return false }
+        if left >= 2, !secondIsValid(first, bytes[offset + 1]) { return false }
+        return left < 3 || isContinuation(bytes[offset + 2])
+    }
+
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 
     /// The second byte carries the bounds that keep out overlong forms, surrogates and what lies above U+10FFFF.

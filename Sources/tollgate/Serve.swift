@@ -36,7 +36,7 @@ enum Serve {
     }
 }
 
-/// The small upstream: one worker whose only route answers with what it received.
+/// The small upstream: one worker whose only route answers with what it received, and below `/passages` with something to read.
 enum EchoServer {
     static func run(_ address: SocketAddress) throws -> CommandResult {
         let socket = try Socket.listen(on: address)
@@ -59,9 +59,10 @@ enum EchoServer {
 
     private static func serve(_ socket: Socket, _ waker: Waker, _ mailbox: Mailbox<WorkerMessage>) throws {
         let answer: LocalHandler = { request in
-            LocalResponse(
+            let passages = DemoPassages.render(path: request.path)
+            return LocalResponse(
                 status: 200, contentType: "application/json",
-                body: EchoAnswer.render(
+                body: passages ?? EchoAnswer.render(
                     method: request.method, target: request.target, headers: request.fields, body: request.body.rawBytes))
         }
         let everything = RouteRule(name: "echo", path: "/", isPrefix: true, target: .local(0), auth: .none)

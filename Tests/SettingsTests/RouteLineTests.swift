@@ -85,11 +85,18 @@ import Testing
         ("/a upstream=u strip=a", #""strip=a" is no path to remove, write one like /content"#),
         ("/a upstream=u body-limit=10MB", #""body-limit=10MB" is no size, write one like 512, 64KiB or 10MiB"#),
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
-        ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier or both with a comma"#),
+        ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier, filter or several with commas"#),
         ("/a upstream=u auth=none tier=premium", "tier= cannot hold with auth=none, which looks at no identity, write auth=required"),
         ("/a upstream=u auth=none claims=a=b", "claims= cannot hold with auth=none, which looks at no identity, write auth=required"),
-        ("/a upstream=u filter=tier", "filter= is not built yet in this version and must not be passed over, remove it"),
-        ("/a upstream=u filter-strict=on", "filter-strict= is not built yet in this version and must not be passed over, remove it"),
+        ("/a upstream=u filter=results[]", #""filter=results[]" is no filter: it ends in an array, name the field of its elements: results[].tier"#),
+        ("/a upstream=u filter=data.tier", #""filter=data.tier" is no filter: it has several names and no array, write a field like tier or a path like results[].tier"#),
+        ("/a upstream=u filter=a..tier", #""filter=a..tier" is no filter: a name is empty, write a field like tier or a path like results[].tier"#),
+        ("/a upstream=u filter=a[0].tier", #""filter=a[0].tier" is no filter: "a[0]" has a bracket that does not belong there, an array is written results[]"#),
+        ("/a upstream=u filter=tier filter=tier", "filter= names the same twice, keep one of them"),
+        ("/a upstream=u filter-strict=on", "filter-strict= needs a filter, add filter=tier or remove it"),
+        ("/a upstream=u filter-require=on", "filter-require= needs a filter, add filter=tier or remove it"),
+        ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write off or on"#),
+        ("/a upstream=u auth=none filter=tier", "filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see"),
     ]
 
     @Test(arguments: bad) func aBadRouteIsTold(_ value: String, _ message: String) {

@@ -5,7 +5,7 @@ private let rings: [String: Set<String>] = [
     // Core.
     "Wire": [],
     "Credentials": ["Wire", "COpenSSL", "CArgon2"],
-    "HTTP": ["Wire"],
+    "HTTP": ["Wire", "CZlib"],
     "Gate": ["Wire", "Credentials", "HTTP"],
     "Telemetry": ["Wire"],
     // Data plane.
@@ -20,7 +20,7 @@ private let rings: [String: Set<String>] = [
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "CCurl",
         "CLinux"],
     // C.
-    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [],
+    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
 
 /// What the system gives and a ring may use.

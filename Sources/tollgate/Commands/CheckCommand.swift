@@ -149,6 +149,9 @@ enum CheckTable {
     private static func more(_ rule: RouteRule) -> String {
         var parts: [String] = []
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
+        parts += rule.filters.map { "filter=\($0.text)" }
+        if rule.filterIsStrict { parts.append("filter-strict=on") }
+        if rule.filterRequiresField { parts.append("filter-require=on") }
         if rule.forwardsAuthorization { parts.append("forward=authorization") }
         if let strip = rule.strip { parts.append("strip=\(strip)") }
         if let timeout = rule.timeoutMilliseconds { parts.append("timeout=\(DurationText.text(UInt64(timeout)))") }

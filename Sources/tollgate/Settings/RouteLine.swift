@@ -29,11 +29,14 @@ extension LineOption {
         LineOption(
             "errors", "password, provider, dlauth, apple, anonymous or problem", "the dialect of refusals"),
         LineOption("encoded-slash", "refuse or pass", "whether `%2F` in a path is let through undecoded"),
-        LineOption("shadow", "limit,tier", "decided, counted and logged, but let pass"),
+        LineOption(
+            "filter", "tier, or results[].tier",
+            "removes from JSON answers what is above the caller's tier: objects with that field anywhere, or elements of the array that a path names, also those without the field; up to \(FilterPlan.capacity) times",
+            most: FilterPlan.capacity),
+        LineOption("filter-strict", "off or on", "whether answers that are not JSON are refused"),
+        LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
+        LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
         LineOption("stream-expiry", "close or keep", "long streams whose token ends", stage: .ignored),
-        LineOption("filter", "a field name", "JSON answers by tier", stage: .refused(exceptPrefixes: [])),
-        LineOption("filter-strict", "off or on", "answers that are not JSON", stage: .refused(exceptPrefixes: [])),
-        LineOption("filter-require", "off or on", "elements without the field", stage: .refused(exceptPrefixes: [])),
     ]
 }
 
@@ -107,6 +110,23 @@ enum RouteLine {
         }
         rule.claims = line.list("claims") { text throws(Complaint) in try claim(text) } ?? []
         rule.shadow = shadow(&line)
+        readFilter(&line, into: &rule)
+    }
+
+    private static func readFilter(_ line: inout OptionLine, into rule: inout RouteRule) {
+        rule.filters = line.values("filter") { text throws(Complaint) in
+            do throws(FilterPath.Fault) {
+                return try FilterPath(parsing: text)
+            } catch {
+                throw Complaint("is no filter: \(error.message)")
+            }
+        }
+        if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
+        rule.filterIsStrict = line.choice("filter-strict", ["off", "on"]) == "on"
+        rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
+        for key in ["filter-strict", "filter-require"] where line.has(key) && !line.has("filter") {
+            line.fault("\(key)= needs a filter, add filter=tier or remove it")
+        }
     }
 
     private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
@@ -127,6 +147,9 @@ enum RouteLine {
         if rule.auth == .none {
             for key in ["tier", "claims"] where line.has(key) {
                 line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+            if line.has("filter") {
+                line.fault("filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see")
             }
         }
         if let strip = rule.strip, !reaches(rule, below: strip) {
@@ -175,7 +198,7 @@ enum RouteLine {
             case "limit": return .limit
             case "tier": return .tier
             case "filter": return .filter
-            default: throw Complaint("is not known, write limit, tier or both with a comma")
+            default: throw Complaint("is not known, write limit, tier, filter or several with commas")
             }
         }
         return ShadowSet(parts ?? [])

@@ -89,7 +89,7 @@ extension ConfigurationReader {
         case .tooManyLimits(let name):
             return tell(name, "has more than \(LimitCharge.capacity) limits, keep \(LimitCharge.capacity) at most", routes)
         case .identityNeeded(let name):
-            return tell(name, "has auth=none, so nobody can meet its tier= or claims=, write auth=required", routes)
+            return tell(name, "has auth=none, so nobody can meet its tier=, claims= or filter=, write auth=required", routes)
         }
     }
 

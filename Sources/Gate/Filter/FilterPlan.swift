@@ -1,0 +1,154 @@
+import Wire
+
+/// The filters of one route, made ready: what `JSONFilter` looks for, and by which tiers it judges.
+package final class FilterPlan: Sendable {
+    /// Filters that a route may have.
+    package static let capacity = 8
+
+    /// Elements without the field leave too, also where no path names their array (`filter-require=on`).
+    package let requiresField: Bool
+    /// What is not JSON is no answer (`filter-strict=on`).
+    package let isStrict: Bool
+    /// The answer is only watched (`shadow=filter`).
+    package let isShadow: Bool
+
+    /// Bit n: filter n looks at objects everywhere.
+    let anywhere: UInt8
+    /// Bit n: filter n has a path.
+    let paths: UInt8
+    /// Of each filter, the steps of its path: the number of a name, or `element`.
+    let steps: [[UInt8]]
+    /// Of each filter, how many steps lead to what it judges.
+    let unitDepths: [Int]
+    /// Of each name, the filters that look for it everywhere.
+    let fields: [UInt8]
+    /// Bit n: some name has n bytes.
+    let nameLengths: UInt64
+
+    private let names: [Slice]
+    private let tiers: [Slice]
+    /// What ETags carry for each tier.
+    private let marks: [[UInt8]]
+    private let texts: [UInt8]
+
+    /// In place of a name: into an array.
+    static let element: UInt8 = 0xFE
+
+    /// Judges nothing.
+    static let none = FilterPlan([], tiers: .standard, isStrict: false, requiresField: false, isShadow: false)
+
+    package init(_ filters: [FilterPath], tiers: TierList, isStrict: Bool, requiresField: Bool, isShadow: Bool) {
+        precondition(filters.count <= Self.capacity)
+        self.isStrict = isStrict
+        self.requiresField = requiresField
+        self.isShadow = isShadow
+        var texts: [UInt8] = []
+        func add(_ text: String) -> Slice {
+            texts += Array(text.utf8)
+            return Slice(start: texts.count - text.utf8.count, count: text.utf8.count)
+        }
+        let words = Self.names(of: filters)
+        names = words.map(add)
+        nameLengths = words.reduce(0) { $0 | 1 << UInt64($1.utf8.count) }
+        self.tiers = tiers.names.map(add)
+        let fingerprint = Self.fingerprint(filters, tiers, requiresField)
+        marks = tiers.names.map { Array("~\($0).\(fingerprint)".utf8) }
+        self.texts = texts
+        anywhere = Self.bits(filters) { $0.isAnywhere }
+        paths = Self.bits(filters) { !$0.isAnywhere }
+        steps = filters.map { filter in
+            filter.steps.map { step in
+                guard case .member(let name) = step else { return Self.element }
+                return UInt8(words.firstIndex(of: name) ?? 0)
+            }
+        }
+        unitDepths = filters.map(\.unitDepth)
+        fields = words.map { word in Self.bits(filters) { $0.isAnywhere && $0.steps == [.member(word)] } }
+    }
+
+    private static func names(of filters: [FilterPath]) -> [String] {
+        var words: [String] = []
+        for case .member(let name) in filters.flatMap(\.steps) where !words.contains(name) { words.append(name) }
+        return words
+    }
+
+    private static func bits(_ filters: [FilterPath], _ holds: (FilterPath) -> Bool) -> UInt8 {
+        filters.indices.reduce(0) { holds(filters[$1]) ? $0 | 1 << UInt8($1) : $0 }
+    }
+
+    /// Changes with everything that changes what a tier receives.
+    private static func fingerprint(_ filters: [FilterPath], _ tiers: TierList, _ requiresField: Bool) -> String {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        let words = filters.map(\.text) + ["\(requiresField)"] + tiers.names
+        for byte in words.joined(separator: " ").utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        var text = ByteBuffer()
+        text.append(hex: hash ^ hash >> 32, digits: 8)
+        return text.readable.text
+    }
+
+    // MARK: asking
+
+    /// The number of a name that some filter looks for; -1 for any other.
+    func name(_ text: RawSpan) -> Int { Self.find(text, among: names, texts) }
+
+    /// Whether `text` names a tier that a caller of `tier` may see.
+    func mayPass(_ text: RawSpan, for tier: Tier) -> Bool {
+        let rank = Self.find(text, among: tiers, texts)
+        return rank >= 0 && rank <= Int(tier.rawValue)
+    }
+
+    private static func find(_ text: RawSpan, among words: [Slice], _ texts: [UInt8]) -> Int {
+        let known = texts.rawBytes
+        for index in words.indices where known[words[index]].equals(text) { return index }
+        return -1
+    }
+
+    /// How far the paths of a child have come, one byte each, given how far those of its parent have.
+    func advance(_ progress: UInt64, by step: UInt8) -> UInt64 {
+        var child = progress
+        var left = paths
+        while left != 0 {
+            let filter = left.trailingZeroBitCount
+            left &= left &- 1
+            let done = Self.done(progress, filter)
+            let leads = done < steps[filter].count && steps[filter][done] == step
+            let shift = UInt64(truncatingIfNeeded: 8 &* filter)
+            child = child & ~(0xFF &<< shift) | UInt64(leads ? done &+ 1 : 0xFF) &<< shift
+        }
+        return child
+    }
+
+    /// How many steps of a filter's path lead to a value; 255 if it does not lie on the path.
+    static func done(_ progress: UInt64, _ filter: Int) -> Int {
+        Int(truncatingIfNeeded: progress &>> UInt64(truncatingIfNeeded: 8 &* filter) & 0xFF)
+    }
+
+    /// The filters whose path says of a value that has come so far what `holds` asks.
+    func paths(_ progress: UInt64, where holds: (_ filter: Int, _ done: Int) -> Bool) -> UInt8 {
+        var found: UInt8 = 0
+        var left = paths
+        while left != 0 {
+            let filter = left.trailingZeroBitCount
+            left &= left &- 1
+            let done = Self.done(progress, filter)
+            if done != 0xFF, holds(filter, done) { found |= 1 &<< UInt8(truncatingIfNeeded: filter) }
+        }
+        return found
+    }
+
+    /// The filters that judge a value there.
+    func units(_ progress: UInt64) -> UInt8 { paths(progress) { $1 == unitDepths[$0] } }
+
+    /// The filters whose field a value there is.
+    func fieldsAt(_ progress: UInt64) -> UInt8 { paths(progress) { $1 == steps[$0].count } }
+
+    /// Whether some path goes on into the elements of the value there, which should be an array.
+    func expectsArray(_ progress: UInt64) -> Bool {
+        paths(progress) { $1 < steps[$0].count && steps[$0][$1] == Self.element } != 0
+    }
+
+    /// What the ETags of a tier end in.
+    func markText(of tier: Tier) -> [UInt8] { marks[min(Int(tier.rawValue), marks.count - 1)] }
+
+    func appendMark(of tier: Tier, to out: inout ByteBuffer) { out.append(markText(of: tier)) }
+}

@@ -1,0 +1,395 @@
+package import Wire
+
+/// Why an answer cannot go on.
+package enum FilterFault: Error, Equatable, Sendable {
+    /// The answer is one object, and it is above the caller's tier.
+    case aboveTier
+    case broken(JSONFault.Kind)
+    /// What has to be judged as a whole is larger than what may be held back.
+    case tooLarge
+    /// The answer is no list, and a path says that it is.
+    case noList
+}
+
+/// Lets through of a JSON text what a caller of one tier may see, byte for byte, as it arrives in pieces.
+///
+/// What may leave (a *unit*) is an object, as the element of an array or the member of an object, or any element of an
+/// array that a path names. Its bytes wait until its end, for a tier may stand behind everything else, and a second one
+/// behind the first. Of nested units only the outermost is held; an inner one that leaves is cut off the end of what
+/// waits. With it goes what leads to it, its name and its comma, and if nothing was before it, the comma behind it.
+///
+/// Places in the output are counted from its beginning, also those that have been handed on: `mark + shift` is where the
+/// byte at an offset of the piece comes to stand.
+package struct JSONFilter: ~Copyable {
+    /// Bytes that are held back at most.
+    package static let mostHeld = 1 << 20
+
+    var plan = FilterPlan.none
+    var tier = Tier.lowest
+    /// Lines of JSON texts, of which each may leave like the element of an array.
+    var isLines = false
+    /// Whether a root that is no array may pass where a path begins with one: errors are objects in every API.
+    var toleratesAnyRoot = false
+
+    package internal(set) var counts = FilterCounts()
+
+    var scanner = JSONScanner()
+    /// The document, then the arrays and objects that are open.
+    var frames: [Frame] = []
+    /// The outermost unit that is being held back; 0 for none.
+    var held = 0
+    /// The unit that is being passed over; 0 for none.
+    var skipped = 0
+    /// The name whose value comes next, if a filter knows it, else -1; and the filters whose field it is.
+    var name = -1
+    var fields: UInt8 = 0
+
+    /// Filtered and not handed on yet.
+    var pending = ByteBuffer()
+    /// Bytes that have been handed on.
+    var handedOn = 0
+    /// Up to here, the piece is in `pending` or removed.
+    var copied = 0
+    var shift = 0
+    /// Bytes of the pieces before this one.
+    var before = 0
+
+    /// One array or object.
+    struct Frame {
+        /// Where in the output what leads to it begins.
+        var mark: Int
+        /// Where in the output its first member or element, or the white space before it, begins.
+        var inside = 0
+        /// Where in the input it begins.
+        var start = 0
+        var isObject = false
+        /// An element of an array, or a line.
+        var isElement = false
+        /// How far the paths of the filters have come.
+        var progress: UInt64 = 0
+        /// The filters whose unit it is, those among them without whose field it leaves, and those whose field was there.
+        var judges: UInt8 = 0
+        var needs: UInt8 = 0
+        var labels: UInt8 = 0
+        /// What had been counted before it.
+        var counts = FilterCounts()
+    }
+
+    /// A filter that `begin` makes ready.
+    package init() {}
+
+    /// Makes a used filter new, for another text.
+    package mutating func begin(_ plan: FilterPlan, tier: Tier, isLines: Bool = false, toleratesAnyRoot: Bool = false) {
+        self.plan = plan
+        self.tier = tier
+        self.isLines = isLines
+        self.toleratesAnyRoot = toleratesAnyRoot
+        counts = FilterCounts()
+        scanner = JSONScanner(isLines: isLines)
+        scanner.watchedLengths = plan.nameLengths
+        frames.removeAll(keepingCapacity: true)
+        frames.append(Frame(mark: 0))
+        held = 0
+        skipped = 0
+        name = -1
+        fields = 0
+        handedOn = 0
+        before = 0
+        isOver = false
+        pending.removeAll()
+    }
+
+    /// Lets go of what it knows, and of more memory than should be kept for the next text.
+    package mutating func end() {
+        plan = .none
+        if pending.capacity > 65_536 { pending = ByteBuffer() }
+    }
+
+    // MARK: output
+
+    /// What may go on to the caller now.
+    package var output: RawSpan { @_lifetime(borrow self) get { pending.readable.extracting(0..<ready) } }
+
+    /// The first `count` bytes of the output have gone on.
+    package mutating func handOn(_ count: Int) {
+        precondition(count <= ready)
+        pending.discard(count)
+        handedOn += count
+    }
+
+    private var isOver = false
+
+    /// How many bytes of what is pending cannot be taken back any more.
+    private var ready: Int {
+        if held > 0 { return frames[held].mark - handedOn }
+        if skipped > 0 || scanner.isInsideScalar || isOver { return pending.count }
+        return scanner.valueEnd + shift - handedOn
+    }
+
+    // MARK: input
+
+    /// Filters the next piece.
+    package mutating func feed(_ piece: RawSpan) throws(FilterFault) {
+        beginPiece()
+        while true {
+            let step: JSONStep
+            do throws(JSONFault) {
+                step = try scanner.next(piece)
+            } catch {
+                throw .broken(error.kind)
+            }
+            if case .starved = step { break }
+            try take(step, piece)
+        }
+        if skipped == 0 { pending.append(piece.dropping(copied)) }
+        scanner.endPiece(piece.byteCount)
+        shift += piece.byteCount
+        before += piece.byteCount
+        try checkHeld()
+    }
+
+    /// The text is over: what is still held may go.
+    package mutating func finish() throws(FilterFault) {
+        do throws(JSONFault) {
+            if !scanner.isBlank { try scanner.end() }
+        } catch {
+            throw .broken(error.kind)
+        }
+        isOver = true
+    }
+
+    private mutating func beginPiece() {
+        scanner.beginPiece()
+        copied = 0
+        shift = handedOn + pending.count
+    }
+
+    /// What is held back must end within its bound. A root object does not leave: it goes out when it becomes too large.
+    private mutating func checkHeld() throws(FilterFault) {
+        if held == 1, !isLines, before - frames[1].start > Self.mostHeld { releaseRoot() }
+        if held > 0, held > 1 || isLines, before - frames[held].start > Self.mostHeld { throw .tooLarge }
+        if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
+    }
+
+    private mutating func take(_ step: JSONStep, _ piece: RawSpan) throws(FilterFault) {
+        switch step {
+        case .starved: break
+        case .beginObject: try open(isObject: true, piece)
+        case .beginArray: try open(isObject: false, piece)
+        case .endObject, .endArray: try close(piece)
+        case .key: readName(piece)
+        case .scalar: try takeScalar(piece)
+        case .separator:
+            // Nothing is left before it that it could separate.
+            cut(to: scanner.valueEnd + shift, piece)
+            resumeCopying()
+            scanner.valueEnd = scanner.offset
+        }
+    }
+}
+
+// MARK: - Steps
+
+extension JSONFilter {
+    private mutating func readName(_ piece: RawSpan) {
+        let plan = plan
+        name = scanner.withText(piece) { plan.name($0) } ?? -1
+        guard name >= 0 else { return }
+        scanner.asksForScalar = true
+        let top = frames[frames.count - 1]
+        fields = plan.fields[name] & top.judges
+        if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(top.progress, by: UInt8(name))) }
+    }
+
+    private mutating func open(isObject: Bool, _ piece: RawSpan) throws(FilterFault) {
+        if fields != 0 { return try condemnUnits(isLabelled: true, piece) }
+        let outer = frames[frames.count - 1]
+        var frame = Frame(mark: scanner.lead + shift)
+        frame.inside = scanner.offset + shift
+        frame.start = before + scanner.offset - 1
+        frame.isObject = isObject
+        frame.isElement = frames.count == 1 ? isLines : !outer.isObject
+        if plan.paths != 0 { place(&frame, in: outer) }
+        name = -1
+        if isObject { frame.judges |= plan.anywhere }
+        if isObject, frame.isElement, plan.requiresField { frame.needs |= plan.anywhere }
+        frame.counts = counts
+        frames.append(frame)
+        if plan.paths != 0 {
+            if !isObject { try enterArray(frame, piece) } else { try refuseObject(frame, piece) }
+        }
+        if skipped == 0, held == 0, frame.judges != 0 { held = frames.count - 1 }
+    }
+
+    /// How far the paths have come with the frame.
+    private func place(_ frame: inout Frame, in outer: Frame) {
+        if frames.count == 1 { return frame.progress = outer.progress }
+        if outer.isObject {
+            frame.progress = name < 0 ? .max : plan.advance(outer.progress, by: UInt8(name))
+        } else {
+            frame.progress = plan.advance(outer.progress, by: FilterPlan.element)
+        }
+        frame.judges = plan.units(frame.progress)
+        frame.needs = frame.judges
+    }
+
+    /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says.
+    private mutating func enterArray(_ frame: Frame, _ piece: RawSpan) throws(FilterFault) {
+        if frame.judges != 0 { return try condemn(frames.count - 1, isLabelled: false, piece) }
+        scanner.asksForScalar = plan.expectsArray(frame.progress)
+    }
+
+    /// Where a path names an array, nothing else passes: it would not be judged.
+    private mutating func refuseObject(_ frame: Frame, _ piece: RawSpan) throws(FilterFault) {
+        guard plan.expectsArray(frame.progress) else { return }
+        if frames.count == 2, !isLines {
+            if !toleratesAnyRoot { throw .noList }
+        } else {
+            try condemn(frames.count - 1, isLabelled: false, piece)
+        }
+    }
+
+    private mutating func takeScalar(_ piece: RawSpan) throws(FilterFault) {
+        if fields != 0 { return try takeLabel(piece) }
+        let known = name
+        name = -1
+        guard plan.paths != 0, scanner.depth > 0 else { return }
+        let outer = frames[frames.count - 1]
+        if outer.isObject {
+            guard known >= 0, !scanner.isNull else { return }
+            if plan.expectsArray(plan.advance(outer.progress, by: UInt8(known))) { dropScalar(piece) }
+        } else if plan.expectsArray(outer.progress) {
+            let inside = plan.advance(outer.progress, by: FilterPlan.element)
+            if plan.units(inside) != 0 || plan.expectsArray(inside) && !scanner.isNull { dropScalar(piece) }
+            scanner.asksForScalar = true
+        }
+    }
+
+    /// The value of a field: a tier that the caller has lets its object pass, anything else does not.
+    private mutating func takeLabel(_ piece: RawSpan) throws(FilterFault) {
+        let (plan, tier) = (plan, tier)
+        let mayPass = scanner.isString && scanner.withText(piece) { plan.mayPass($0, for: tier) } ?? false
+        guard mayPass else { return try condemnUnits(isLabelled: true, piece) }
+        var left = fields
+        fields = 0
+        name = -1
+        while left != 0 {
+            let bit = left & (~left &+ 1)
+            left &= left &- 1
+            if let unit = unit(of: bit) { frames[unit].labels |= bit }
+        }
+        if held == 1, !isLines, frames[1].labels & plan.anywhere == plan.anywhere { releaseRoot() }
+    }
+
+    /// The innermost unit of a filter.
+    private func unit(of filter: UInt8) -> Int? { frames.lastIndex { $0.judges & filter != 0 } }
+
+    private mutating func condemnUnits(isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {
+        let fields = fields
+        self.fields = 0
+        name = -1
+        // The outermost of them takes the others with it.
+        guard let unit = (0..<8).compactMap({ fields >> $0 & 1 == 0 ? nil : unit(of: 1 << $0) }).min() else { return }
+        try condemn(unit, isLabelled: isLabelled, piece)
+    }
+
+    private mutating func close(_ piece: RawSpan) throws(FilterFault) {
+        let index = frames.count - 1
+        if skipped == index { return endSkipping() }
+        let frame = frames[index]
+        frames.removeLast()
+        if frame.judges != 0 { try judge(frame, index, piece) }
+        askForElements()
+    }
+
+    private mutating func judge(_ frame: Frame, _ index: Int, _ piece: RawSpan) throws(FilterFault) {
+        let isRoot = index == 1 && !isLines
+        if !isRoot, before + scanner.offset - frame.start > Self.mostHeld { throw .tooLarge }
+        let isUnlabelled = frame.judges & ~frame.labels != 0
+        if frame.needs & ~frame.labels != 0 {
+            counts = frame.counts
+            counts.dropped += 1
+            counts.unlabelled += 1
+            cut(to: frame.mark, piece)
+            resumeCopying()
+            askForSeparator(frame.mark)
+        } else if frame.isElement || frame.labels != 0 {
+            counts.kept &+= 1
+            if frame.isElement, isUnlabelled { counts.unlabelled &+= 1 }
+        }
+        if held == index { held = 0 }
+    }
+}
+
+// MARK: - Removing
+
+extension JSONFilter {
+    /// The unit leaves: what of it waits is cut off, the rest is passed over.
+    private mutating func condemn(_ unit: Int, isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {
+        if unit == 1, !isLines {
+            counts = FilterCounts(dropped: 1)
+            throw .aboveTier
+        }
+        guard before + scanner.offset - frames[unit].start <= Self.mostHeld else { throw .tooLarge }
+        counts = frames[unit].counts
+        counts.dropped &+= 1
+        if !isLabelled { counts.unlabelled &+= 1 }
+        cut(to: frames[unit].mark, piece)
+        frames.removeLast(frames.count - 1 - unit)
+        skipped = unit
+        scanner.quietDepth = unit
+        if held >= unit { held = 0 }
+    }
+
+    private mutating func endSkipping() {
+        let mark = frames[skipped].mark
+        frames.removeLast()
+        skipped = 0
+        scanner.quietDepth = .max
+        resumeCopying()
+        askForSeparator(mark)
+        askForElements()
+    }
+
+    private mutating func dropScalar(_ piece: RawSpan) {
+        let mark = scanner.lead + shift
+        counts.dropped &+= 1
+        counts.unlabelled &+= 1
+        cut(to: mark, piece)
+        resumeCopying()
+        askForSeparator(mark)
+    }
+
+    /// Takes back the output from `mark` on.
+    private mutating func cut(to mark: Int, _ piece: RawSpan) {
+        let end = handedOn + pending.count
+        if mark >= end {
+            pending.append(piece.extracting(copied..<copied + mark - end))
+        } else {
+            pending.truncate(to: mark - handedOn)
+        }
+    }
+
+    /// What comes now is output again.
+    private mutating func resumeCopying() {
+        copied = scanner.offset
+        shift = handedOn + pending.count - copied
+    }
+
+    /// If nothing is before what was removed, the separator behind it goes too.
+    private mutating func askForSeparator(_ mark: Int) {
+        if mark == frames[frames.count - 1].inside { scanner.asksForSeparator = true }
+    }
+
+    /// In an array that a path names, scalars are judged as well.
+    private mutating func askForElements() {
+        let outer = frames[frames.count - 1]
+        if plan.paths != 0, frames.count > 1, !outer.isObject, plan.expectsArray(outer.progress) { scanner.asksForScalar = true }
+    }
+
+    /// The root object goes out before its end; what is open inside it is held for itself.
+    private mutating func releaseRoot() {
+        let end = skipped > 0 ? skipped : frames.count
+        held = (2..<max(2, end)).first { frames[$0].judges != 0 } ?? 0
+    }
+}

@@ -1,0 +1,80 @@
+package import Wire
+
+/// Entity tags of filtered answers: each tier has its own, so that no tier is told of another's that it is the same.
+///
+/// What the upstream calls `"x"` is `W/"x~free.1a2b3c4d"` for a caller of the tier `free`; the digits stand for the
+/// filters. Weak, for what the upstream vouches for is not what the caller receives.
+extension FilterPlan {
+    /// Ends the inside of a tag that was weak already.
+    private static let weakSuffix: StaticString = "~w"
+
+    /// Appends the tag of an upstream as one of `tier`; nothing for what is no tag.
+    package func write(_ tag: RawSpan, for tier: Tier, into out: inout ByteBuffer) {
+        guard let inner = EntityTag(tag) else { return }
+        out.append("W/\"")
+        out.append(tag[inner.text])
+        if inner.isWeak { out.append(Self.weakSuffix) }
+        appendMark(of: tier, to: &out)
+        out.append("\"")
+    }
+
+    /// Appends the tags of `list` as the upstream knows them: those that are of `tier`, and with `keepsOthers` also those
+    /// that are not, as they are. Answers whether there were any.
+    package func restore(_ list: RawSpan, for tier: Tier, keepsOthers: Bool, into out: inout ByteBuffer) -> Bool {
+        var hasAny = false
+        var offset = 0
+        while let tag = EntityTag(list, from: &offset) {
+            var wasRestored = false
+            let start = out.count
+            if hasAny { out.append(", ") }
+            wasRestored = appendRestored(list[tag.text], tier, &out)
+            if !wasRestored, keepsOthers {
+                out.append(list[tag.whole])
+                wasRestored = true
+            }
+            if wasRestored { hasAny = true } else { out.truncate(to: start) }
+        }
+        return hasAny
+    }
+
+    private func appendRestored(_ text: RawSpan, _ tier: Tier, _ out: inout ByteBuffer) -> Bool {
+        let mark = markText(of: tier)
+        guard text.byteCount >= mark.count, text.dropping(text.byteCount - mark.count).equals(mark.rawBytes) else { return false }
+        let inner = text.extracting(0..<text.byteCount - mark.count)
+        let suffix = Self.weakSuffix.utf8CodeUnitCount
+        let isWeak = inner.byteCount >= suffix && inner.dropping(inner.byteCount - suffix).equals(Self.weakSuffix)
+        out.append(isWeak ? "W/\"" as StaticString : "\"")
+        out.append(isWeak ? inner.extracting(0..<inner.byteCount - suffix) : inner)
+        out.append("\"")
+        return true
+    }
+}
+
+/// One entity tag (RFC 9110 §8.8.3), as offsets into where it was found.
+struct EntityTag {
+    /// With its quotes and, if it is weak, what says so.
+    var whole: Slice
+    /// Without.
+    var text: Slice
+    var isWeak: Bool
+
+    /// The tag that `bytes` are.
+    init?(_ bytes: RawSpan) {
+        var offset = 0
+        guard let tag = EntityTag(bytes, from: &offset), tag.whole.end == bytes.byteCount else { return nil }
+        self = tag
+    }
+
+    /// The next tag of a list; nil at its end, or where it is none.
+    init?(_ list: RawSpan, from offset: inout Int) {
+        while offset < list.byteCount, [0x20, 0x09, UInt8(ascii: ",")].contains(list[offset]) { offset += 1 }
+        let start = offset
+        isWeak = list.dropping(start).hasPrefix("W/")
+        if isWeak { offset += 2 }
+        guard offset < list.byteCount, list[offset] == UInt8(ascii: "\"") else { return nil }
+        guard let end = list.firstIndex(of: UInt8(ascii: "\""), from: offset + 1) else { return nil }
+        text = Slice(start: offset + 1, count: end - offset - 1)
+        offset = end + 1
+        whole = Slice(start: start, count: offset - start)
+    }
+}

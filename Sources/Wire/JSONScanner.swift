@@ -1,0 +1,530 @@
+/// Where a walk over JSON text has stopped.
+package enum JSONStep: UInt8, Sendable {
+    /// All bytes have been read, and more must come.
+    case starved
+    case beginObject, endObject, beginArray, endArray
+    /// A name of a length that is watched, or one that was not to be read in place; its value comes next.
+    case key
+    /// A string, number or word that was asked for.
+    case scalar
+    /// The comma between two members or elements, or the line feed between two lines, that was asked for.
+    case separator
+}
+
+/// A strict walk over JSON text (RFC 8259) that arrives in pieces, cut anywhere: what `JSONReader` is for a whole text.
+///
+/// It stops only where its user may have something to do; names, scalars and commas that nobody asked for are checked and
+/// passed over. It keeps none of the text but names and strings that were cut or escaped, the first 255 bytes of them.
+/// Offsets are those of the piece that was handed in. After a fault it must not be asked again.
+package struct JSONScanner: ~Copyable {
+    /// Arrays and objects that may be open at once.
+    package static let maximumDepth = 128
+    /// Of a text that is not read in place, so many bytes are kept.
+    package static let longestText = 255
+
+    /// Bit n: names of n bytes are worth stopping at.
+    package var watchedLengths: UInt64 = 0
+    /// Stop behind the next scalar, if one comes before anything else.
+    package var asksForScalar = false
+    /// Stop behind the next comma of this container.
+    package var asksForSeparator = false
+    /// Nothing at this depth or below is worth stopping at.
+    package var quietDepth = Int.max
+    /// One JSON text in each line, with no line feed inside.
+    package let isLines: Bool
+
+    /// The first byte of the piece that is not read.
+    package private(set) var offset = 0
+    /// Where the latest value ended, or the bracket of the container that has none yet; below 0 in an earlier piece.
+    package var valueEnd = 0
+    /// What `valueEnd` was before the latest value: the comma and the name that belong to it stand in between.
+    package private(set) var lead = 0
+    /// Arrays and objects open now.
+    package private(set) var depth = 0
+    private var kind = Kind.null
+
+    private var phase = Phase.value
+    private var number = NumberPhase.minus
+    /// Of the word being read, the letters to come.
+    private var letters: UInt64 = 0
+    /// One bit per depth: 1 for an object.
+    private var shallow: UInt64 = 0
+    private var deep: UInt64 = 0
+    private var isInObject = false
+
+    /// Where the text being read begins, or what of it is not yet in `spelled`.
+    private var textStart = 0
+    private var textEnd = 0
+    private var keepsText = false
+    /// Whether the text is in `spelled`, for it was cut or has escapes.
+    private var isSpelled = false
+    private var isTooLong = false
+    private var spelled = ByteBuffer()
+    /// The beginning of an escape or of a scalar above ASCII, cut by the end of a piece.
+    private var fragment = ByteBuffer()
+
+    private enum Kind: UInt8 { case string, null, other }
+
+    private enum Phase: UInt8 {
+        case value, firstKey, key, colon, firstElement, afterValue
+        case inKey, inString, inNumber, inWord
+    }
+
+    private enum NumberPhase: UInt8 {
+        case minus, zero, digits, point, fraction, e, sign, exponent
+    }
+
+    package init(isLines: Bool = false) { self.isLines = isLines }
+
+    // MARK: pieces
+
+    /// The next piece of the text is at hand.
+    package mutating func beginPiece() { offset = 0 }
+
+    /// A piece of `count` bytes has been read to its end.
+    package mutating func endPiece(_ count: Int) {
+        valueEnd -= count
+        lead -= count
+        offset = 0
+    }
+
+    /// Whether the latest byte lies inside a scalar that nobody asked for.
+    package var isInsideScalar: Bool {
+        switch phase {
+        case .inString, .inNumber, .inWord: !asksForScalar
+        case .value, .firstKey, .key, .colon, .firstElement, .afterValue, .inKey: false
+        }
+    }
+
+    /// Whether nothing but white space has come, or nothing else behind the last line.
+    package var isBlank: Bool { if case .value = phase { depth == 0 } else { false } }
+
+    /// Whether the scalar just read is a string.
+    package var isString: Bool { if case .string = kind { true } else { false } }
+    /// Whether the scalar just read is `null`.
+    package var isNull: Bool { if case .null = kind { true } else { false } }
+
+    /// The text is over.
+    package mutating func end() throws(JSONFault) {
+        if case .inNumber = phase, depth == 0, isNumber { phase = .afterValue }
+        var isBetween = isLines && isBlank
+        if case .afterValue = phase { isBetween = true }
+        guard depth == 0, isBetween else { throw JSONFault(kind: .endsEarly, offset: offset) }
+    }
+
+    // MARK: steps
+
+    /// Reads on in `bytes`, the piece at hand, to where something is worth stopping at.
+    package mutating func next(_ bytes: RawSpan) throws(JSONFault) -> JSONStep {
+        if phase.rawValue >= Phase.inKey.rawValue, let step = try resume(bytes) { return step }
+        while true {
+            guard try skipWhiteSpace(bytes) else { return .starved }
+            let byte = bytes[offset]
+            switch phase {
+            case .value:
+                if let step = try value(byte, bytes) { return step }
+            case .firstElement:
+                if byte == UInt8(ascii: "]") {
+                    if let step = close() { return step }
+                } else if let step = try value(byte, bytes) {
+                    return step
+                }
+            case .firstKey where byte == UInt8(ascii: "}"):
+                if let step = close() { return step }
+            case .firstKey, .key:
+                guard byte == UInt8(ascii: "\"") else { throw unexpected }
+                if !asksForSeparator, skim(bytes) { continue }
+                if let step = try key(bytes) { return step }
+            case .colon:
+                guard byte == UInt8(ascii: ":") else { throw unexpected }
+                offset &+= 1
+                phase = .value
+            case .afterValue:
+                if let step = try afterValue(byte) { return step }
+            case .inKey, .inString, .inNumber, .inWord: preconditionFailure("inside a token")
+            }
+        }
+    }
+
+    /// Goes on inside a token that the end of a piece cut.
+    private mutating func resume(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+        switch phase {
+        case .inKey:
+            guard try resumeText(bytes) else { return .starved }
+            return keyEnded(bytes)
+        case .inString:
+            guard try resumeText(bytes) else { return .starved }
+        case .inNumber:
+            guard try readNumber(bytes) else { return .starved }
+        case .inWord:
+            guard try readWord(bytes) else { return .starved }
+        case .value, .firstKey, .key, .colon, .firstElement, .afterValue: return nil
+        }
+        return scalarEnded() ? .scalar : nil
+    }
+
+    @inline(__always)
+    private mutating func value(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+        let isRead: Bool
+        switch byte {
+        case UInt8(ascii: "\""):
+            offset &+= 1
+            kind = .string
+            keepsText = asksForScalar
+            beginText()
+            phase = .inString
+            isRead = try readText(bytes)
+        case UInt8(ascii: "{"): return try open(object: true)
+        case UInt8(ascii: "["): return try open(object: false)
+        default:
+            isRead = try beginPlain(byte, bytes)
+        }
+        guard isRead else { return .starved }
+        return scalarEnded() ? .scalar : nil
+    }
+
+    /// Begins a number or a word; answers whether it is read to its end.
+    private mutating func beginPlain(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> Bool {
+        switch byte {
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            kind = .other
+            phase = .inNumber
+            number = byte == UInt8(ascii: "-") ? .minus : byte == UInt8(ascii: "0") ? .zero : .digits
+            offset &+= 1
+            return try readNumber(bytes)
+        case UInt8(ascii: "t"): return try beginWord(.other, 0x65_7572_74, bytes)
+        case UInt8(ascii: "f"): return try beginWord(.other, 0x65_736C_6166, bytes)
+        case UInt8(ascii: "n"): return try beginWord(.null, 0x6C_6C75_6E, bytes)
+        default: throw unexpected
+        }
+    }
+
+    /// Whether the scalar that has been read was asked for.
+    @inline(__always)
+    private mutating func scalarEnded() -> Bool {
+        phase = .afterValue
+        lead = valueEnd
+        valueEnd = offset
+        guard asksForScalar else { return false }
+        asksForScalar = false
+        return depth < quietDepth
+    }
+
+    private mutating func open(object: Bool) throws(JSONFault) -> JSONStep? {
+        guard depth < Self.maximumDepth else { throw JSONFault(kind: .tooDeep, offset: offset) }
+        let bit = 1 as UInt64 &<< UInt64(truncatingIfNeeded: depth)
+        if depth < 64 { shallow = object ? shallow | bit : shallow & ~bit } else { deep = object ? deep | bit : deep & ~bit }
+        depth &+= 1
+        isInObject = object
+        asksForScalar = false
+        offset &+= 1
+        lead = valueEnd
+        valueEnd = offset
+        phase = object ? .firstKey : .firstElement
+        guard depth < quietDepth else { return nil }
+        return object ? .beginObject : .beginArray
+    }
+
+    @inline(__always)
+    private mutating func close() -> JSONStep? {
+        let wasObject = isInObject
+        offset &+= 1
+        depth &-= 1
+        let outer = depth &- 1
+        isInObject = depth > 0 && (outer < 64 ? shallow : deep) &>> UInt64(truncatingIfNeeded: outer) & 1 == 1
+        asksForSeparator = false
+        asksForScalar = false
+        valueEnd = offset
+        phase = .afterValue
+        guard depth < quietDepth else { return nil }
+        return wasObject ? .endObject : .endArray
+    }
+
+    @inline(__always)
+    private mutating func afterValue(_ byte: UInt8) throws(JSONFault) -> JSONStep? {
+        let separator = depth > 0 ? UInt8(ascii: ",") : UInt8(ascii: "\n")
+        if byte == separator {
+            guard depth > 0 || isLines else { throw unexpected }
+            offset &+= 1
+            phase = isInObject ? .key : .value
+            guard asksForSeparator else { return nil }
+            asksForSeparator = false
+            return .separator
+        }
+        guard depth > 0, byte == (isInObject ? UInt8(ascii: "}") : UInt8(ascii: "]")) else { throw unexpected }
+        return close()
+    }
+
+    /// Whether there is a byte that is no white space. In lines, a line feed stands between texts and nowhere else.
+    @inline(__always)
+    private mutating func skipWhiteSpace(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while offset < bytes.byteCount {
+            let byte = bytes[offset]
+            if byte > 0x20 { return true }
+            guard byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 else { throw unexpected }
+            if isLines, byte == 0x0A {
+                guard depth == 0 else { throw unexpected }
+                if case .afterValue = phase { return true }
+            }
+            offset &+= 1
+            while offset &+ 8 <= bytes.byteCount, bytes.load64(offset) == 0x2020_2020_2020_2020 { offset &+= 8 }
+        }
+        return false
+    }
+
+    /// Passes over the plain members that come next and that nobody asked for: names and strings without escapes, all in
+    /// this piece, and whole numbers. What is not as plain is left where it begins. Most of most texts is read here.
+    ///
+    /// - Returns: whether there was any.
+    @inline(__always)
+    private mutating func skim(_ bytes: RawSpan) -> Bool {
+        let count = bytes.byteCount
+        let watched = depth < quietDepth ? watchedLengths : 0
+        let start = offset
+        while offset &+ 8 < count, bytes[offset] == UInt8(ascii: "\"") {
+            let name = offset &+ 1
+            var at = bytes.endOfPlainText(from: name)
+            guard at &+ 4 < count, bytes[at] == UInt8(ascii: "\""), bytes[at &+ 1] == UInt8(ascii: ":") else { break }
+            let length = at &- name
+            if length < 64, watched &>> UInt64(truncatingIfNeeded: length) & 1 == 1 { break }
+            at &+= 2
+            if bytes[at] == 0x20 { at &+= 1 }
+            let first = bytes[at]
+            at &+= 1
+            if first == UInt8(ascii: "\"") {
+                at = bytes.endOfPlainText(from: at)
+                guard at &+ 2 < count, bytes[at] == UInt8(ascii: "\"") else { break }
+                at &+= 1
+            } else {
+                guard first &- UInt8(ascii: "1") < 9 else { break }
+                while at < count, bytes[at].isASCIIDigit { at &+= 1 }
+                guard at &+ 1 < count else { break }
+            }
+            guard bytes[at] == UInt8(ascii: ",") else { break }
+            lead = valueEnd
+            valueEnd = at
+            offset = at &+ (bytes[at &+ 1] == 0x20 ? 2 : 1)
+            phase = .key
+        }
+        return offset > start
+    }
+
+    private var unexpected: JSONFault { JSONFault(kind: .unexpectedByte, offset: offset) }
+}
+
+// MARK: Texts
+
+extension JSONScanner {
+    /// Calls `body` with the name or string just read, without its escapes; answers nil for one too long to be kept.
+    package func withText<Result>(_ bytes: RawSpan, _ body: (RawSpan) -> Result) -> Result? {
+        if !isSpelled { return body(bytes.extracting(textStart..<textEnd)) }
+        return isTooLong ? nil : body(spelled.readable)
+    }
+
+    @inline(__always)
+    private mutating func key(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+        offset &+= 1
+        keepsText = true
+        beginText()
+        phase = .inKey
+        guard try readText(bytes) else { return .starved }
+        return keyEnded(bytes)
+    }
+
+    @inline(__always)
+    private mutating func keyEnded(_ bytes: RawSpan) -> JSONStep? {
+        if offset < bytes.byteCount, bytes[offset] == UInt8(ascii: ":") {
+            offset &+= 1
+            phase = .value
+        } else {
+            phase = .colon
+        }
+        guard depth < quietDepth else { return nil }
+        if isSpelled { return isTooLong ? nil : .key }
+        let length = textEnd &- textStart
+        return length < 64 && watchedLengths &>> UInt64(truncatingIfNeeded: length) & 1 == 1 ? .key : nil
+    }
+
+    @inline(__always)
+    private mutating func beginText() {
+        textStart = offset
+        isSpelled = false
+    }
+
+    /// Reads on to behind the closing quote, if that is here.
+    @inline(__always)
+    private mutating func readText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        let end = bytes.endOfPlainText(from: offset)
+        if end < bytes.byteCount, bytes[end] == UInt8(ascii: "\"") {
+            textEnd = end
+            offset = end &+ 1
+            return true
+        }
+        return try readSpelled(bytes, from: end)
+    }
+
+    /// Reads on where the text has an escape, a scalar above ASCII, or the end of the piece.
+    private mutating func readSpelled(_ bytes: RawSpan, from plainEnd: Int) throws(JSONFault) -> Bool {
+        if !isSpelled {
+            isSpelled = true
+            isTooLong = false
+            spelled.removeAll()
+        }
+        offset = plainEnd
+        while offset < bytes.byteCount {
+            switch bytes[offset] {
+            case UInt8(ascii: "\""):
+                spell(bytes.extracting(textStart..<offset))
+                offset &+= 1
+                return true
+            case UInt8(ascii: "\\"):
+                spell(bytes.extracting(textStart..<offset))
+                textStart = offset
+                guard let escape = try escape(bytes) else { return cut(bytes) }
+                spell(escape)
+                offset &+= escape.length
+                textStart = offset
+            case 0x80...:
+                let length = UTF8Sequence.length(in: bytes, at: offset)
+                if length == 0 {
+                    guard UTF8Sequence.isCut(in: bytes, at: offset) else { throw JSONFault(kind: .notUnicode, offset: offset) }
+                    spell(bytes.extracting(textStart..<offset))
+                    return cut(bytes)
+                }
+                offset &+= length
+                if offset < bytes.byteCount, bytes[offset] >= 0x80 { continue }
+            default: throw unexpected
+            }
+            offset = bytes.endOfPlainText(from: offset)
+        }
+        spell(bytes.extracting(textStart..<offset))
+        return false
+    }
+
+    /// The escape at hand; nil if the piece ends within it.
+    private func escape(_ bytes: RawSpan) throws(JSONFault) -> JSONEscape? {
+        do throws(JSONFault) {
+            return try JSONEscape(in: bytes, at: offset)
+        } catch {
+            guard error.kind == .endsEarly else { throw error }
+            return nil
+        }
+    }
+
+    /// Keeps the rest of the piece, which is less than one character.
+    private mutating func cut(_ bytes: RawSpan) -> Bool {
+        fragment.removeAll()
+        fragment.append(bytes.dropping(offset))
+        offset = bytes.byteCount
+        return false
+    }
+
+    private mutating func resumeText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while !fragment.isEmpty {
+            guard offset < bytes.byteCount else { return false }
+            fragment.append(bytes[offset])
+            offset &+= 1
+            try completeFragment()
+        }
+        textStart = offset
+        return try readSpelled(bytes, from: bytes.endOfPlainText(from: offset))
+    }
+
+    /// Empties the fragment if it is a whole character now.
+    private mutating func completeFragment() throws(JSONFault) {
+        var whole = ByteBuffer()
+        swap(&whole, &fragment)
+        defer { swap(&whole, &fragment) }
+        if whole.readable[0] == UInt8(ascii: "\\") {
+            do throws(JSONFault) {
+                spell(try JSONEscape(in: whole.readable, at: 0))
+            } catch {
+                guard error.kind == .endsEarly else { throw JSONFault(kind: error.kind, offset: offset) }
+                return
+            }
+        } else {
+            guard UTF8Sequence.length(in: whole.readable, at: 0) > 0 else {
+                guard UTF8Sequence.isCut(in: whole.readable, at: 0) else { throw JSONFault(kind: .notUnicode, offset: offset) }
+                return
+            }
+            spell(whole.readable)
+        }
+        whole.removeAll()
+    }
+
+    private mutating func spell(_ text: RawSpan) {
+        guard keepsText, !text.isEmpty else { return }
+        guard spelled.count + text.byteCount <= Self.longestText else { return isTooLong = true }
+        spelled.append(text)
+    }
+
+    private mutating func spell(_ escape: JSONEscape) {
+        guard keepsText, spelled.count + 4 <= Self.longestText else { return isTooLong = true }
+        spelled.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
+    }
+}
+
+// MARK: Numbers and words
+
+extension JSONScanner {
+    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`; answers whether a byte behind it is here.
+    private mutating func readNumber(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while offset < bytes.byteCount {
+            guard let next = Self.phase(after: number, bytes[offset]) else {
+                guard isNumber else { throw unexpected }
+                return true
+            }
+            number = next
+            offset &+= 1
+        }
+        return false
+    }
+
+    /// Whether what has been read of the number is one.
+    private var isNumber: Bool {
+        switch number {
+        case .zero, .digits, .fraction, .exponent: true
+        case .minus, .point, .e, .sign: false
+        }
+    }
+
+    /// nil if `byte` does not continue the number.
+    @inline(__always)
+    private static func phase(after phase: NumberPhase, _ byte: UInt8) -> NumberPhase? {
+        if byte.isASCIIDigit {
+            switch phase {
+            case .digits, .fraction, .exponent: return phase
+            case .minus: return byte == UInt8(ascii: "0") ? .zero : .digits
+            case .zero: return nil
+            case .point: return .fraction
+            case .e, .sign: return .exponent
+            }
+        }
+        switch (phase, byte) {
+        case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): return .point
+        case (.zero, UInt8(ascii: "e")), (.digits, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")),
+            (.zero, UInt8(ascii: "E")), (.digits, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")):
+            return .e
+        case (.e, UInt8(ascii: "+")), (.e, UInt8(ascii: "-")): return .sign
+        default: return nil
+        }
+    }
+
+    /// `word`: its letters, the first in the lowest byte.
+    private mutating func beginWord(_ kind: Kind, _ word: UInt64, _ bytes: RawSpan) throws(JSONFault) -> Bool {
+        self.kind = kind
+        letters = word
+        phase = .inWord
+        return try readWord(bytes)
+    }
+
+    private mutating func readWord(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while letters != 0 {
+            guard offset < bytes.byteCount else { return false }
+            guard bytes[offset] == UInt8(truncatingIfNeeded: letters) else { throw unexpected }
+            letters &>>= 8
+            offset &+= 1
+        }
+        return true
+    }
+}

@@ -1,0 +1,329 @@
+import Testing
+import Wire
+
+@testable import Gate
+
+/// What a caller of the second of three tiers receives.
+@Suite struct JSONFilterTests {
+    static let tiers = try! TierList(["free", "plus", "premium"])
+
+    static func plan(_ paths: [String], requiresField: Bool = false) throws -> FilterPlan {
+        FilterPlan(
+            try paths.map { try FilterPath(parsing: $0) }, tiers: tiers, isStrict: false, requiresField: requiresField, isShadow: false)
+    }
+
+    /// What comes out of a text that arrives cut at `cuts`, until it goes no further.
+    struct Run {
+        var out: [UInt8] = []
+        var fault: FilterFault?
+        var counts = FilterCounts()
+        var mostPending = 0
+
+        init(_ plan: FilterPlan, _ text: [UInt8], cuts: [Int] = [], tier: Int = 1, isLines: Bool = false) {
+            var filter = JSONFilter()
+            filter.begin(plan, tier: Tier(rawValue: UInt8(tier)), isLines: isLines)
+            do throws(FilterFault) {
+                var start = 0
+                for end in cuts + [text.count] {
+                    try filter.feed(Array(text[start..<end]).rawBytes)
+                    start = end
+                    take(&filter)
+                }
+                try filter.finish()
+                take(&filter)
+            } catch {
+                fault = error
+            }
+            counts = filter.counts
+        }
+
+        private mutating func take(_ filter: inout JSONFilter) {
+            let ready = filter.output.array
+            out += ready
+            filter.handOn(ready.count)
+            mostPending = max(mostPending, filter.pending.count)
+        }
+
+        var text: String { String(decoding: out, as: UTF8.self) }
+    }
+
+    // MARK: elements and members
+
+    @Test(arguments: [
+        // Nothing to remove: byte for byte.
+        (#" [ 1 , "tier" , { "tier" : "free" , "x" : [ ] } ] "#, #" [ 1 , "tier" , { "tier" : "free" , "x" : [ ] } ] "#),
+        ("", ""), (" \n", " \n"), ("null", "null"), ("-12.5e3", "-12.5e3"), (#""premium""#, #""premium""#), ("{}", "{}"),
+        // An element leaves with its comma, the first with the one behind it.
+        (#"[{"tier":"premium"}]"#, "[]"), (#"[{"tier":"premium"},1]"#, "[1]"), (#"[1,{"tier":"premium"}]"#, "[1]"),
+        (#"[1,{"tier":"premium"},2]"#, "[1,2]"), (#"[{"tier":"premium"},{"tier":"premium"},1]"#, "[1]"),
+        (#"[ {"tier":"premium"} , {"tier":"premium"} ]"#, "[ ]"), (#"[1, {"tier":"premium"}, {"tier":"premium"}, 2]"#, "[1, 2]"),
+        // A member leaves with its name.
+        (#"{"a":{"tier":"premium"}}"#, "{}"), (#"{"a":1,"b":{"tier":"premium"}}"#, #"{"a":1}"#),
+        (#"{"a":{"tier":"premium"},"b":1}"#, #"{"b":1}"#), (#"{"a":1,"b":{"tier":"premium"},"c":2}"#, #"{"a":1,"c":2}"#),
+        // Tiers that the caller has, wherever they stand.
+        (#"[{"x":1,"tier":"plus"},{"tier":"free","x":1}]"#, #"[{"x":1,"tier":"plus"},{"tier":"free","x":1}]"#),
+        (#"[{"x":{"y":[1,2]},"tier":"premium"}]"#, "[]"),
+        // What is no tier is above all of them.
+        (#"[{"tier":null}]"#, "[]"), (#"[{"tier":1}]"#, "[]"), (#"[{"tier":true}]"#, "[]"), (#"[{"tier":"gold"}]"#, "[]"),
+        (#"[{"tier":["free"]}]"#, "[]"), (#"[{"tier":{"tier":"free"}}]"#, "[]"), (#"[{"tier":""}]"#, "[]"), (#"[{"tier":"Free"}]"#, "[]"),
+        // Names and tiers in other spellings.
+        (#"[{"ti\u0065r":"premium"}]"#, "[]"), (#"[{"\u0074\u0069\u0065\u0072":"premium"}]"#, "[]"), (#"[{"tier":"fr\u0065e"}]"#, #"[{"tier":"fr\u0065e"}]"#),
+        (#"[{"Tier":"premium"}]"#, #"[{"Tier":"premium"}]"#),
+        // Twice: the strictest counts.
+        (#"[{"tier":"free","tier":"premium"}]"#, "[]"), (#"[{"tier":"premium","tier":"free"}]"#, "[]"),
+        (#"[{"tier":"free","x":{"tier":"premium"},"ti\u0065r":"premium"},1]"#, "[1]"),
+        // One inside the other.
+        (#"[{"tier":"free","x":{"tier":"premium"}}]"#, #"[{"tier":"free"}]"#), (#"[{"x":{"tier":"free"},"tier":"premium"}]"#, "[]"),
+        (#"[{"x":[{"tier":"premium"},{"tier":"free"}],"tier":"free"}]"#, #"[{"x":[{"tier":"free"}],"tier":"free"}]"#),
+        // Without a tier.
+        (#"[{"x":1},{}]"#, #"[{"x":1},{}]"#),
+    ])
+    func whatIsAboveTheCallersTierLeaves(_ text: String, _ expected: String) throws {
+        let plan = try Self.plan(["tier"])
+        let bytes = Array(text.utf8)
+        for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
+            let run = Run(plan, bytes, cuts: cuts)
+            #expect(run.fault == nil)
+            #expect(run.text == expected, "\(text) cut at \(cuts)")
+        }
+    }
+
+    @Test(arguments: [
+        (["results[].tier"], #"{"results":[{"tier":"free"},{"tier":"premium"},{},1,null,[{"tier":"free"}]]}"#, #"{"results":[{"tier":"free"}]}"#),
+        (["results[].tier"], #"{"count":1,"r\u0065sults":[{"tier":"premium"}],"other":[{"tier":"premium"}]}"#, #"{"count":1,"r\u0065sults":[],"other":[{"tier":"premium"}]}"#),
+        (["results[].tier"], #"{"data":{"results":[{"tier":"premium"}]}}"#, #"{"data":{"results":[{"tier":"premium"}]}}"#),
+        (["results[].tier"], #"{"results":{"tier":"free"},"x":1}"#, #"{"x":1}"#), (["results[].tier"], #"{"results":"all of it"}"#, "{}"),
+        (["results[].tier"], #"{"results":null}"#, #"{"results":null}"#), (["results[].tier"], #"{"tier":"premium"}"#, #"{"tier":"premium"}"#),
+        (["results[].tier"], #"{"results":[1],"results":[{"tier":"premium"}]}"#, #"{"results":[],"results":[]}"#),
+        (["data.results[].tier"], #"{"data":{"results":[{"tier":"premium"},{"tier":"plus"}]},"results":[1]}"#, #"{"data":{"results":[{"tier":"plus"}]},"results":[1]}"#),
+        (["a[].b[].tier"], #"{"a":[{"b":[{"tier":"premium"}]},2,{"b":[{"tier":"free"}]}]}"#, #"{"a":[{"b":[]},2,{"b":[{"tier":"free"}]}]}"#),
+        (["results[].meta.tier"], #"{"results":[{"meta":{"tier":"free"}},{"meta":{"tier":"premium"}},{"tier":"free"},{"meta":{}}]}"#, #"{"results":[{"meta":{"tier":"free"}}]}"#),
+        (["[].tier"], #"[{"tier":"free"},{"tier":"premium"},{}]"#, #"[{"tier":"free"}]"#),
+        (["[][].tier"], #"[[{"tier":"free"}],[{"tier":"premium"}],{},null,1]"#, #"[[{"tier":"free"}],[],null]"#),
+        (["results[].tier", "items[].level"], #"{"results":[{"tier":"premium"}],"items":[{"level":"free"},{"level":"premium"}]}"#, #"{"results":[],"items":[{"level":"free"}]}"#),
+        (["tier", "results[].tier"], #"{"results":[{},{"tier":"free","x":{"tier":"premium"}}],"y":{"tier":"premium"}}"#, #"{"results":[{"tier":"free"}]}"#),
+        (["tier", "access"], #"[{"tier":"free","access":"premium"},{"tier":"premium","access":"free"},{"tier":"free","access":"free"},{"access":"plus"}]"#, #"[{"tier":"free","access":"free"},{"access":"plus"}]"#),
+    ])
+    func aPathNamesTheArrayWhoseElementsAreJudged(_ paths: [String], _ text: String, _ expected: String) throws {
+        let plan = try Self.plan(paths)
+        let bytes = Array(text.utf8)
+        for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
+            let run = Run(plan, bytes, cuts: cuts)
+            #expect(run.fault == nil)
+            #expect(run.text == expected, "\(text) cut at \(cuts)")
+        }
+    }
+
+    @Test func elementsWithoutTheFieldLeaveWhereItIsRequired() throws {
+        let text = Array(#"{"a":[{"x":1},{"tier":"free"},2],"b":{"x":1},"c":[]}"#.utf8)
+        let run = Run(try Self.plan(["tier"], requiresField: true), text)
+        #expect(run.text == #"{"a":[{"tier":"free"},2],"b":{"x":1},"c":[]}"#)
+        #expect(run.counts == FilterCounts(kept: 1, dropped: 1, unlabelled: 1))
+    }
+
+    @Test func whatWasFoundIsCounted() throws {
+        let text = Array(#"{"results":[{"tier":"free"},{"tier":"premium","x":[{"tier":"free"}]},{"x":1}],"y":{"tier":"plus"},"z":{}}"#.utf8)
+        #expect(Run(try Self.plan(["tier"]), text).counts == FilterCounts(kept: 3, dropped: 1, unlabelled: 1))
+        #expect(Run(try Self.plan(["results[].tier"]), text).counts == FilterCounts(kept: 1, dropped: 2, unlabelled: 1))
+    }
+
+    @Test(arguments: [0, 1, 2]) func aTierSeesWhatIsBelowIt(_ tier: Int) throws {
+        let text = Array(#"[{"tier":"free"},{"tier":"plus"},{"tier":"premium"}]"#.utf8)
+        #expect(Run(try Self.plan(["tier"]), text, tier: tier).counts == FilterCounts(kept: UInt32(tier + 1), dropped: UInt32(2 - tier)))
+    }
+
+    // MARK: the root
+
+    @Test func aRootObjectAboveTheTierIsNoAnswer() throws {
+        let plan = try Self.plan(["tier"])
+        for text in [#"{"tier":"premium","x":1}"#, #" {"x":{"y":[1]},"tier":"premium"}"#, #"{"tier":null}"#, #"{"x":[{"tier":"free"}],"tier":[]}"#] {
+            let bytes = Array(text.utf8)
+            for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
+                let run = Run(plan, bytes, cuts: cuts)
+                #expect(run.fault == .aboveTier)
+                #expect(run.text.allSatisfy(\.isWhitespace))
+            }
+        }
+    }
+
+    @Test func aRootObjectGoesOutWhenItsTierIsKnown() throws {
+        var filter = JSONFilter()
+        filter.begin(try Self.plan(["tier"]), tier: .lowest)
+        try filter.feed(#"{"x":1,"#.utf8Bytes.rawBytes)
+        #expect(filter.output.byteCount == 0)
+        try filter.feed(#""tier":"free","y":"and so "#.utf8Bytes.rawBytes)
+        #expect(filter.output.text == #"{"x":1,"tier":"free","y":"and so "#)
+        let count = filter.output.byteCount
+        filter.handOn(count)
+        do throws(FilterFault) {
+            try filter.feed(#"on","tier":"premium"}"#.utf8Bytes.rawBytes)
+            Issue.record("a second tier was not seen")
+        } catch {
+            #expect(error == .aboveTier)
+        }
+    }
+
+    @Test func aRootObjectWithoutTierGoesOutAfterOneMebibyte() throws {
+        let member = #","m":"\#(String(repeating: "x", count: 1_000))""#
+        var text = Array((#"{"a":1"# + String(repeating: member, count: 1_500)).utf8)
+        var filter = JSONFilter()
+        filter.begin(try Self.plan(["tier"]), tier: .lowest)
+        try filter.feed(text.rawBytes)
+        #expect(filter.output.byteCount == text.count)
+        text = Array(#"{"a":1}"#.utf8)
+        #expect(Run(try Self.plan(["tier"]), text).text == #"{"a":1}"#)
+    }
+
+    @Test func anObjectIsNoList() throws {
+        let text = #"{"detail":"Not found."}"#.utf8Bytes
+        #expect(Run(try Self.plan(["[].tier"]), text).fault == .noList)
+        var filter = JSONFilter()
+        filter.begin(try Self.plan(["[].tier"]), tier: .lowest, toleratesAnyRoot: true)
+        try filter.feed(text.rawBytes)
+        try filter.finish()
+        #expect(filter.output.text == #"{"detail":"Not found."}"#)
+    }
+
+    // MARK: lines
+
+    @Test(arguments: [
+        ("{\"tier\":\"free\"}\n{\"tier\":\"premium\"}\n{\"x\":1}\n", "{\"tier\":\"free\"}\n{\"x\":1}\n"),
+        ("{\"tier\":\"premium\"}\n{\"tier\":\"free\"}", "{\"tier\":\"free\"}"), ("{\"tier\":\"premium\"}\n", "\n"),
+        ("\n1\r\n[{\"tier\":\"premium\"}]\n\n", "\n1\r\n[]\n\n"), ("", ""), ("{\"x\":{\"tier\":\"premium\"}}\n12", "{}\n12"),
+    ])
+    func linesAreFilteredOneByOne(_ text: String, _ expected: String) throws {
+        let plan = try Self.plan(["tier"])
+        let bytes = Array(text.utf8)
+        for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
+            let run = Run(plan, bytes, cuts: cuts, isLines: true)
+            #expect(run.fault == nil)
+            #expect(run.text == expected)
+        }
+    }
+
+    @Test(arguments: ["{\n}", "[1,\n2]", "1 2", "{} {}\n", "{\"a\":1"]) func aLineHoldsOneText(_ text: String) throws {
+        #expect(Run(try Self.plan(["tier"]), Array(text.utf8), isLines: true).fault != nil)
+    }
+
+    // MARK: bounds
+
+    @Test func whatMustBeJudgedAsAWholeHasABound() throws {
+        let long = String(repeating: "x", count: JSONFilter.mostHeld)
+        let large = Array(#"[1,{"x":"\#(long)","tier":"free"}]"#.utf8)
+        let cuts = Array(stride(from: 10_000, to: large.count, by: 10_000))
+        for cuts in [[], cuts] { #expect(Run(try Self.plan(["tier"]), large, cuts: cuts).fault == .tooLarge) }
+        let within = Array(#"[1,{"x":"\#(long.dropLast(100))","tier":"free"}]"#.utf8)
+        #expect(Run(try Self.plan(["tier"]), within, cuts: cuts.dropLast()).out == within)
+        // Once it is known to leave, it need not be held.
+        let above = Array(#"[1,{"tier":"premium","x":"\#(long)"},2]"#.utf8)
+        let run = Run(try Self.plan(["tier"]), above, cuts: cuts)
+        #expect(run.text == "[1,2]")
+        #expect(run.mostPending < 20_000)
+        // What stands between elements is held as well.
+        let blank = Array("[1,\(String(repeating: " ", count: JSONFilter.mostHeld + 10_000))2]".utf8)
+        #expect(Run(try Self.plan(["tier"]), blank, cuts: cuts).fault == .tooLarge)
+    }
+
+    @Test func aLongTextOutsideOfElementsStreams() throws {
+        let text = Array(#"{"x":"\#(String(repeating: "é", count: 1 << 20))","results":[]}"#.utf8)
+        let run = Run(try Self.plan(["results[].tier"]), text, cuts: Array(stride(from: 9_999, to: text.count, by: 9_999)))
+        #expect(run.out == text)
+        #expect(run.mostPending < 100)
+    }
+
+    @Test(arguments: [
+        #"{"a":}"#, "[1,]", #"[{"tier":"free"}"#, "nul", "[1]]", "{} {}", "\u{FEFF}{}", #"{"a":"\ud800"}"#, "[01]", "[\"\u{1}\"]", #"{"a":1"#, "[1}",
+    ])
+    func brokenJSONGoesNoFurther(_ text: String) throws {
+        let plan = try Self.plan(["tier"])
+        let bytes = Array(text.utf8)
+        for cuts in [[], Array(0..<bytes.count)] {
+            guard case .broken = Run(plan, bytes, cuts: cuts).fault else {
+                Issue.record("\(text) went on")
+                continue
+            }
+        }
+    }
+
+    @Test func textsAreFollowedToADepthOf128() throws {
+        let plan = try Self.plan(["tier"])
+        for (open, close) in [("[", "]"), (#"{"a":"#, "}")] {
+            let inner = open == "[" ? "" : "1"
+            let within = String(repeating: open, count: 128) + inner + String(repeating: close, count: 128)
+            #expect(Run(plan, Array(within.utf8)).text == within)
+            #expect(Run(plan, Array((open + within + close).utf8)).fault == .broken(.tooDeep))
+        }
+    }
+}
+
+/// Against another implementation, over documents made at random.
+@Suite struct FilterDifferentialTests {
+    private static let routes: [([String], Bool)] = [
+        (["tier"], false), (["tier"], true), (["results[].tier"], false), (["results[].tier", "data.items[].tier"], false),
+        (["tier", "results[].tier"], false), (["results[].items[].tier"], false), (["[].tier"], false), (["results[].data.tier"], false),
+        (["results[][].tier", "results[].tier"], false),
+    ]
+
+    @Test(arguments: 0..<9) func whatComesOutIsWhatTheReferenceSays(_ route: Int) throws {
+        let (texts, requiresField) = Self.routes[route]
+        let paths = try texts.map { try FilterPath(parsing: $0) }
+        let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
+        let reference = ReferenceFilter(paths: paths, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
+        for seed in 0..<40 {
+            var documents = FilterDocuments(random: SplitMix64(seed: UInt64(route * 1_000 + seed)), allowed: ["free", "plus"])
+            let text = documents.next()
+            let expected = try #require(reference.filter(text))
+            for cuts in [[], Array(0..<text.count)] + stride(from: 0, to: text.count, by: seed % 8 == 0 ? 1 : 29).map({ [$0] }) {
+                let run = JSONFilterTests.Run(plan, text, cuts: cuts)
+                switch expected {
+                case .passes(let out, let counts):
+                    #expect(run.fault == nil)
+                    let isSame = run.out == out && run.counts == counts
+                    #expect(isSame, "seed \(seed) cut at \(cuts)")
+                case .aboveTier: #expect(run.fault == .aboveTier)
+                case .noList: #expect(run.fault == .noList)
+                }
+            }
+        }
+    }
+
+    @Test func whatIsSecretNeverComesOut() throws {
+        let plan = try JSONFilterTests.plan(["tier"])
+        var random = SplitMix64(seed: 11)
+        var removed = 0
+        for seed in 0..<600 {
+            var documents = FilterDocuments(random: SplitMix64(seed: UInt64(seed)), allowed: ["free", "plus"])
+            let text = documents.next()
+            let cuts = (0..<4).map { _ in Int.random(in: 0...text.count, using: &random) }.sorted()
+            let run = JSONFilterTests.Run(plan, text, cuts: cuts)
+            removed += Int(run.counts.dropped)
+            #expect(!run.text.contains(FilterDocuments.marker), "seed \(seed)")
+        }
+        #expect(removed > 200)
+    }
+
+    @Test func aDamagedTextGoesNoFurtherOrIsFilteredAsWhatItSaysNow() throws {
+        let plan = try JSONFilterTests.plan(["tier"])
+        let reference = ReferenceFilter(paths: [try FilterPath(parsing: "tier")], tiers: JSONFilterTests.tiers.names, tier: 1)
+        var random = SplitMix64(seed: 12)
+        var faults = 0
+        for seed in 0..<1_500 {
+            var documents = FilterDocuments(random: SplitMix64(seed: UInt64(seed % 300)), allowed: ["free", "plus"])
+            var text = documents.next()
+            text[Int.random(in: 0..<text.count, using: &random)] = [0x20, 0x5B, 0x7D, 0x2C, 0x22, 0x5C, 0x7B, 0xFF, 0x65].randomElement(using: &random)!
+            let cuts = (0..<3).map { _ in Int.random(in: 0...text.count, using: &random) }.sorted()
+            let run = JSONFilterTests.Run(plan, text, cuts: cuts)
+            guard run.fault == nil else {
+                faults += 1
+                continue
+            }
+            guard case .passes(let out, _) = reference.filter(text) else {
+                Issue.record("seed \(seed) should not have passed")
+                continue
+            }
+            let isSame = run.out == out
+            #expect(isSame, "seed \(seed)")
+        }
+        #expect(faults > 500)
+    }
+}
