@@ -58,6 +58,8 @@ package struct ContractServices: Sendable {
     package let sessions: Sessions
     package let accounts: any AccountLookUp
     package let tiers: TierList
+    /// How long a tier counts beyond its end (`TOLLGATE_TIER_GRACE`).
+    package var tierGraceSeconds: Int64
     /// Whether an account of `dlauth` gets a session only when its email is proven (`TOLLGATE_REQUIRE_CONFIRMED_EMAIL`).
     package var mustConfirmEmail: Bool
     package let clock: AccountClock
@@ -65,7 +67,7 @@ package struct ContractServices: Sendable {
     package init(
         passwords: PasswordAccounts, resets: PasswordReset, codes: Codes, providers: ProviderSignIn,
         anonymous: AnonymousAccounts, sessions: Sessions, accounts: any AccountLookUp, tiers: TierList,
-        mustConfirmEmail: Bool, clock: AccountClock
+        tierGraceSeconds: Int64 = 0, mustConfirmEmail: Bool, clock: AccountClock
     ) {
         self.passwords = passwords
         self.resets = resets
@@ -75,12 +77,14 @@ package struct ContractServices: Sendable {
         self.sessions = sessions
         self.accounts = accounts
         self.tiers = tiers
+        self.tierGraceSeconds = tierGraceSeconds
         self.mustConfirmEmail = mustConfirmEmail
         self.clock = clock
     }
 
     /// What an account has now; a tier that the gateway no longer has counts as the lowest.
     func tier(of account: Account) -> Tier {
-        account.entitlement.tier(at: clock.now().wall).flatMap { tiers.rank(of: $0) } ?? .lowest
+        let tier = account.entitlement.tier(at: clock.now().wall, graceSeconds: tierGraceSeconds)
+        return tier.flatMap { tiers.rank(of: $0) } ?? .lowest
     }
 }

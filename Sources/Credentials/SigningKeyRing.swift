@@ -81,6 +81,18 @@ package struct SigningKeyRing: Sendable {
         self = try Self([active, next] + kept)
     }
 
+    /// Whether the key that would sign next is there and for `algorithm`.
+    package func hasNext(of algorithm: SigningAlgorithm) -> Bool {
+        entries.contains { $0.state == .next && $0.key.algorithm == algorithm }
+    }
+
+    /// Makes the key that will sign next known, in place of one for another algorithm.
+    package mutating func publishNext(of algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) {
+        guard !hasNext(of: algorithm) else { return }
+        let next = Entry(key: try .generate(algorithm), state: .next, createdAt: now.seconds)
+        self = try Self(entries.filter { $0.state != .next } + [next])
+    }
+
     /// The keys that verify at `now`.
     package func keySet(now: WallTime) -> KeySet {
         KeySet(entries.filter { $0.isLive(at: now.seconds) }.map(\.key.verificationKey))

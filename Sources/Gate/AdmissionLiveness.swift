@@ -13,16 +13,19 @@ extension Admission {
             return false
         }
         guard policy.hasAccounts && identity.mayHaveAccount else {
+            decision.tierOrigin = .claim
             set(identity.tier, &decision)
             return true
         }
-        switch standings.standing(of: identity.user, at: now) {
-        case nil:
+        guard let known = standings.standing(of: identity.user, at: now) else {
             decision.verdict = .lookUp
             return false
-        case .noAccount?: set(identity.tier, &decision)
-        case .tier(let tier, _)?: set(tier, &decision)
-        case .unavailable?: break
+        }
+        decision.tierOrigin = known.origin
+        switch known.standing {
+        case .noAccount: set(identity.tier, &decision)
+        case .tier(let tier, _): set(tier, &decision)
+        case .unavailable: break
         }
         return true
     }
@@ -45,9 +48,12 @@ extension Admission {
     package mutating func learn(_ users: [UserStanding]) {
         for user in users {
             let key = user.user.withRawBytes { LimitSubject.user($0, issuer: ownIssuer, limiter.hash) }
-            standings.learn(user.standing, of: key, version: user.version)
+            standings.learn(user, of: key)
         }
     }
+
+    /// Whoever comes next is asked for anew.
+    package mutating func forgetUsers() { standings.removeAll() }
 
     /// As identities of the gateway's own name their issuer.
     private var ownIssuer: String {

@@ -54,6 +54,8 @@ package struct Decision: ~Copyable {
     package internal(set) var identity: Identity?
     /// The tier that counts; nil if nobody is known, or the accounts cannot be asked.
     package internal(set) var tier: Tier?
+    /// Who says so, and since when.
+    package internal(set) var tierOrigin = TierOrigin.none
     /// The session's token that was verified for this request, where it is one of the gateway's own; nil where it was
     /// known from an earlier one.
     package internal(set) var sighting: TokenSighting?
@@ -92,6 +94,7 @@ package struct Decision: ~Copyable {
         forwardsAuthorization = false
         identity = nil
         tier = nil
+        tierOrigin = .none
         sighting = nil
         block.removeAll()
         verifiedAlgorithm = nil

@@ -15,12 +15,37 @@ package struct UserStanding: Equatable, Sendable {
     package var standing: Standing
     /// Counts the changes of an account: what has a lower number than is known already is passed over.
     package var version: Int64
+    package var source: Source
+    /// Seconds since 1970.
+    package var learnedAt: Int64
 
-    package init(user: String, standing: Standing, version: Int64) {
+    /// How the accounts came to say it.
+    package enum Source: UInt8, Equatable, Sendable {
+        /// They told of a change.
+        case pushed
+        /// They were asked.
+        case lookedUp
+    }
+
+    package init(
+        user: String, standing: Standing, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0
+    ) {
         self.user = user
         self.standing = standing
         self.version = version
+        self.source = source
+        self.learnedAt = learnedAt
     }
+}
+
+/// Where a request's tier comes from, and since when it is known.
+package enum TierOrigin: Equatable, Sendable {
+    /// Nobody is known, or the accounts cannot be asked.
+    case none
+    /// The token claims it, and the gateway keeps no account of its user.
+    case claim
+    /// The accounts said so then, in seconds since 1970.
+    case account(UserStanding.Source, at: Int64)
 }
 
 /// The standings that a worker knows: of whoever came by lately, up to a bound.
@@ -31,6 +56,8 @@ struct Standings {
     fileprivate struct Entry {
         var standing: Standing
         var version: Int64
+        var source: UserStanding.Source
+        var learnedAt: Int64
     }
 
     private let generationSize: Int
@@ -41,24 +68,29 @@ struct Standings {
 
     var count: Int { young.count + old.count }
 
-    /// What is known of `user` at `now`, in seconds since 1970; nil if the accounts are to be asked.
-    mutating func standing(of user: LimitKey, at now: Int64) -> Standing? {
+    /// What is known of `user` at `now`, in seconds since 1970, and from where; nil if the accounts are to be asked.
+    mutating func standing(of user: LimitKey, at now: Int64) -> (standing: Standing, origin: TierOrigin)? {
         guard let entry = find(user) else { return nil }
         switch entry.standing {
-        case .noAccount, .tier(_, until: .max): return entry.standing
-        case .tier(_, let until): return until > now ? entry.standing : .tier(.lowest, until: .max)
-        case .unavailable(let until): return until > now ? entry.standing : nil
+        case .noAccount: return (entry.standing, .claim)
+        case .tier(_, let until):
+            let isOver = until != .max && until <= now
+            return (isOver ? .tier(.lowest, until: .max) : entry.standing, .account(entry.source, at: entry.learnedAt))
+        case .unavailable(let until): return until > now ? (entry.standing, .none) : nil
         }
     }
 
     /// Takes in what the accounts said, unless something newer is known.
-    mutating func learn(_ standing: Standing, of user: LimitKey, version: Int64) {
-        if let known = find(user) {
+    mutating func learn(_ news: UserStanding, of user: LimitKey) {
+        if let known = find(user), !known.isUnavailable {
             // That they cannot be asked is no news where they have answered before.
-            if case .unavailable = standing, !known.isUnavailable { return }
-            if known.version > version && !known.isUnavailable { return }
+            if case .unavailable = news.standing { return }
+            if known.version > news.version { return }
+            // What was told is never older than an answer to a question that it may have overtaken.
+            if known.version == news.version, known.source == .pushed, news.source == .lookedUp { return }
         }
-        put(Entry(standing: standing, version: version), user)
+        put(
+            Entry(standing: news.standing, version: news.version, source: news.source, learnedAt: news.learnedAt), user)
     }
 
     mutating func removeAll() {

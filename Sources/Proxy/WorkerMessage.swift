@@ -15,6 +15,8 @@ package enum WorkerMessage: Sendable {
     case revoked([RevokedSession])
     /// What the accounts say of users: the answer to `lookUpUser`, or a change.
     case learnedUsers([UserStanding])
+    /// What the accounts said of users before may be out of date: they are to be asked again.
+    case forgotUsers
     /// A count that the control plane asks about; see `AwaitedCounts`.
     case count(LimitCharge.Item, want: UInt32, CountReply)
     /// New certificates for connections to come.
@@ -100,6 +102,7 @@ extension Worker {
             case .adoptPolicy(let policy): adopt(policy)
             case .revoked(let sessions): admission.revoke(sessions, at: now.wall.seconds)
             case .learnedUsers(let users): learned(users, &scratch)
+            case .forgotUsers: admission.forgetUsers()
             case .count(let item, let want, let reply): count(item, want: want, reply)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }

@@ -64,6 +64,8 @@ package struct RedisConnection: ~Copyable {
     package let endpoint: RedisEndpoint
     let settings: RedisConnectionSettings
     let tls: TLSClientContext?
+    /// The channel whose messages are heard; nil for none.
+    let subscription: StaticString?
     let token: UInt64
     var random: SplitMix64
 
@@ -94,28 +96,35 @@ package struct RedisConnection: ~Copyable {
     package internal(set) var reader: RedisReplyReader
     package internal(set) var breaker = RedisBreaker()
 
+    /// Marks the message of a subscription: `reader.reply` is an array of `message`, the channel, and what was said.
+    package static let messageTag = UInt64.max
+
     /// A connection that begins with the first `timedOut`.
     ///
     /// - Parameters:
     ///   - addresses: where the server is; none while its name is not resolved.
     ///   - tls: needed for an endpoint with TLS; made without application protocols.
+    ///   - subscription: a channel to hear. Then `next` answers a result with `messageTag` for each message of it, and no
+    ///     command but PING may be appended.
     ///   - token: what its reports in the loop carry.
     ///   - seed: for jitter.
     package init(
         _ endpoint: RedisEndpoint, addresses: [SocketAddress], tls: TLSClientContext? = nil,
         scripts: RedisScripts = RedisScripts(), settings: RedisConnectionSettings = RedisConnectionSettings(),
-        token: UInt64, seed: UInt64, now: MonotonicTime
+        subscription: StaticString? = nil, token: UInt64, seed: UInt64, now: MonotonicTime
     ) {
         precondition(!endpoint.usesTLS || tls != nil, "an endpoint with TLS needs a context")
         self.endpoint = endpoint
         self.addresses = addresses
         self.tls = tls
         self.settings = settings
+        self.subscription = subscription
         self.token = token
         random = SplitMix64(seed: seed)
         self.scripts = LoadedScripts(scripts)
         reader = RedisReplyReader(limits: settings.replyLimits)
         let greeting = (endpoint.password == nil ? 0 : 1) + (endpoint.database == 0 ? 0 : 1) + scripts.scripts.count
+            + (subscription == nil ? 0 : 1)
         state = RedisConnectionState(
             usesTLS: endpoint.usesTLS, greetingLength: greeting, patience: settings.patience, now: now)
     }

@@ -14,6 +14,7 @@ extension RedisConnection {
             guard isConnected else { return nil }
             switch reader.next() {
             case .complete:
+                if isMessage { return RedisResult(tag: Self.messageTag, outcome: .answered) }
                 if let result = answered(now) { return result }
             case .incomplete:
                 guard hasInput else { return nextLate(now) }
@@ -57,8 +58,15 @@ extension RedisConnection {
         case .authenticate: greetingAnswered(.authenticate, now)
         case .selectDatabase: greetingAnswered(.selectDatabase(endpoint.database), now)
         case .loadScript(let script): scriptLoaded(script, now)
+        case .subscribe: greetingAnswered(.subscribe, now)
         }
         return nil
+    }
+
+    /// Whether what the reader holds is no answer but a message, which comes when it likes.
+    private var isMessage: Bool {
+        guard subscription != nil, reader.reply.nodes.count == 4, case .array = reader.reply.nodes[0] else { return false }
+        return reader.reply.bytes(1).equals("message")
     }
 
     private mutating func callAnswered(_ command: UnansweredCommand, _ now: MonotonicTime) -> RedisResult? {
@@ -110,6 +118,13 @@ extension RedisConnection {
             append(command, as: .selectDatabase, now)
         }
         for script in scripts.ids where scripts.begin(script) { appendLoad(script, now) }
+        if let subscription {
+            var command = RedisCommand()
+            command.begin()
+            command.append("SUBSCRIBE")
+            command.append(subscription)
+            append(command, as: .subscribe, now)
+        }
     }
 
     private mutating func appendLoad(_ script: RedisScriptID, _ now: MonotonicTime) {

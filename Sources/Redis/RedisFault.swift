@@ -31,6 +31,7 @@ package enum RedisGreetingStep: Equatable, Sendable {
     case selectDatabase(UInt32)
     /// The script's name.
     case loadScript(String)
+    case subscribe
 }
 
 extension RedisFault: CustomStringConvertible {
@@ -68,6 +69,7 @@ extension RedisGreetingStep: CustomStringConvertible {
         case .authenticate: "AUTH"
         case .selectDatabase(let number): "SELECT \(number)"
         case .loadScript(let name): "SCRIPT LOAD of \(name)"
+        case .subscribe: "SUBSCRIBE"
         }
     }
 }

@@ -9,6 +9,7 @@ struct UnansweredCommand: Equatable {
         case authenticate
         case selectDatabase
         case loadScript(RedisScriptID)
+        case subscribe
     }
 
     var purpose: Purpose
@@ -27,7 +28,7 @@ struct UnansweredCommand: Equatable {
     var isAwaited: Bool {
         switch purpose {
         case .call: !isAbandoned
-        case .authenticate, .selectDatabase, .loadScript: false
+        case .authenticate, .selectDatabase, .loadScript, .subscribe: false
         }
     }
 }

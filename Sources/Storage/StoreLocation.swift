@@ -28,12 +28,33 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// The store, which connects at first use. nil if the system gives no threads. `connections` is for PostgreSQL: so
-    /// many at most, each with a thread of its own.
-    package func open(connections: Int = 8, start: ThreadStart) -> SQLStore? {
+    /// many at most, each with a thread of its own. `onChange` hears of what this process changes.
+    package func open(
+        connections: Int = 8, start: ThreadStart, onChange: @escaping ChangeNotice = { _ in }
+    ) -> SQLStore? {
         switch self {
-        case .sqlite(let path): SQLiteDatabase(path: path, start: start).map { SQLStore($0) }
+        case .sqlite(let path): SQLiteDatabase(path: path, start: start, onChange: onChange).map { SQLStore($0) }
         case .postgres(let url):
-            PostgresDatabase(url: url, connections: connections, start: start).map { SQLStore($0) }
+            PostgresDatabase(url: url, connections: connections, start: start, onChange: onChange).map { SQLStore($0) }
+        }
+    }
+
+    /// Hears of what anybody changes in this database; nil for one that does not tell, or if the system gives no threads.
+    /// See `PostgresListener`.
+    package func listen(
+        start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+    ) -> PostgresListener? {
+        switch self {
+        case .sqlite: nil
+        case .postgres(let url): PostgresListener(url: url, start: start, heard: heard, changed: changed)
+        }
+    }
+
+    /// Whether several machines can share it.
+    package var isServer: Bool {
+        switch self {
+        case .sqlite: false
+        case .postgres: true
         }
     }
 

@@ -92,6 +92,7 @@ extension ExpositionWriter {
         for (source, value) in process.clocks.bySource.sorted(by: { $0.key < $1.key }) {
             sample(skew, [("source", source)], value, decimals: 6)
         }
+        write(process.bus)
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

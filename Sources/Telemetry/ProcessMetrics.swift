@@ -31,6 +31,7 @@ package struct ProcessMetrics: Sendable {
     private(set) var lastReloadSuccess: WallTime?
     private(set) var keySets: [String: KeySetState] = [:]
     package var clocks = ClockSkews()
+    package var bus = BusMetrics()
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }

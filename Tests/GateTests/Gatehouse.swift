@@ -22,6 +22,7 @@ struct Judged: Equatable {
     var userID: String
     var sessionID: String
     var tier: Tier?
+    var tierOrigin: TierOrigin
     var forwardsAuthorization: Bool
     var client: ClientAddress
     var caller: Int
@@ -50,6 +51,7 @@ struct Judged: Equatable {
         userID = decision.userID.text
         sessionID = decision.sessionID.text
         tier = decision.tier
+        tierOrigin = decision.tierOrigin
         forwardsAuthorization = decision.forwardsAuthorization
         client = decision.client
         caller = decision.internalCaller

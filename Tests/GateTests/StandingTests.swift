@@ -65,6 +65,37 @@ import Wire
         #expect(house.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
+    @Test func whatWasToldIsNotUndoneByAnAnswerThatItOvertook() throws {
+        let house = try Self.house()
+        let free = Standing.tier(.lowest, until: Self.never), premium = Standing.tier(Tier(rawValue: 1), until: Self.never)
+        house.admission.learn([UserStanding(user: Self.user, standing: premium, version: 3, source: .pushed)])
+        house.admission.learn([UserStanding(user: Self.user, standing: free, version: 3, source: .lookedUp)])
+        #expect(house.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
+        house.admission.learn([UserStanding(user: Self.user, standing: free, version: 3, source: .pushed)])
+        #expect(house.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func whatIsForgottenIsLookedUpAnew() throws {
+        let house = try Self.house()
+        let premium = Standing.tier(Tier(rawValue: 1), until: Self.never)
+        house.admission.learn([UserStanding(user: Self.user, standing: premium, version: 9, source: .pushed)])
+        house.admission.forgetUsers()
+        #expect(house.get("/api/x", token: Self.token()).verdict == .lookUp)
+        house.admission.learn([UserStanding(user: Self.user, standing: .tier(.lowest, until: Self.never), version: 2)])
+        #expect(house.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func aDecisionSaysWhereItsTierComesFrom() throws {
+        let house = try Self.house()
+        let tier = Standing.tier(.lowest, until: Self.never)
+        house.admission.learn([UserStanding(user: Self.user, standing: tier, version: 1, source: .lookedUp, learnedAt: 17)])
+        #expect(house.get("/api/x", token: Self.token()).tierOrigin == .account(.lookedUp, at: 17))
+        house.admission.learn([UserStanding(user: Self.user, standing: tier, version: 2, source: .pushed, learnedAt: 18)])
+        #expect(house.get("/api/x", token: Self.token()).tierOrigin == .account(.pushed, at: 18))
+        #expect(house.get("/api/x", token: Self.token("ada", tier: "premium")).tierOrigin == .claim)
+        #expect(house.get("/api/x").tierOrigin == .none)
+    }
+
     @Test func whereTheAccountsCannotBeAskedOnlyWhatNeedsTheTierWaits() throws {
         let house = try Self.house([rule("api", "/api/*"), Self.premium()])
         house.admission.learn([UserStanding(user: Self.user, standing: .unavailable(until: now(house) + 1), version: 0)])
@@ -129,10 +160,14 @@ import Wire
     @Test func whoComesOftenStaysKnown() {
         var standings = Standings(capacity: 1_000)
         let regular = LimitKey(high: 1, low: 1)
-        standings.learn(.noAccount, of: regular, version: 0)
+        let nobody = UserStanding(user: "", standing: .noAccount, version: 0)
+        standings.learn(nobody, of: regular)
         for index in 2..<20_000 {
-            standings.learn(.noAccount, of: LimitKey(high: 2, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15), version: 0)
-            if index % 100 == 0 { #expect(standings.standing(of: regular, at: 0) == .noAccount) }
+            standings.learn(nobody, of: LimitKey(high: 2, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15))
+            if index % 100 == 0 {
+                let known = standings.standing(of: regular, at: 0)?.standing
+                #expect(known == .noAccount)
+            }
         }
         #expect(standings.count <= 1_001)
     }

@@ -14,7 +14,6 @@ extension MemoryStore {
             guard state.accounts.removeValue(forKey: user) != nil else { return nil }
             state.hashes[user] = nil
             state.grants[user] = nil
-            state.tierChanges[user] = nil
             state.identities = state.identities.filter { $0.value.user != user }
             let ended = state.endSessions(of: user, .accountDeleted, occasion)
             state.log(.accountDeleted, user, occasion)
@@ -34,18 +33,20 @@ extension MemoryStore {
             let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
             state.accounts[user]?.entitlement = entitlement
             state.accounts[user]?.updatedAt = occasion.now
-            state.tierChanges[user] = occasion.now
             state.log(.tierChanged, user, occasion, detail: tier)
             return entitlement
         }
     }
 
-    package func entitlementChanges(since: WallTime) async throws(StoreFault) -> [EntitlementChange] {
+    package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
         try at { state in
-            state.tierChanges.filter { since <= $0.value }.sorted { ($0.value, $0.key) < ($1.value, $1.key) }
-                .compactMap { user, at in
-                    state.accounts[user].map { EntitlementChange(user: user, entitlement: $0.entitlement, at: at) }
-                }
+            let next = ChangeMark(value: Int64(state.changes.count))
+            guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true) }
+            guard mark <= next else { return ChangeReading(changes: [], next: next, isWhole: false) }
+            let new = state.changes.enumerated().dropFirst(Int(mark.value)).map { index, touch in
+                LoggedChange(id: Int64(index), change: state.change(touch), age: 0)
+            }
+            return ChangeReading(changes: Array(new), next: next, isWhole: true)
         }
     }
 
@@ -97,6 +98,15 @@ extension MemoryStore {
             state.ended.removeAll { $0.endedAt < oldest }
             state.codes = state.codes.filter { now < $0.value.expiresAt }
             state.resets = state.resets.filter { now < $0.value.expiresAt }
+        }
+    }
+}
+
+extension MemoryStore.State {
+    fileprivate func change(_ touch: MemoryStore.Touch) -> StoreChange {
+        switch touch {
+        case .ended(let session): .ended(session)
+        case .account(let id): accounts[id].map { .account(id, $0.entitlement) } ?? .accountDeleted(id)
         }
     }
 }

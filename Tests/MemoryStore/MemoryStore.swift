@@ -13,7 +13,8 @@ package final class MemoryStore: AccountStore {
         var codes: [String: PendingCode] = [:]
         var resets: [[UInt8]: PendingReset] = [:]
         var grants: [UUID: Set<ActorName>] = [:]
-        var tierChanges: [UUID: WallTime] = [:]
+        /// Everything that was ever changed, the oldest first.
+        var changes: [Touch] = []
         var audit: [AuditEvent] = []
     }
 
@@ -23,10 +24,17 @@ package final class MemoryStore: AccountStore {
         let user: UUID
     }
 
+    /// What a change was about.
+    enum Touch {
+        case account(UUID)
+        case ended(EndedSession)
+    }
+
     private let state = Mutex(State())
     /// What to answer instead of doing anything, oldest first.
     private let faults = Mutex<[StoreFault]>([])
     private let asked = Mutex(0)
+    private let follower = Mutex<(@Sendable () -> Void)?>(nil)
 
     package init() {}
 
@@ -36,10 +44,18 @@ package final class MemoryStore: AccountStore {
     /// The next calls fail so, one after the other.
     package func fail(_ next: [StoreFault]) { faults.withLock { $0 += next } }
 
+    /// Called once, between the next reading and its caller's hearing of it.
+    package func afterNextCall(_ body: @escaping @Sendable () -> Void) { follower.withLock { $0 = body } }
+
     func at<Value: Sendable>(_ body: (inout State) -> Value) throws(StoreFault) -> Value {
         asked.withLock { $0 += 1 }
+        defer { follower.withLock { follower in defer { follower = nil }; return follower }?() }
         if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
-        return state.withLock { body(&$0) }
+        return state.withLock { state in
+            let before = (state.accounts, state.ended.count)
+            defer { state.noteChanges(before.0, ended: before.1) }
+            return body(&state)
+        }
     }
 
     package func prepare() async throws(StoreFault) { try at { _ in } }
@@ -47,6 +63,12 @@ package final class MemoryStore: AccountStore {
 }
 
 extension MemoryStore.State {
+    /// Logs what a call has changed, by what was there before it.
+    fileprivate mutating func noteChanges(_ before: [UUID: Account], ended count: Int) {
+        for (id, account) in before where accounts[id] != account { changes.append(.account(id)) }
+        for session in ended.dropFirst(count) { changes.append(.ended(session)) }
+    }
+
     mutating func log(
         _ kind: AuditEvent.Kind, _ user: UUID?, _ occasion: Occasion, session: UUID? = nil, detail: String? = nil
     ) {

@@ -29,7 +29,7 @@ struct Bench: ~Copyable {
     /// Time limits that no test reaches, unless `adjust` says otherwise.
     init(
         _ url: String, addresses: [SocketAddress]? = nil, tls: TLSClientContext? = nil, scripts: RedisScripts = RedisScripts(),
-        adjust: (inout RedisConnectionSettings) -> Void = { _ in }
+        subscription: StaticString? = nil, adjust: (inout RedisConnectionSettings) -> Void = { _ in }
     ) throws {
         let endpoint = try RedisEndpoint(parsing: url)
         var settings = RedisConnectionSettings()
@@ -40,7 +40,7 @@ struct Bench: ~Copyable {
         loop = try EventLoop()
         redis = RedisConnection(
             endpoint, addresses: addresses ?? endpoint.fixedAddresses ?? [], tls: tls, scripts: scripts, settings: settings,
-            token: 7, seed: 1, now: EventLoop.now().monotonic)
+            subscription: subscription, token: 7, seed: 1, now: EventLoop.now().monotonic)
     }
 
     var now: MonotonicTime { EventLoop.now().monotonic }

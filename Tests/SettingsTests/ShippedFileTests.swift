@@ -27,7 +27,7 @@ import Transport
         let kept = ["#TOLLGATE_", "#REDIS_", "#SMTP_URL", "#DATABASE_URL"]
         let text = lines.map { line in kept.contains { line.hasPrefix($0) } ? line.dropFirst() : line }.joined(separator: "\n")
             .replacing("TOLLGATE_SIGNING_ALGORITHM=ES256", with: "TOLLGATE_SIGNING_ALGORITHM=HS256")
-        let secrets = ["/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret"]
+        let secrets = ["/etc/tollgate/admin-token", "/etc/tollgate/jwt-secret", "/etc/tollgate/legacy-secret", "/etc/tollgate/key-secret"]
         let loaded = load(text, files: Dictionary(uniqueKeysWithValues: secrets.map { ($0, TrustLineTests.secret) }))
         #expect(loaded.findings.faults == [])
         #expect(loaded.findings.warnings == [])

@@ -172,8 +172,6 @@ import Wire
         _ = try await store.setTier("gold", until: nil, of: other, at(7))
         #expect(try await store.account(user)?.entitlement == second)
         #expect(try await store.entitlement(of: user) == second)
-        #expect(try await store.entitlementChanges(since: at(6).now).map(\.user) == [user, other])
-        #expect(try await store.entitlementChanges(since: at(7).now).map(\.at) == [at(7).now])
         #expect(try await store.setTier("gold", until: nil, of: newID(), at(8)) == nil)
         #expect(try await store.entitlement(of: newID()) == nil)
     }

@@ -61,16 +61,30 @@ final class Bench: Sendable {
     }
 
     static func open(_ location: StoreLocation) throws -> any AccountStore {
-        let store = location.open(connections: 4) { name, body in
-            do {
-                let thread = try WorkerThread(name: name, body)
-                return { thread.join() }
-            } catch {
-                return nil
-            }
-        }
+        let store = location.open(connections: 4, start: startThread)
         guard let store else { throw Fault("the system gives no threads") }
         return store
+    }
+}
+
+/// A value that other threads change.
+final class Noted<Value: Sendable>: Sendable {
+    private let value: Mutex<Value>
+
+    init(_ value: Value) { self.value = Mutex(value) }
+
+    var now: Value { value.withLock { $0 } }
+
+    func change(_ body: (inout Value) -> Void) { value.withLock { body(&$0) } }
+}
+
+/// The threads of stores.
+let startThread: ThreadStart = { name, body in
+    do {
+        let thread = try WorkerThread(name: name, body)
+        return { thread.join() }
+    } catch {
+        return nil
     }
 }
 

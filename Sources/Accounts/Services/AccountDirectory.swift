@@ -57,7 +57,8 @@ package struct AccountDirectory: Sendable {
         }
     }
 
-    package func entitlementChanges(since: WallTime) async throws(AccountError) -> [EntitlementChange] {
-        try await base.asking { () throws(StoreFault) in try await base.store.entitlementChanges(since: since) }
+    /// What has changed from `mark` on; without one, where the log of changes ends.
+    package func changes(since mark: ChangeMark?) async throws(AccountError) -> ChangeReading {
+        try await base.asking { () throws(StoreFault) in try await base.store.changes(since: mark) }
     }
 }

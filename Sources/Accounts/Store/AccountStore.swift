@@ -85,8 +85,10 @@ package protocol OperatorRecords: Sendable {
     func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
     ) async throws(StoreFault) -> Entitlement?
-    /// The entitlements that changed at `since` or later.
-    func entitlementChanges(since: WallTime) async throws(StoreFault) -> [EntitlementChange]
+    /// What has changed from `mark` on: no change that was acknowledged after a reading is missing in the next one, in
+    /// whatever order transactions came to an end and whatever the clocks say. Without a mark nothing but where the log
+    /// ends. It goes back for a day.
+    func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading
     /// Lets an account act as an actor; false if there is no such account.
     func grant(_ actor: ActorName, to user: UUID, _ occasion: Occasion) async throws(StoreFault) -> Bool
     /// False if it had no such grant.

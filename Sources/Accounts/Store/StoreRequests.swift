@@ -209,19 +209,6 @@ package struct ActorName: Sendable, Hashable {
     }
 }
 
-/// An entitlement that changed, and when.
-package struct EntitlementChange: Sendable, Equatable {
-    package let user: UUID
-    package let entitlement: Entitlement
-    package let at: WallTime
-
-    package init(user: UUID, entitlement: Entitlement, at: WallTime) {
-        self.user = user
-        self.entitlement = entitlement
-        self.at = at
-    }
-}
-
 /// What a provider calls the owner of an account.
 package struct LinkedIdentity: Sendable, Hashable {
     package let provider: Provider

@@ -1,7 +1,7 @@
 package import Wire
 
 /// What tier an account has, and until when.
-package struct Entitlement: Sendable, Equatable {
+package struct Entitlement: Sendable, Hashable {
     /// The name that was set; nil for the tier that everyone has.
     package let tier: String?
     /// When it ends; nil if it does not. An end is what a subscription has.

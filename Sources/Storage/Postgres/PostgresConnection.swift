@@ -16,9 +16,12 @@ internal import CPostgres
     private(set) var isBroken = false
     /// Whether it broke while a commit was under way, so that nobody knows what became of it.
     private(set) var mayHaveCommitted = false
+    var touched = TouchedRows()
+    let onChange: ChangeNotice
 
     /// Connects to where `url` says.
-    init(url: String) throws(SQLFault) {
+    init(url: String, onChange: @escaping ChangeNotice = { _ in }) throws(SQLFault) {
+        self.onChange = onChange
         // What the URL says comes after the defaults and counts more.
         let settings = [
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("dbname", url),
@@ -75,8 +78,28 @@ internal import CPostgres
     }
 
     var lockClause: String { " FOR UPDATE" }
+    var dialect: SQLDialect { .postgres }
 
     func lockSchema() throws(SQLFault) { try command("SELECT pg_advisory_xact_lock(\(Self.schemaLock))") }
+
+    // MARK: notifications
+
+    /// From now on `hears` tells of what the triggers notify.
+    func listen() throws(SQLFault) { try command("LISTEN tollgate") }
+
+    /// Whether a notification has come; all that have are forgotten.
+    func hears() throws(SQLFault) -> Bool {
+        guard unsafe PQconsumeInput(handle) == 1 else { throw lost() }
+        var isNotified = false
+        while let notice = unsafe PQnotifies(handle) {
+            unsafe PQfreemem(notice)
+            isNotified = true
+        }
+        return isNotified
+    }
+
+    /// What to wait at for the server's next word.
+    var descriptor: Int32 { unsafe PQsocket(handle) }
 
     private func command(_ sql: String) throws(SQLFault) {
         guard unsafe PQsendQuery(handle, sql) == 1 else { throw lost() }

@@ -8,8 +8,8 @@ final class PostgresDatabase: SQLDatabase {
     private let pool: BlockingPool<PostgresConnector>
 
     /// nil if the system gives no threads.
-    init?(url: String, connections: Int, start: ThreadStart) {
-        let server = PostgresServer(url: url)
+    init?(url: String, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
+        let server = PostgresServer(url: url, onChange: onChange)
         let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
             PostgresConnector(server: server)
         }

@@ -41,25 +41,6 @@ extension SQLStore {
         }
     }
 
-    package func entitlementChanges(since: WallTime) async throws(StoreFault) -> [EntitlementChange] {
-        try await database.read { sql throws(SQLFault) in
-            let found = try sql.rows(
-                """
-                SELECT id, tier, tier_until, tier_version, tier_changed_at FROM accounts
-                WHERE tier_changed_at >= $1 ORDER BY tier_changed_at, id
-                """,
-                [.time(since)])
-            var changes: [EntitlementChange] = []
-            for var row in found {
-                let user = try row.id()
-                let entitlement = Entitlement(
-                    tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
-                changes.append(EntitlementChange(user: user, entitlement: entitlement, at: try row.time()))
-            }
-            return changes
-        }
-    }
-
     package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
         try await database.read { sql throws(SQLFault) in try sql.auditEvents(of: user, limit: limit) }
     }
@@ -72,6 +53,7 @@ extension SQLStore {
             try sql.change("DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
             try sql.change("DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change("DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
+            try sql.shortenChangeLog()
         }
     }
 }

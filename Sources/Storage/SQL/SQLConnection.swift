@@ -21,6 +21,11 @@ protocol SQLConnection: AnyObject {
     func rollBack()
     /// What stands behind a SELECT whose rows the transaction is about to change.
     var lockClause: String { get }
+    var dialect: SQLDialect { get }
+    /// The accounts that the transaction has changed, and whether it has changed anything that the log of changes tells.
+    var touched: TouchedRows { get set }
+    /// Told of `touched` behind each commit that has changed something.
+    var onChange: ChangeNotice { get }
     /// Keeps other programs out that bring the schema up to date, until the transaction ends.
     func lockSchema() throws(SQLFault)
 }
@@ -31,10 +36,12 @@ extension SQLConnection {
         isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
         try begin(isWriting: isWriting)
+        touched = TouchedRows()
         do throws(SQLFault) {
             var transaction = SQLTransaction(self)
             let value = try body(&transaction)
             try commit()
+            if touched.isLogged { onChange(touched.accounts) }
             return value
         } catch {
             rollBack()
@@ -51,13 +58,15 @@ struct SQLTransaction {
 
     init(_ connection: any SQLConnection) { self.connection = connection }
 
+    var dialect: SQLDialect { connection.dialect }
+
     func rows(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
-        try connection.run(sql, values).rows
+        try run(sql, values).rows
     }
 
     /// The first row, if there is one.
     func first(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLRow? {
-        try connection.run(sql, values).rows.first
+        try run(sql, values).rows.first
     }
 
     /// The first row, which nobody else changes until this is over.
@@ -68,7 +77,13 @@ struct SQLTransaction {
     /// How many rows were changed.
     @discardableResult
     func change(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
-        try connection.run(sql, values).changed
+        try run(sql, values).changed
+    }
+
+    private func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
+        let result = try connection.run(sql, values)
+        connection.touched.note(sql, values, result)
+        return result
     }
 }
 

@@ -5,9 +5,23 @@ enum Schema {
     struct Step {
         let version: Int64
         let statements: [String]
+        /// Behind those, what the databases spell differently.
+        var sqlite: [String] = []
+        var postgres: [String] = []
+
+        fileprivate func statements(_ dialect: SQLDialect) -> [String] {
+            switch dialect {
+            case .sqlite: statements + sqlite
+            case .postgres: statements + postgres
+            }
+        }
     }
 
-    static let steps = [Step(version: 1, statements: firstTables)]
+    static let steps = [
+        Step(version: 1, statements: firstTables),
+        Step(
+            version: 2, statements: ChangeLogSchema.shared, sqlite: ChangeLogSchema.sqlite, postgres: ChangeLogSchema.postgres),
+    ]
     static var newest: Int64 { steps.last?.version ?? 0 }
 
     /// Brings the database up to date. Any number of programs may do so at the same time: one does it, the others wait
@@ -22,7 +36,7 @@ enum Schema {
                     "the database is at version \(version) and this program knows \(newest): run the newer program")
             }
             for step in steps where step.version > version {
-                for statement in step.statements { try sql.change(statement, []) }
+                for statement in step.statements(sql.dialect) { try sql.change(statement, []) }
                 try sql.change("INSERT INTO schema_versions (version) VALUES ($1)", [.integer(step.version)])
             }
         }

@@ -7,10 +7,13 @@ internal import CSQLite
 
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
+    var touched = TouchedRows()
+    let onChange: ChangeNotice
 
     /// Opens the file, which is made when it is missing. The write-ahead log lets readers go on beside the writer, and
     /// each commit waits for the disk. A fault of `conflict` may pass: another program is just opening it as well.
-    init(path: String, isReader: Bool) throws(SQLFault) {
+    init(path: String, isReader: Bool, onChange: @escaping ChangeNotice) throws(SQLFault) {
+        self.onChange = onChange
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let status = unsafe sqlite3_open_v2(path, &opened, flags, nil)
@@ -76,6 +79,7 @@ internal import CSQLite
     }
 
     var lockClause: String { "" }
+    var dialect: SQLDialect { .sqlite }
     /// The writer's place is lock enough.
     func lockSchema() {}
 

@@ -14,12 +14,12 @@ final class SQLiteDatabase: SQLDatabase {
     private let isPrepared = Atomic(false)
 
     /// nil if the system gives no threads.
-    init?(path: String, start: ThreadStart) {
+    init?(path: String, start: ThreadStart, onChange: @escaping ChangeNotice) {
         let pools = [false, true].map { isReader in
             BlockingPool(
                 name: isReader ? "sqlite reader" : "sqlite writer", threads: isReader ? Self.readers : 1,
                 capacity: Self.capacity, start: start
-            ) { SQLiteConnector(path: path, isReader: isReader) }
+            ) { SQLiteConnector(path: path, isReader: isReader, onChange: onChange) }
         }
         guard let writer = pools[0], let reader = pools[1] else { return nil }
         self.writer = writer
@@ -75,11 +75,13 @@ private struct SQLiteConnector {
 
     let path: String
     let isReader: Bool
+    private let onChange: ChangeNotice
     private var connection: SQLiteConnection?
 
-    init(path: String, isReader: Bool) {
+    init(path: String, isReader: Bool, onChange: @escaping ChangeNotice) {
         self.path = path
         self.isReader = isReader
+        self.onChange = onChange
     }
 
     mutating func connected() throws(SQLFault) -> SQLiteConnection {
@@ -97,7 +99,7 @@ private struct SQLiteConnector {
     }
 
     private mutating func open() throws(SQLFault) -> SQLiteConnection {
-        let opened = try SQLiteConnection(path: path, isReader: isReader)
+        let opened = try SQLiteConnection(path: path, isReader: isReader, onChange: onChange)
         connection = opened
         return opened
     }

@@ -28,6 +28,8 @@ final class AccountHost: Sendable {
     private let sightings: TokenSightings
     private let directory: AccountDirectory
     private let changes: ChangeWatch
+    /// Once the accounts were opened.
+    private let bus = Mutex<ChangeBus?>(nil)
     private let sweep: AccountSweep
     private let router: Mutex<Router>
     /// Whether the store was opened: a gateway without accounts leaves it alone until they are mounted.
@@ -41,7 +43,9 @@ final class AccountHost: Sendable {
         self.limiter = AttemptCounts(limiter: limiter, redis: configuration.redis == nil ? nil : control.mailboxes[0])
         keys = ProviderKeyRing(control: control, feed: feed)
         let secret = try RefreshSecret.open(configuration)
-        guard let store = try StoreLocation(configuration).open(start: Self.thread) else { throw SystemFault("start a thread") }
+        let touched = TouchedAccounts()
+        let opened = try StoreLocation(configuration).open(start: Self.thread, onChange: { touched.note($0) })
+        guard let store = opened else { throw SystemFault("start a thread") }
         self.store = store
         // One core is left to requests: two threads on two cores tripled the 99th percentile of proxying, one does not.
         let threads = max(1, (configuration.workers ?? coreCount) - 1)
@@ -51,15 +55,36 @@ final class AccountHost: Sendable {
         self.work = work
         memory = AccountMemory(store: store)
         base = AccountBase(
-            store: store, events: WorkerNews(control: control, memory: memory),
+            store: store, events: WorkerNews(control: control),
             clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { control.tell($0) })
         directory = AccountDirectory(base: base)
         lookUps = UserLookUps(directory: directory, control: control)
         sweep = AccountSweep(base: base)
-        changes = ChangeWatch(directory: directory, control: control, memory: memory)
+        let shared = SharedKeys(configuration)
+        changes = try ChangeWatch(directory: directory, control: control, memory: memory, lookUps: lookUps) {
+            guard let shared else { return }
+            Self.readKeys(shared, store, feed, control)
+        }
         let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
         sightings = TokenSightings(sessions: services.sessions)
         router = Mutex(Self.router(configuration, services, control))
+        touched.follow { [memory, changes, weak self] accounts in
+            for account in accounts { memory.forget(account) }
+            changes.look()
+            self?.bus.withLock { $0 }?.tell()
+        }
+    }
+
+    /// Reads the keys again that gateways share.
+    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ feed: KeyFeed, _ control: ControlState) {
+        // Unstructured, because the watch has more to read: it ends with the store's answer.
+        Task {
+            do {
+                if let ring = try await shared.ring(in: store) { feed.adopt(ring) }
+            } catch {
+                control.log.error("the shared signing keys cannot be read, those held stay in use", ("error", "\(error)"))
+            }
+        }
     }
 
     /// Opens the store and reads what ended before, once there are accounts; waits for it, but not for ever.
@@ -75,13 +100,15 @@ final class AccountHost: Sendable {
             }
         }
         switch outcome {
-        case .success(true)?: changes.start(isComplete: true)
+        case .success(true)?: break
         // Wrong for good: better told now than at the first sign-in.
         case .failure(.failed(let reason))?: throw StartFault(description: "the accounts cannot be opened: \(reason)")
         case .success(false)?, .failure(.unavailable)?, nil:
             control.accountsAway("the store did not answer at the start")
-            changes.start(isComplete: false)
         }
+        try changes.start()
+        let started = try ChangeBus(configuration, try StoreLocation(configuration), control: control, watch: changes)
+        bus.withLock { $0 = started }
         sweep.start()
         isStarted.withLock { $0 = true }
     }
@@ -109,8 +136,12 @@ final class AccountHost: Sendable {
         router.withLock { $0 = next }
     }
 
+    /// The configuration is in force: what was learned of users under the one before counts no longer.
+    func adopted() { lookUps.forgetAll() }
+
     /// Finishes what was begun. Blocks.
     func stop() {
+        bus.withLock { $0 }?.stop()
         changes.stop()
         sweep.stop()
         work.close()
@@ -146,7 +177,7 @@ final class AccountHost: Sendable {
             providers: ProviderSignIn(base: base, mint: mint, keys: keys, limiter: limiter),
             anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
             sessions: Sessions(base: base, mint: mint, rule: rule), accounts: memory, tiers: configuration.tiers,
-            mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
+            tierGraceSeconds: configuration.tierGraceSeconds, mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
     }
 
     private static func router(
@@ -184,4 +215,13 @@ extension StoreLocation {
             self = .sqlite(path: configuration.dataDirectory + "/accounts.db")
         }
     }
+}
+
+/// Tells of the accounts that this process changes, to whoever is there by then.
+private final class TouchedAccounts: Sendable {
+    private let follower = Mutex<ChangeNotice?>(nil)
+
+    func follow(_ follower: @escaping ChangeNotice) { self.follower.withLock { $0 = follower } }
+
+    func note(_ accounts: [UUID]) { follower.withLock { $0 }?(accounts) }
 }

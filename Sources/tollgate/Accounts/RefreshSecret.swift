@@ -5,7 +5,7 @@ internal import Wire
 
 /// The secret under refresh tokens, codes and reset tokens: `keys/refresh.key` in the data folder, 32 bytes, mode 0600.
 ///
-/// It is made once and never replaced: without it every session would end. Blocking; for the control plane.
+/// It is made once and never replaced: without it every session would end. Gateways that share their keys share it too. Blocking; for the control plane.
 enum RefreshSecret {
     static let bytes = 32
 
@@ -15,8 +15,13 @@ enum RefreshSecret {
             let label: StaticString = "tollgate refresh secret"
             return Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
         }
-        let store = KeyStore(dataDirectory: configuration.dataDirectory)
-        return try store.locked { () throws(KeyStoreFault) in
+        if let shared = SharedKeys(configuration) { return try shared.refreshSecret() }
+        return try read(KeyStore(dataDirectory: configuration.dataDirectory))
+    }
+
+    /// The folder's own.
+    static func read(_ store: KeyStore) throws(KeyStoreFault) -> [UInt8] {
+        try store.locked { () throws(KeyStoreFault) in
             do throws(SystemFault) {
                 return try read(store.folder + "/refresh.key")
             } catch {

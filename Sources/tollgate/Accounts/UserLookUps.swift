@@ -9,7 +9,13 @@ internal import Wire
 final class UserLookUps: Sendable {
     private let directory: AccountDirectory
     private let control: ControlState
-    private let underWay = Mutex<Set<String>>([])
+    private struct State {
+        var underWay: Set<String> = []
+        /// Counts how often everything was forgotten: what was asked before is no answer any more.
+        var forgets: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
 
     init(directory: AccountDirectory, control: ControlState) {
         self.directory = directory
@@ -18,26 +24,44 @@ final class UserLookUps: Sendable {
 
     /// Any thread; returns at once.
     func lookUp(_ user: String) {
-        guard underWay.withLock({ $0.insert(user).inserted }) else { return }
+        guard state.withLock({ $0.underWay.insert(user).inserted }) else { return }
         // Unstructured, because its parent is a loop: it ends with the store's answer.
         Task {
-            let standing = await standing(of: user)
-            underWay.withLock { _ = $0.remove(user) }
-            control.learn([standing])
+            var isTold = false
+            while !isTold {
+                let forgets = state.withLock { $0.forgets }
+                let standing = await standing(of: user)
+                isTold = state.withLock { state in
+                    guard state.forgets == forgets else { return false }
+                    state.underWay.remove(user)
+                    control.learn([standing])
+                    return true
+                }
+            }
+        }
+    }
+
+    /// What workers know of users is not to be trusted any more. Any thread.
+    func forgetAll() {
+        state.withLock { state in
+            state.forgets += 1
+            control.forgetUsers()
         }
     }
 
     private func standing(of user: String) async -> UserStanding {
-        let nobody = UserStanding(user: user, standing: .noAccount, version: -1)
+        // The answer is as old as the question.
+        let now = EventLoop.now().wall
+        let nobody = UserStanding(user: user, standing: .noAccount, version: -1, learnedAt: now.seconds)
         guard let id = UUID(parsing: user) else { return nobody }
         do throws(AccountError) {
             guard let entitlement = try await directory.tier(of: id) else { return nobody }
-            var standing = UserStanding(id, entitlement, tiers: control.configuration.tiers)
+            var standing = UserStanding(id, entitlement, control.configuration, .lookedUp, at: now)
             standing.user = user
             return standing
         } catch {
             let until = EventLoop.now().wall.seconds + 1
-            return UserStanding(user: user, standing: .unavailable(until: until), version: -1)
+            return UserStanding(user: user, standing: .unavailable(until: until), version: -1, learnedAt: now.seconds)
         }
     }
 }

@@ -1,20 +1,16 @@
 internal import Accounts
 internal import Gate
+internal import Transport
 internal import Wire
 
-/// Brings to the workers of this gateway what must count at once.
+/// Brings to the workers of this gateway at once what happens here; `ChangeWatch` brings what happens elsewhere.
 struct WorkerNews: AccountEvents {
     let control: ControlState
-    let memory: AccountMemory
 
-    func ended(_ sessions: [EndedSession]) async {
-        for session in sessions { memory.forget(session.user) }
-        control.revoke(sessions.map(RevokedSession.init))
-    }
+    func ended(_ sessions: [EndedSession]) async { control.revoke(sessions.map(RevokedSession.init)) }
 
     func changed(_ entitlement: Entitlement, of user: UUID) async {
-        memory.update(entitlement, of: user)
-        control.learn([UserStanding(user, entitlement, tiers: control.configuration.tiers)])
+        control.learn([UserStanding(user, entitlement, control.configuration, .pushed, at: EventLoop.now().wall)])
     }
 }
 
@@ -28,9 +24,16 @@ extension RevokedSession {
 
 extension UserStanding {
     /// A tier that the gateway no longer has counts as the lowest.
-    init(_ user: UUID, _ entitlement: Entitlement, tiers: TierList) {
-        let tier = entitlement.tier.flatMap { tiers.rank(of: $0) } ?? .lowest
-        let until = entitlement.until?.seconds ?? .max
-        self.init(user: user.text, standing: .tier(tier, until: until), version: entitlement.version)
+    init(_ user: UUID, _ entitlement: Entitlement, _ configuration: Configuration, _ source: Source, at now: WallTime) {
+        let tier = entitlement.tier.flatMap { configuration.tiers.rank(of: $0) } ?? .lowest
+        let until = entitlement.until.map { $0.seconds + configuration.tierGraceSeconds } ?? .max
+        self.init(
+            user: user.text, standing: .tier(tier, until: until), version: entitlement.version, source: source,
+            learnedAt: now.seconds)
+    }
+
+    /// No later word of such an account can come: its id is never used again.
+    static func deleted(_ user: UUID, at now: WallTime) -> UserStanding {
+        UserStanding(user: user.text, standing: .noAccount, version: .max, source: .pushed, learnedAt: now.seconds)
     }
 }

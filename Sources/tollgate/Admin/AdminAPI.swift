@@ -124,7 +124,9 @@ struct AdminAPI: Sendable {
     }
 
     private func answer(_ account: Account) -> AccountAnswer {
-        AccountAnswer(account, tiers: configuration().tiers, now: now())
+        let configuration = configuration()
+        return AccountAnswer(
+            account, tiers: configuration.tiers, graceSeconds: configuration.tierGraceSeconds, now: now())
     }
 
     private func show(_ account: Account) async throws -> LocalResponse {

@@ -6,21 +6,28 @@ internal import Wire
 struct AccountAnswer {
     let account: Account
     let tiers: TierList
+    /// How long a tier counts beyond its end.
+    let graceSeconds: Int64
     let now: WallTime
 
-    init(_ account: Account, tiers: TierList, now: WallTime) {
+    init(_ account: Account, tiers: TierList, graceSeconds: Int64, now: WallTime) {
         self.account = account
         self.tiers = tiers
+        self.graceSeconds = graceSeconds
         self.now = now
     }
 
-    init(_ account: Account, _ desk: AccountDesk) { self.init(account, tiers: desk.tiers, now: desk.now) }
+    init(_ account: Account, _ desk: AccountDesk) {
+        self.init(account, tiers: desk.tiers, graceSeconds: desk.tierGraceSeconds, now: desk.now)
+    }
 
     /// Its email, or its id if it has none.
     var name: String { account.email?.text ?? account.id.text }
 
     /// The tier that counts now; one that the gateway no longer has counts as the lowest.
-    private var tier: String { tiers.name(of: account.entitlement.tier(at: now).flatMap { tiers.rank(of: $0) } ?? .lowest) }
+    private var tier: String { tiers.name(of: held.flatMap { tiers.rank(of: $0) } ?? .lowest) }
+
+    private var held: String? { account.entitlement.tier(at: now, graceSeconds: graceSeconds) }
 
     private var hasActiveSubscription: Bool { account.entitlement.hasActiveSubscription(at: now) }
 
@@ -28,6 +35,7 @@ struct AccountAnswer {
     var tierText: String {
         guard let until = account.entitlement.until else { return tier }
         if hasActiveSubscription { return "\(tier) until \(ISO8601.text(until))" }
+        if held != nil { return "\(tier) (ended at \(ISO8601.text(until)), within the grace)" }
         return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
     }
 

@@ -18,12 +18,13 @@ struct AccountCommandFault: Error {
     var exitCode: Int32 = 1
 }
 
-/// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. One that runs
-/// sees in the store what was changed.
+/// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. Those that run
+/// are told to look into the store, and look by themselves soon enough.
 struct AccountDesk: Sendable {
     let directory: AccountDirectory
     let administration: Administration
     let tiers: TierList
+    let tierGraceSeconds: Int64
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()
@@ -42,8 +43,10 @@ struct AccountDesk: Sendable {
     ) throws(AccountCommandFault) -> Answer {
         let result: Result<Answer, AccountCommandFault>?
         do {
-            guard let store = try StoreLocation(configuration).open(connections: 1, start: AccountHost.thread),
-                let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
+            let news = CommandNews()
+            let opened = try StoreLocation(configuration).open(
+                connections: 1, start: AccountHost.thread, onChange: { _ in news.note() })
+            guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
             else { throw AccountCommandFault(message: "the system gives no threads, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.
@@ -53,6 +56,7 @@ struct AccountDesk: Sendable {
                 await store.close()
                 return result
             }
+            news.tell(configuration)
         } catch let fault as AccountCommandFault {
             throw fault
         } catch {
@@ -69,6 +73,7 @@ struct AccountDesk: Sendable {
         directory = AccountDirectory(base: base)
         administration = Administration(base: base, work: work)
         tiers = configuration.tiers
+        tierGraceSeconds = configuration.tierGraceSeconds
         self.store = store
         self.clock = clock
     }

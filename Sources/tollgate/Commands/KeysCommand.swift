@@ -12,9 +12,23 @@ enum KeysCommand {
         if configuration.jwtSecret != nil {
             return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
         }
-        let ring = try KeyStore(dataDirectory: configuration.dataDirectory).rotate(
-            to: configuration.signingAlgorithm, clockSkewSeconds: configuration.clockSkewSeconds, now: now)
+        let ring = try rotated(configuration, now: now)
         return json ? report(ring.entries) : tell(ring.entries, configuration)
+    }
+
+    private static func rotated(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
+        let (algorithm, skew) = (configuration.signingAlgorithm, configuration.clockSkewSeconds)
+        let news = CommandNews()
+        // Between its two steps the gateways must hear of the first.
+        let tell: @Sendable () -> Void = {
+            news.note()
+            news.tell(configuration)
+        }
+        guard let shared = SharedKeys(configuration, onChange: { _ in tell() }) else {
+            return try KeyStore(dataDirectory: configuration.dataDirectory).rotate(
+                to: algorithm, clockSkewSeconds: skew, now: now)
+        }
+        return try shared.rotate(to: algorithm, clockSkewSeconds: skew, now: now)
     }
 
     static func jwks(_ configuration: Configuration, json _: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {

@@ -12,12 +12,13 @@ package final class KeyFeed: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(Configuration, SigningKeyRing, generation: UInt64)
         case unknownKey(String)
+        case own(SigningKeyRing)
         case stop
 
         var isMention: Bool {
             switch self {
             case .unknownKey: true
-            case .adopt, .stop: false
+            case .adopt, .own, .stop: false
             }
         }
     }
@@ -37,7 +38,9 @@ package final class KeyFeed: Sendable {
     package static func load(
         _ configuration: Configuration, at moment: Moment, earlier: IssuerKeys? = nil
     ) throws(KeyStoreFault) -> IssuerKeys {
-        let own = try KeyStore.open(configuration, now: moment.wall)
+        // Shared keys are followed all the time; a reload need not wait for the database.
+        let held = SharedKeys(configuration) == nil ? nil : earlier?.own
+        let own = if let held { held } else { try KeyStore.open(configuration, now: moment.wall) }
         var keys = KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
         for trust in configuration.keyHolders where earlier?.origins[trust.name] == trust.keySource {
             if case .url = trust.keySource { keys.outside[trust.name] = earlier?.outside[trust.name] }
@@ -77,6 +80,9 @@ package final class KeyFeed: Sendable {
     package func adopt(_ configuration: Configuration, own: SigningKeyRing, generation: UInt64) {
         post(.adopt(configuration, own, generation: generation))
     }
+
+    /// The keys that gateways share are these now.
+    package func adopt(_ ring: SigningKeyRing) { post(.own(ring)) }
 
     /// Tells that a token of this trust line named an unknown key: at most one fetch in ten seconds follows.
     package func sawUnknownKey(of issuer: String) { post(.unknownKey(issuer)) }
@@ -157,6 +163,7 @@ extension KeyFeed.Run {
             switch command {
             case .stop: return false
             case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
+            case .own(let ring): if sources?.adopt(ring) == true { isChanged = true }
             case .adopt(let configuration, let own, let generation):
                 sources = KeySources(configuration, own: own, earlier: sources, at: moment)
                 self.generation = generation

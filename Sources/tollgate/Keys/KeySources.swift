@@ -25,7 +25,8 @@ struct KeySources {
     /// Reads files, and takes over from `earlier` what has not changed.
     init(_ configuration: Configuration, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
         cache = KeyCache(dataDirectory: configuration.dataDirectory)
-        store = configuration.jwtSecret == nil ? KeyStore(dataDirectory: configuration.dataDirectory) : nil
+        let isFile = configuration.jwtSecret == nil && SharedKeys(configuration) == nil
+        store = isFile ? KeyStore(dataDirectory: configuration.dataDirectory) : nil
         self.own = own
         sources = []
         ownStamp = store.flatMap { Self.stamp($0.path) }
@@ -78,6 +79,14 @@ struct KeySources {
             changed = changed || source.status.problem == nil
         }
         return changed
+    }
+
+    /// The keys that gateways share have been read again; answers whether they are others.
+    mutating func adopt(_ ring: SigningKeyRing) -> Bool {
+        guard own.map({ $0.states != ring.states }) ?? true else { return false }
+        own = ring
+        events.append(KeyEvent(.info, nil, "the signing keys changed, \(ring.entries.count) are in use"))
+        return true
     }
 
     private mutating func lookAtOwn() -> Bool {
@@ -225,4 +234,9 @@ extension KeySources.Source {
         }
         status.problem = problem
     }
+}
+
+extension SigningKeyRing {
+    /// What tells two readings of the keys apart.
+    fileprivate var states: [String] { entries.map { "\($0.key.kid ?? "") \($0.state)" } }
 }

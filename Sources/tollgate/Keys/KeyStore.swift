@@ -23,9 +23,11 @@ package struct KeyStore: Sendable {
 
     package init(dataDirectory: String) { folder = dataDirectory + "/keys" }
 
-    /// The keys that `configuration` asks for: its secret, or the folder's, which are generated when there are none yet.
+    /// The keys that `configuration` asks for: its secret, those that gateways share, or the folder's; generated when there
+    /// are none yet.
     package static func open(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         if let secret = configuration.jwtSecret { return try ring(of: secret, now: now) }
+        if let shared = SharedKeys(configuration) { return try shared.openRing(configuration.signingAlgorithm, now: now) }
         let store = KeyStore(dataDirectory: configuration.dataDirectory)
         return try store.loadOrGenerate(configuration.signingAlgorithm, now: now)
     }
@@ -33,6 +35,7 @@ package struct KeyStore: Sendable {
     /// The same without generating any: nil when there are none yet.
     package static func peek(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing? {
         if let secret = configuration.jwtSecret { return try ring(of: secret, now: now) }
+        if let shared = SharedKeys(configuration) { return try shared.peekRing() }
         return try KeyStore(dataDirectory: configuration.dataDirectory).load()
     }
 
@@ -64,7 +67,7 @@ package struct KeyStore: Sendable {
         if let ring = try load() { return ring }
         return try locked { () throws(KeyStoreFault) in
             if let ring = try load() { return ring }
-            let ring = try made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
+            let ring = try Self.made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
             try save(ring)
             return ring
         }
@@ -76,12 +79,12 @@ package struct KeyStore: Sendable {
     ) throws(KeyStoreFault) -> SigningKeyRing {
         try locked { () throws(KeyStoreFault) in
             guard var ring = try load() else {
-                let ring = try made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
+                let ring = try Self.made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
                 try save(ring)
                 return ring
             }
             let lifetime = Self.longestTokenSeconds + clockSkewSeconds
-            ring = try made { () throws(KeyFault) in
+            ring = try Self.made { () throws(KeyFault) in
                 var next = ring
                 try next.rotate(to: algorithm, lifetimeSeconds: lifetime, now: now)
                 return next
@@ -91,7 +94,7 @@ package struct KeyStore: Sendable {
         }
     }
 
-    private func made(_ body: () throws(KeyFault) -> SigningKeyRing) throws(KeyStoreFault) -> SigningKeyRing {
+    static func made(_ body: () throws(KeyFault) -> SigningKeyRing) throws(KeyStoreFault) -> SigningKeyRing {
         do {
             return try body()
         } catch {

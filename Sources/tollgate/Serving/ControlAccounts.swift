@@ -12,6 +12,25 @@ extension ControlState {
 
     func learn(_ users: [UserStanding]) { tell(.learnedUsers(users)) }
 
+    func forgetUsers() { tell(.forgotUsers) }
+
+    /// Changes count here, each so many microseconds after it was made.
+    func changesApplied(lags: [Int64]) {
+        countBus { bus in
+            for lag in lags { bus.applied(lag: lag) }
+        }
+    }
+
+    /// The bus over which changes are heard works, or does not for this reason; each change is told once.
+    func busChanged(_ carrier: String, problem: String?) {
+        guard noteBus(problem: problem) else { return }
+        if let problem {
+            log.warning("the bus is away, changes are looked for in the database", ("carrier", carrier), ("error", problem))
+        } else {
+            log.info("the bus tells of changes", ("carrier", carrier))
+        }
+    }
+
     /// The store did not answer; said once, until it has answered again.
     func accountsAway(_ reason: String) {
         if noteAccounts(problem: reason) { log.error("the accounts are away", ("error", reason)) }

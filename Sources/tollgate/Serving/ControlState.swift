@@ -22,6 +22,8 @@ final class ControlState: Sendable {
         var isDraining = false
         /// Why the accounts cannot be asked; nil while they can.
         var accountsProblem: String?
+        /// Why the bus tells of nothing; nil while it does, and where there is none.
+        var busProblem: String?
         var unhealthy: Set<String> = []
         /// As each worker has told last.
         var redis: [Int: RedisCondition] = [:]
@@ -167,6 +169,28 @@ final class ControlState: Sendable {
         }
     }
 
+    private static let connecting = "connecting"
+
+    /// There is to be a bus.
+    func busExpected(_ carrier: String) {
+        state.withLock { state in
+            state.process.bus.carrier = carrier
+            state.busProblem = Self.connecting
+        }
+    }
+
+    /// How the bus is doing; answers whether that is news.
+    func noteBus(problem: String?) -> Bool {
+        state.withLock { state in
+            let before = state.busProblem
+            state.process.bus.isConnected = problem == nil
+            state.busProblem = problem
+            return (before == nil) != (problem == nil) || before == Self.connecting
+        }
+    }
+
+    func countBus(_ count: (inout BusMetrics) -> Void) { state.withLock { count(&$0.process.bus) } }
+
     // MARK: upstreams
 
     func resolved(_ upstream: String, _ addresses: [UpstreamAddress]) {
@@ -201,7 +225,24 @@ final class ControlState: Sendable {
 
     // MARK: Redis
 
-    func redisResolved(_ addresses: [SocketAddress]) { tell(.redisResolved(addresses)) }
+    /// Where Redis was last found, and who beside the workers wants to know.
+    private let redisPlace = Mutex<(addresses: [SocketAddress], follower: (@Sendable ([SocketAddress]) -> Void)?)>(([], nil))
+
+    /// `follower` hears where Redis is, now and whenever that changes.
+    func followRedis(_ follower: @escaping @Sendable ([SocketAddress]) -> Void) {
+        redisPlace.withLock { place in
+            place.follower = follower
+            if !place.addresses.isEmpty { follower(place.addresses) }
+        }
+    }
+
+    func redisResolved(_ addresses: [SocketAddress]) {
+        tell(.redisResolved(addresses))
+        redisPlace.withLock { place in
+            place.addresses = addresses
+            place.follower?(addresses)
+        }
+    }
 
     /// Workers see the same server each over its own connection: what several of them tell is said once.
     func redisChanged(worker: Int, _ condition: RedisCondition) {
@@ -278,13 +319,17 @@ final class ControlState: Sendable {
 
     func readiness(_ statuses: [KeyStatus]) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, redis, configuration, accountsProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.redis, $0.configuration, $0.accountsProblem)
+        let (isDraining, unhealthy, redis, configuration, accountsProblem, bus) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.configuration, $0.accountsProblem, ($0.process.bus.carrier, $0.busProblem))
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil { readiness.add(redis, of: mailboxes.count, configuration.rateLimitFailure) }
         if configuration.hasAccounts {
             readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
+        }
+        if let carrier = bus.0 {
+            let consequence = "changes by other gateways are looked for in the database, and count within a second"
+            readiness.add("bus", bus.1 == nil ? .ready : .degraded, bus.1.map { "\(carrier): \($0); \(consequence)" })
         }
         for status in statuses {
             if status.keyCount == 0 {

@@ -43,12 +43,13 @@ struct Gateway {
         feed = try KeyFeed(
             configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
+        redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
+        if let redisResolver { control.redisResolved(redisResolver.addresses) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         courier = try DeliveryCourier(configuration, log: log)
         accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
         try accounts.start(configuration)
         workers = WorkerThreads()
-        redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
@@ -137,6 +138,7 @@ struct Gateway {
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
             // Only now, so that its first snapshot of this configuration is not taken for one of another.
             feed.adopt(configuration, own: keys.ownRing, generation: generation)
+            accounts.adopted()
             if let context = certificates.context { control.adoptCertificates(context) }
             self.certificates = certificates
         } catch {
@@ -190,6 +192,7 @@ extension Configuration {
         if rateLimitFailure != other.rateLimitFailure { names.append("TOLLGATE_RATE_LIMIT_FAILURE") }
         if tokenCacheEntries != other.tokenCacheEntries { names.append("TOLLGATE_TOKEN_CACHE") }
         if databaseURL != other.databaseURL { names.append("DATABASE_URL") }
+        if keySecret != other.keySecret { names.append("TOLLGATE_KEY_SECRET") }
         if accessLog != other.accessLog { names.append("TOLLGATE_ACCESS_LOG") }
         return names
     }

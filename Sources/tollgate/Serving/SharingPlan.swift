@@ -35,10 +35,11 @@ struct SharingPlan: Sendable {
         }
     }
 
-    /// What limit keys are made with. Gateways that count together must make the same ones and share no secret yet, so with
-    /// Redis it is a hash that everybody can compute: whoever reads Redis or the log can test a guess at whom a key counts.
+    /// What limit keys are made with. Gateways that count together must make the same ones. Without a secret that they share
+    /// it is a hash that everybody can compute: whoever reads Redis or the log can test a guess at whom a key counts.
     static func hash(_ configuration: Configuration) -> KeyedHash {
         guard configuration.redis != nil else { return .random() }
-        return KeyedHash(derivedFrom: ("" as StaticString).rawBytes)
+        guard let secret = configuration.keySecret else { return KeyedHash(derivedFrom: ("" as StaticString).rawBytes) }
+        return KeyedHash(derivedFrom: secret.rawBytes)
     }
 }

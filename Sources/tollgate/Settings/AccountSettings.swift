@@ -19,6 +19,7 @@ extension ConfigurationReader {
         readDatabase()
         configuration.mustConfirmEmail = choice(.requireConfirmedEmail) == "true"
         configuration.refreshGraceSeconds = Int64((duration(.refreshGrace) ?? 0) / 1000)
+        configuration.tierGraceSeconds = Int64((duration(.tierGrace) ?? 0) / 1000)
     }
 
     private static func mount(_ text: String) throws(Complaint) -> Mount {
@@ -53,6 +54,18 @@ extension ConfigurationReader {
     }
 
     private mutating func readDatabase() {
+        readDatabaseURL()
+        configuration.keySecret = secret(.keySecret).flatMap { $0.isEmpty ? nil : $0 }
+        if let secret = configuration.keySecret, secret.count < 32 {
+            secretFault(.keySecret, "is easy to guess, give 32 random bytes or more")
+        }
+        guard configuration.sharesDatabase, configuration.keySecret == nil, configuration.jwtSecret == nil else { return }
+        let origin = values.secret(.databaseURL)?.origin ?? .builtIn
+        let message = "is a database that several gateways can share, but this one keeps its signing keys to itself: set TOLLGATE_KEY_SECRET, the same on all of them, or each refuses the tokens of the others"
+        findings.warn(Finding(origin, Setting.databaseURL.name, message))
+    }
+
+    private mutating func readDatabaseURL() {
         guard let url = secret(.databaseURL), !url.isEmpty else { return }
         configuration.databaseURL = url.rawBytes.text
         do {
@@ -61,5 +74,13 @@ extension ConfigurationReader {
             let origin = values.secret(.databaseURL)?.origin ?? .builtIn
             findings.fault(Finding(origin, Setting.databaseURL.name, error.description))
         }
+    }
+}
+
+extension Configuration {
+    /// Whether the accounts are where other machines can reach them too.
+    var sharesDatabase: Bool {
+        // A URL that is none has been told of.
+        databaseURL.flatMap { try? StoreLocation(url: $0) }?.isServer == true
     }
 }

@@ -43,8 +43,11 @@ package struct Configuration: Sendable {
     package var providers: [ProviderDeclaration] = []
     /// As it was given; nil for a file in the data folder. It may hold a password.
     package var databaseURL: String?
+    /// What gateways that share a database or a Redis have in common; 32 bytes or more.
+    package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
     package var refreshGraceSeconds: Int64 = 0
+    package var tierGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
     package var bodyTimeoutMilliseconds: UInt32 = 0
     package var sendTimeoutMilliseconds: UInt32 = 0

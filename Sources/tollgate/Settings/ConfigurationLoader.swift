@@ -81,7 +81,8 @@ enum MaterialCheck {
 
     /// The setting is for keys to come: it does not change the key that signs now.
     private static func checkSigningKey(_ configuration: Configuration, now: WallTime, _ findings: inout Findings) {
-        guard configuration.jwtSecret == nil else { return }
+        // No database is asked before it is needed.
+        guard configuration.jwtSecret == nil, SharedKeys(configuration) == nil else { return }
         let name = Setting.signingAlgorithm.name
         do {
             guard let key = try KeyStore.peek(configuration, now: now)?.active else { return }

@@ -106,6 +106,9 @@ extension Setting {
     static let refreshGrace = Setting(
         "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), default: "30s",
         "How long a spent refresh token still gets its successor, although that has arrived.")
+    static let tierGrace = Setting(
+        "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000), default: "0s",
+        "How long a tier counts beyond its end (`until`), for a subscription whose renewal is late; up to 31 days.")
     static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .files, stage: .refused(exceptPrefixes: []),
         "PEM of the CA of internal callers (mTLS).")
@@ -113,8 +116,8 @@ extension Setting {
         "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), default: "false", stage: .ignored,
         "Whether the console answers on the main listeners too.")
     static let keySecret = Setting(
-        "TOLLGATE_KEY_SECRET", .text, secret: true, stage: .ignored,
-        "Seals the signing keys that several gateways share through PostgreSQL.")
+        "TOLLGATE_KEY_SECRET", .text, secret: true,
+        "32 bytes or more that several gateways have in common: seals the signing keys that they share through PostgreSQL, keys what limits are counted by in Redis, and vouches for what they tell each other there.")
     static let smtpURL = Setting(
         "SMTP_URL", .url, shown: "development outbox", secret: true,
         "The mail server: `smtps://user:password@host:465` is TLS at once, `smtp://user:password@host:587` upgrades where the server offers it, and must if a password would leave the machine. `?tls-ca=FILE` trusts an authority of one's own. Without it mail lands in the outbox that `tollgate outbox` prints.")
@@ -129,7 +132,7 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, refreshGrace,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
         smtpURL, mailFrom, smsURL, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]

@@ -1,0 +1,95 @@
+import COpenSSL
+import Wire
+
+/// Seals secrets so that they can lie where others look: AES-256-GCM (NIST SP 800-38D) under a key derived by HKDF
+/// (RFC 5869) from a secret that its owners share. Any thread.
+///
+/// What is sealed: a version, 12 random bytes, the encrypted bytes, and 16 bytes that vouch for all and for the name.
+/// Random nonces are safe for some four billion seals under one secret; keys are sealed when they are rotated.
+package struct SealedBox: Sendable {
+    private static let version: UInt8 = 1
+    private static let nonceBytes = 12
+    private static let tagBytes = 16
+    private static let overhead = 1 + nonceBytes + tagBytes
+
+    private let key: [UInt8]
+
+    /// `label` keeps boxes for one purpose apart from those for another under the same secret.
+    package init(secret: [UInt8], label: StaticString) {
+        key = Self.derive(secret, label)
+    }
+
+    /// `name` is what must be given again to open it.
+    package func seal(_ secret: [UInt8], as name: String, random: RandomBytes = SecureRandom.bytes) -> [UInt8] {
+        let nonce = random(Self.nonceBytes)
+        precondition(nonce.count == Self.nonceBytes, "a nonce has 12 bytes")
+        var tag = [UInt8](repeating: 0, count: Self.tagBytes)
+        guard let encrypted = cipher(secret, nonce, name, &tag, encrypts: true) else {
+            preconditionFailure("OpenSSL could not encrypt")
+        }
+        return [Self.version] + nonce + encrypted + tag
+    }
+
+    /// nil if it was sealed with another secret or under another name, or is damaged.
+    package func open(_ sealed: [UInt8], as name: String) -> [UInt8]? {
+        guard sealed.count >= Self.overhead, sealed[0] == Self.version else { return nil }
+        let nonce = Array(sealed[1..<1 + Self.nonceBytes])
+        let encrypted = Array(sealed[(1 + Self.nonceBytes)..<(sealed.count - Self.tagBytes)])
+        var tag = Array(sealed.suffix(Self.tagBytes))
+        return cipher(encrypted, nonce, name, &tag, encrypts: false)
+    }
+
+    /// The other form of `input`; nil if the tag does not fit.
+    private func cipher(
+        _ input: [UInt8], _ nonce: [UInt8], _ name: String, _ tag: inout [UInt8], encrypts: Bool
+    ) -> [UInt8]? {
+        guard let context = unsafe EVP_CIPHER_CTX_new() else { preconditionFailure("out of memory") }
+        defer { unsafe EVP_CIPHER_CTX_free(context) }
+        let direction: Int32 = encrypts ? 1 : 0
+        let name = Array(name.utf8)
+        var output = [UInt8](repeating: 0, count: input.count + Self.tagBytes)
+        var count: Int32 = 0
+        guard unsafe EVP_CipherInit_ex2(context, EVP_aes_256_gcm(), key, nonce, direction, nil) == 1,
+            unsafe EVP_CipherUpdate(context, nil, &count, name, Int32(name.count)) == 1,
+            unsafe EVP_CipherUpdate(context, &output, &count, input, Int32(input.count)) == 1
+        else { return nil }
+        let length = Int(count)
+        if !encrypts, unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, Int32(tag.count), &tag) != 1 { return nil }
+        var rest = [UInt8](repeating: 0, count: Self.tagBytes)
+        guard unsafe EVP_CipherFinal_ex(context, &rest, &count) == 1 else { return nil }
+        if encrypts, unsafe EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, Int32(tag.count), &tag) != 1 { return nil }
+        return Array(output.prefix(length))
+    }
+
+    private static func derive(_ secret: [UInt8], _ label: StaticString) -> [UInt8] {
+        guard let kdf = unsafe EVP_KDF_fetch(nil, "HKDF", nil), let context = unsafe EVP_KDF_CTX_new(kdf) else {
+            preconditionFailure("OpenSSL has no HKDF")
+        }
+        defer {
+            unsafe EVP_KDF_CTX_free(context)
+            unsafe EVP_KDF_free(kdf)
+        }
+        var (secret, info, key) = (secret, label.rawBytes.array, [UInt8](repeating: 0, count: 32))
+        var hash = Array("SHA256".utf8CString)
+        let made = unsafe secret.withUnsafeMutableBytes { secret in
+            unsafe info.withUnsafeMutableBytes { info in
+                unsafe hash.withUnsafeMutableBufferPointer { hash in
+                    let parameters = unsafe [
+                        OSSL_PARAM_construct_utf8_string(name("digest"), hash.baseAddress, 0),
+                        OSSL_PARAM_construct_octet_string(name("key"), secret.baseAddress, secret.count),
+                        OSSL_PARAM_construct_octet_string(name("info"), info.baseAddress, info.count),
+                        OSSL_PARAM_construct_end(),
+                    ]
+                    return unsafe EVP_KDF_derive(context, &key, key.count, parameters)
+                }
+            }
+        }
+        precondition(made == 1, "OpenSSL could not derive a key")
+        return key
+    }
+
+    /// Of a parameter, which keeps the address.
+    private static func name(_ text: StaticString) -> UnsafePointer<CChar> {
+        unsafe UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+}

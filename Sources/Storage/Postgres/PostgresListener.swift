@@ -1,0 +1,106 @@
+internal import Accounts
+internal import Glibc
+internal import Synchronization
+
+/// Hears of changes as PostgreSQL notifies of them, over a connection of its own on a thread of its own, and over another
+/// one whenever that is lost. What is heard is only that there is something to be read.
+package final class PostgresListener: Sendable {
+    /// A connection that has been silent for so long is asked whether it is still there, in milliseconds.
+    private static let silence: Int32 = 2_000
+    private static let firstPause: Int32 = 100
+    private static let longestPause: Int32 = 2_000
+
+    private let bell: Bell
+    private let end: ThreadEnd
+
+    /// nil if the system gives no thread. `heard` is called for notifications and for a new connection: what was notified
+    /// of before it went unheard. `changed` tells why there is no connection, and by nil that there is one. Both on the
+    /// listener's thread.
+    init?(
+        url: String, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+    ) {
+        guard let bell = Bell() else { return nil }
+        self.bell = bell
+        let end = start("postgres listener") { Self.run(url, bell, heard, changed) }
+        guard let end else { return nil }
+        self.end = end
+    }
+
+    /// Ends the thread and waits for it.
+    package func stop() {
+        bell.ring()
+        end()
+    }
+
+    private static func run(
+        _ url: String, _ bell: Bell, _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
+    ) {
+        var pause = firstPause
+        while !bell.hasRung {
+            do throws(SQLFault) {
+                let connection = try PostgresConnection(url: url)
+                try connection.listen()
+                changed(nil)
+                heard()
+                pause = firstPause
+                try follow(connection, bell, heard)
+            } catch {
+                changed(error.reason)
+                bell.wait(milliseconds: pause)
+                pause = min(pause * 2, longestPause)
+            }
+        }
+    }
+
+    private static func follow(_ connection: PostgresConnection, _ bell: Bell, _ heard: @Sendable () -> Void) throws(SQLFault) {
+        while !bell.hasRung {
+            let hasSpoken = bell.wait(milliseconds: silence, or: connection.descriptor)
+            if !hasSpoken { _ = try connection.run("SELECT 1", []) }
+            if try connection.hears() { heard() }
+        }
+    }
+}
+
+extension SQLFault {
+    fileprivate var reason: String {
+        switch self {
+        case .conflict: "transactions kept meeting each other"
+        case .lost(let reason), .failed(let reason): reason
+        }
+    }
+}
+
+/// Rung once, and heard by a thread that waits at it among other things.
+private final class Bell: Sendable {
+    private let reading: Int32
+    private let writing: Int32
+    private let isRung = Atomic(false)
+
+    init?() {
+        var ends: [Int32] = [-1, -1]
+        guard unsafe pipe(&ends) == 0 else { return nil }
+        (reading, writing) = (ends[0], ends[1])
+    }
+
+    deinit {
+        close(reading)
+        close(writing)
+    }
+
+    var hasRung: Bool { isRung.load(ordering: .acquiring) }
+
+    func ring() {
+        isRung.store(true, ordering: .releasing)
+        var byte: UInt8 = 1
+        _ = unsafe write(writing, &byte, 1)
+    }
+
+    /// Until it is rung, the time is over, or `descriptor` has something to say; answers whether the last is so.
+    @discardableResult
+    func wait(milliseconds: Int32, or descriptor: Int32 = -1) -> Bool {
+        var entries = [
+            pollfd(fd: reading, events: Int16(POLLIN), revents: 0), pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
+        ]
+        return unsafe poll(&entries, 2, milliseconds) > 0 && entries[1].revents != 0
+    }
+}

@@ -1,0 +1,42 @@
+/// What is known of the bus over which gateways hear of each other's changes: a part of the process's figures.
+package struct BusMetrics: Sendable {
+    /// What carries the hints: `redis`, `postgres`; nil where changes are only looked for.
+    package var carrier: String?
+    package var isConnected = false
+    /// Messages that were heard, and those that did not come from a gateway of ours.
+    package var messages: UInt64 = 0
+    package var refusedMessages: UInt64 = 0
+    /// Changes by the time from their making to their counting here, per bucket, the rest in the last.
+    private(set) var lags = [UInt64](repeating: 0, count: HistogramScale.latencyBounds.count + 1)
+    /// Microseconds.
+    private(set) var lagSum: UInt64 = 0
+
+    /// A change counts here so many microseconds after it was made.
+    package mutating func applied(lag: Int64) {
+        let lag = UInt64(max(0, lag))
+        lags[HistogramScale.latencyBounds.firstIndex { lag <= $0 } ?? HistogramScale.latencyBounds.count] += 1
+        lagSum &+= lag
+    }
+}
+
+extension ExpositionWriter {
+    mutating func write(_ bus: BusMetrics) {
+        let scale = HistogramScale.latency
+        family("tollgate_bus_lag_seconds", type: "histogram", help: "Time from a change in the accounts, wherever it was made, until it counts here.")
+        var total: UInt64 = 0
+        for (bound, count) in zip(scale.bounds, bus.lags) {
+            total += count
+            let le = Self.number(Int64(bound), decimals: scale.decimals)
+            sample("tollgate_bus_lag_seconds_bucket", [("le", le)], Int64(clamping: total))
+        }
+        total += bus.lags.last ?? 0
+        sample("tollgate_bus_lag_seconds_bucket", [("le", "+Inf")], Int64(clamping: total))
+        sample("tollgate_bus_lag_seconds_sum", [], Int64(clamping: bus.lagSum), decimals: scale.decimals)
+        sample("tollgate_bus_lag_seconds_count", [], Int64(clamping: total))
+        family("tollgate_bus_connected", type: "gauge", help: "1 while the bus tells of changes, 0 while they are only looked for.")
+        if let carrier = bus.carrier { sample("tollgate_bus_connected", [("carrier", carrier)], bus.isConnected ? 1 : 0) }
+        family("tollgate_bus_messages_total", type: "counter", help: "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
+        sample("tollgate_bus_messages_total", [("result", "heard")], Int64(clamping: bus.messages))
+        sample("tollgate_bus_messages_total", [("result", "refused")], Int64(clamping: bus.refusedMessages))
+    }
+}

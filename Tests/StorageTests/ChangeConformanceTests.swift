@@ -1,0 +1,225 @@
+import Accounts
+import Foundation
+import Storage
+import TestServers
+import Testing
+import Transport
+import Wire
+
+/// What gateways read of each other's changes.
+@Suite struct ChangeConformanceTests {
+    @Test(arguments: Backend.allCases)
+    func everythingThatAGatewayRemembersIsLoggedWhenItChanges(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let ada = try await store.opened("ada@x")
+        let (user, session) = (ada.account.id, try #require(ada.session?.id))
+        var mark = try await store.changes(since: nil).next
+        /// What has been logged since the last call.
+        func news() async throws -> Set<StoreChange> {
+            let reading = try await store.changes(since: mark)
+            #expect(reading.isWhole)
+            #expect(reading.changes.allSatisfy { $0.age < 600_000_000 })
+            mark = reading.next
+            return Set(reading.changes.map(\.change))
+        }
+        #expect(try await news().isEmpty)
+        let premium = try #require(try await store.setTier("premium", until: at(9).now, of: user, at(1)))
+        #expect(try await news() == [.account(user, premium)])
+        #expect(try await news().isEmpty)
+        _ = try await store.grant(ActorName(type: "team", id: "1"), to: user, at(1))
+        try await store.confirm([ConfirmedPair(session: session, counter: 1)])
+        #expect(try await store.refresh(ada.session, 1, at: 2).verdict == .rotate)
+        #expect(try await news().isEmpty, "nobody remembers these")
+        let other = newSession()
+        _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: other, at(3))
+        let changed = try #require(try await store.setPassword("new hash", of: user, keeping: session, at(4)))
+        #expect(try await news() == Set(changed.ended.map { StoreChange.ended($0) } + [.account(user, premium)]))
+        let ended = try #require(try await store.end(session, .signOut, at(5)))
+        #expect(try await news() == [.ended(ended)])
+        _ = try await store.delete(user, at(6))
+        #expect(try await news().contains(.accountDeleted(user)))
+    }
+
+    /// What a caller was told of as done is in the next reading, whatever the clocks of those who did it said.
+    @Test(arguments: Backend.allCases)
+    func noChangeIsLostToAClock(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let user = try await store.opened("ada@x").account.id
+        for seconds: Int64 in [86_400 * 40, -86_400 * 40, 0, 3_600, -3_600] {
+            let mark = try await store.changes(since: nil).next
+            let entitlement = try #require(try await store.setTier("premium", until: nil, of: user, at(seconds)))
+            #expect(try await store.changes(since: mark).changes.map(\.change) == [.account(user, entitlement)], "\(seconds)")
+        }
+    }
+
+    /// Four programs change what they like, and a fifth reads meanwhile: in the end it has read everything.
+    @Test(arguments: Backend.databases)
+    func aReaderMissesNothingOfWhatOthersWriteAtTheSameTime(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let reader = bench.store
+        var users: [WireID] = []
+        for number in 0..<4 { users.append(try await reader.opened("u\(number)@x").account.id) }
+        let first = try await reader.changes(since: nil).next
+        let isOver = Noted(false)
+        let writers = try users.map { user in
+            let store = try bench.another()
+            return Task {
+                for number: Int64 in 1...50 { _ = try await store.setTier("t\(number)", until: nil, of: user, at(number)) }
+                await store.close()
+            }
+        }
+        let watching = Task {
+            var (mark, seen) = (first, Set<Int64>())
+            while true {
+                let isLast = isOver.now
+                let reading = try await reader.changes(since: mark)
+                seen.formUnion(reading.changes.map(\.id))
+                mark = reading.next
+                if isLast { return seen }
+            }
+        }
+        for writer in writers { try await writer.value }
+        isOver.change { $0 = true }
+        #expect(try await watching.value.count == 200)
+    }
+
+    /// A transaction that began first and ends last has the lowest numbers; a reading in between must not pass over them.
+    @Test func aTransactionThatEndsLateIsReadAllTheSame() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let url = try cluster.newDatabase()
+        let database = try #require(url.split(separator: "/").last.map(String.init))
+        let store = try Bench.open(StoreLocation(url: url))
+        let (slow, quick) = (try await store.opened("slow@x").account.id, try await store.opened("quick@x").account.id)
+        var mark = try await store.changes(since: nil).next
+        let thread = Thread {
+            _ = try? cluster.run("UPDATE accounts SET username = 'late' WHERE email_key = 'slow@x'; SELECT pg_sleep(1)", in: database)
+        }
+        thread.start()
+        let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE datname = '\(database)' AND query LIKE '%pg_sleep(1)%' AND pid <> pg_backend_pid()"
+        while try cluster.run(sleeping, in: database) != "1" { try await Task.sleep(nanoseconds: 10_000_000) }
+        _ = try await store.setTier("premium", until: nil, of: quick, at(1))
+        var seen: [StoreChange] = []
+        for _ in 0..<500 where !seen.contains(.account(slow, .none)) {
+            let reading = try await store.changes(since: mark)
+            seen += reading.changes.map(\.change)
+            mark = reading.next
+            try await Task.sleep(nanoseconds: 10_000_000)
+        }
+        let quickChange = try #require(seen.firstIndex(of: .account(quick, Entitlement(tier: "premium", until: nil, version: 1))))
+        let slowChange = try #require(seen.firstIndex(of: .account(slow, .none)))
+        #expect(quickChange < slowChange)
+        await store.close()
+    }
+
+    @Test(arguments: Backend.databases)
+    func whoeverChangesRowsByHandIsHeardToo(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let user = try await bench.store.opened("ada@x").account.id
+        let mark = try await bench.store.changes(since: nil).next
+        switch try #require(bench.location) {
+        case .sqlite(let path):
+            let process = Process()
+            process.executableURL = URL(filePath: "/usr/bin/env")
+            let script = "import sqlite3,sys; d=sqlite3.connect(sys.argv[1]); d.execute(\"UPDATE accounts SET tier='gold'\"); d.commit()"
+            process.arguments = ["python3", "-c", script, path]
+            try process.run()
+            process.waitUntilExit()
+        case .postgres(let url):
+            let database = try #require(url.split(separator: "/").last.map(String.init))
+            try PostgresCluster.shared.get().run("UPDATE accounts SET tier = 'gold'", in: database)
+        }
+        let expected = StoreChange.account(user, Entitlement(tier: "gold", until: nil, version: 0))
+        #expect(try await bench.store.changes(since: mark).changes.map(\.change) == [expected])
+    }
+
+    @Test func aStoreThatWasPutBackSaysThatItCannotTell() async throws {
+        for backend in Backend.allCases {
+            let bench = try backend.bench()
+            defer { bench.end() }
+            let reading = try await bench.store.changes(since: ChangeMark(value: .max))
+            #expect(!reading.isWhole && reading.changes.isEmpty)
+            #expect(try await bench.store.changes(since: reading.next).isWhole)
+        }
+    }
+
+    @Test(arguments: Backend.databases)
+    func thisProgramHearsOfItsOwnChangesBehindTheCommit(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let heard = Noted<[[WireID]]>([])
+        let location = try #require(bench.location)
+        let store = location.open(connections: 2, start: startThread, onChange: { accounts in heard.change { $0.append(accounts) } })
+        let mine = try #require(store)
+        let ada = try await mine.opened("ada@x")
+        let user = ada.account.id
+        #expect(heard.now.isEmpty, "nobody remembers an account that was not there")
+        _ = try await mine.setTier("premium", until: nil, of: user, at(1))
+        #expect(heard.now == [[user]])
+        _ = try await mine.end(try #require(ada.session?.id), .signOut, at(2))
+        #expect(heard.now == [[user], []])
+        _ = try await bench.store.setTier(nil, until: nil, of: user, at(3))
+        #expect(heard.now.count == 2, "another's are none of its own")
+        #expect(try await mine.keep([1, 2], as: "a", after: 0))
+        #expect(heard.now.count == 3)
+        await mine.close()
+    }
+
+    // MARK: secrets
+
+    @Test(arguments: Backend.databases)
+    func ofTwoThatReplaceASecretOneIsTooLate(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = try #require(bench.store as? SQLStore)
+        let mark = try await store.changes(since: nil).next
+        #expect(try await store.secret("a") == nil)
+        #expect(try await store.keep([1], as: "a", after: 0))
+        #expect(try await !store.keep([2], as: "a", after: 0))
+        let first = try #require(try await store.secret("a"))
+        #expect(first.sealed == [1])
+        #expect(try await store.keep([3], as: "a", after: first.version))
+        #expect(try await !store.keep([4], as: "a", after: first.version))
+        #expect(try await store.secret("a")?.sealed == [3])
+        #expect(try await store.changes(since: mark).changes.map(\.change) == [.secrets, .secrets])
+    }
+
+    // MARK: notifications
+
+    @Test func postgresTellsAtOnceThatSomethingHasChanged() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let url = try cluster.newDatabase()
+        let database = try #require(url.split(separator: "/").last.map(String.init))
+        let location = try StoreLocation(url: url)
+        let store = try Bench.open(location)
+        let user = try await store.opened("ada@x").account.id
+        let heard = Noted(0)
+        let problems = Noted<[String?]>([])
+        let listener = try #require(
+            location.listen(
+                start: startThread, heard: { heard.change { $0 += 1 } },
+                changed: { problem in problems.change { $0.append(problem) } }))
+        func wait(for count: Int) async throws {
+            for _ in 0..<2_000 where heard.now < count { try await Task.sleep(nanoseconds: 5_000_000) }
+            #expect(heard.now == count)
+        }
+        try await wait(for: 1)
+        _ = try await store.setTier("premium", until: nil, of: user, at(1))
+        try await wait(for: 2)
+        try cluster.run("UPDATE accounts SET tier = 'gold'", in: database)
+        try await wait(for: 3)
+        // The line is cut, and there again; what was said meanwhile is made up for by looking.
+        try cluster.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(database)' AND query LIKE 'LISTEN%'")
+        try await wait(for: 4)
+        let told = problems.now
+        #expect(told.count == 3 && told[0] == nil && told[1] != nil && told[2] == nil, "\(told)")
+        listener.stop()
+        await store.close()
+    }
+}
