@@ -72,7 +72,7 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, now.wall, &decision), authorise(gate, &decision) else { return false }
+        guard identify(gate, head, bytes, peer, now.wall, &decision), authorise(gate, &decision) else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
             return false
@@ -89,7 +89,8 @@ package struct Admission: ~Copyable {
 
     /// Whether the request may go on after its credentials were looked at as the route wants it.
     private mutating func identify(
-        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ now: WallTime, _ decision: inout Decision
+        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ now: WallTime,
+        _ decision: inout Decision
     ) -> Bool {
         if head.authorizationCount > 1 {
             decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)
@@ -98,7 +99,8 @@ package struct Admission: ~Copyable {
         switch gate.auth {
         case .none: return true
         case .internal:
-            decision.internalCaller = InternalCaller.match(policy.internals, head, bytes, decision.client)
+            decision.internalCaller = InternalCaller.match(
+                policy.internals, head, bytes, decision.client, peer.certificateNames)
             guard decision.internalCaller >= 0 else {
                 decision.refuse(.forbidden(.caller), .refused, .caller)
                 return false

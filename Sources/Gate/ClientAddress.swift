@@ -8,12 +8,17 @@ package struct Peer: Sendable, Equatable {
     package var port: UInt16
     package var isTLS: Bool
     package var isUnix: Bool
+    /// The names in the certificate that it proved to hold; what a PROXY protocol header says of one does not count.
+    package var certificateNames: [String]
 
-    package init(address: IPAddress, port: UInt16 = 0, isTLS: Bool = false, isUnix: Bool = false) {
+    package init(
+        address: IPAddress, port: UInt16 = 0, isTLS: Bool = false, isUnix: Bool = false, certificateNames: [String] = []
+    ) {
         self.address = address
         self.port = port
         self.isTLS = isTLS
         self.isUnix = isUnix
+        self.certificateNames = certificateNames
     }
 }
 

@@ -10,7 +10,7 @@ package struct InternalCaller: Sendable {
     package var keySHA256: [UInt8]?
     /// Where it calls from: one of these. Empty: anywhere.
     package var networks: [CIDR]
-    /// A name in its certificate. No certificate is asked for yet, so a caller that needs one never matches.
+    /// A DNS name or URI in its client certificate, exactly.
     package var certificateName: String?
 
     package init(name: String, keySHA256: [UInt8]? = nil, networks: [CIDR] = [], certificateName: String? = nil) {
@@ -34,12 +34,14 @@ package struct InternalCaller: Sendable {
 
     /// The first of `callers` that sent this request; -1 if none did. A key that is sent twice is no key.
     static func match(
-        _ callers: [InternalCaller], _ head: borrowing RequestHead, _ bytes: RawSpan, _ client: ClientAddress
+        _ callers: [InternalCaller], _ head: borrowing RequestHead, _ bytes: RawSpan, _ client: ClientAddress,
+        _ certificateNames: [String]
     ) -> Int {
         let digest = sentDigest(head, bytes)
         var found = -1
         // All are looked at, so that the time does not tell which key came close.
-        for (index, caller) in callers.enumerated() where caller.matches(digest, client) && found < 0 { found = index }
+        for (index, caller) in callers.enumerated()
+        where caller.matches(digest, client, certificateNames) && found < 0 { found = index }
         return found
     }
 
@@ -52,8 +54,10 @@ package struct InternalCaller: Sendable {
         return digest
     }
 
-    private func matches(_ digest: [UInt8]?, _ client: ClientAddress) -> Bool {
-        guard keySHA256 != nil || !networks.isEmpty, certificateName == nil else { return false }
+    private func matches(_ digest: [UInt8]?, _ client: ClientAddress, _ certificateNames: [String]) -> Bool {
+        guard keySHA256 != nil || !networks.isEmpty || certificateName != nil else { return false }
+        // Equal as bytes: Swift takes differently composed letters for the same.
+        if let certificateName, !certificateNames.contains(where: { $0.utf8.elementsEqual(certificateName.utf8) }) { return false }
         if let keySHA256 {
             guard keySHA256.count == 32, let digest else { return false }
             guard Digest.constantTimeEquals(keySHA256.rawBytes, digest.rawBytes) else { return false }

@@ -85,6 +85,7 @@ extension Worker {
         switch clients[client].channel.handshake(&workspace) {
         case .done:
             noteHandshake(client)
+            clients[client].peer.certificateNames = clients[client].channel.clientNames
             clients[client].phase = .open
             let handle = clientHandle(client)
             receive(client, &scratch)

@@ -74,6 +74,14 @@ package struct Channel: ~Copyable {
         }
     }
 
+    /// The names in the certificate that a client sent; empty without one, and without TLS.
+    package var clientNames: [String] {
+        switch session {
+        case .none: []
+        case .some(let session): session.clientNames
+        }
+    }
+
     /// `TLSv1.3`; empty without TLS.
     package var version: StaticString {
         switch session {

@@ -64,7 +64,8 @@ struct TLSCertificate: ~Copyable {
         unsafe EVP_PKEY_free(key)
     }
 
-    private static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] {
+    /// Those of a PEM file; the caller frees them.
+    static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] {
         var found: [OpaquePointer] = unsafe []
         try unsafe withPEM(path) { bio in
             while let certificate = unsafe PEM_read_bio_X509(bio, nil, nil, nil) { unsafe found.append(certificate) }

@@ -13,15 +13,24 @@ package final class TLSServerContext: Sendable {
     private nonisolated(unsafe) let leaves: [OpaquePointer]
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
     let tickets: TLSTicketKeys
+    /// Whose client certificates count; nil: none is asked for.
+    private let clients: TLSClientAuthority?
 
-    /// The first pair answers where no pair's names fit. `protocols` are offered by ALPN, best first. With `previous`,
-    /// sessions that began under it can be resumed.
+    /// The first pair answers where no pair's names fit. `protocols` are offered by ALPN, best first. With a
+    /// `clientAuthority`, a PEM file, clients are asked for certificates of it. With `previous`, sessions that began under
+    /// it can be resumed, unless it judged client certificates otherwise.
     package init(
-        pairs: [TLSCertificatePair], protocols: [String] = ["http/1.1"], now: WallTime,
+        pairs: [TLSCertificatePair], clientAuthority: String? = nil, protocols: [String] = ["http/1.1"], now: WallTime,
         resuming previous: TLSServerContext? = nil
     ) throws(TLSFault) {
         guard !pairs.isEmpty else { throw TLSFault("TLS needs a certificate and its key") }
-        tickets = if let previous { previous.tickets } else { try TLSTicketKeys() }
+        let clients: TLSClientAuthority? = if let clientAuthority { try TLSClientAuthority(clientAuthority) } else { nil }
+        self.clients = clients
+        if let previous, previous.clients?.fingerprint == clients?.fingerprint {
+            tickets = previous.tickets
+        } else {
+            tickets = try TLSTicketKeys()
+        }
         var contexts: [OpaquePointer] = unsafe []
         var leaves: [OpaquePointer] = unsafe []
         var warnings: [String] = []
@@ -29,7 +38,7 @@ package final class TLSServerContext: Sendable {
         for pair in pairs where fault == nil {
             do throws(TLSFault) {
                 let certificate = try TLSCertificate.read(pair, now: now)
-                unsafe contexts.append(try Self.context(certificate, pair))
+                unsafe contexts.append(try Self.context(certificate, pair, clients))
                 unsafe X509_up_ref(certificate.leaf)
                 unsafe leaves.append(certificate.leaf)
                 if let warning = certificate.warning { warnings.append(warning) }
@@ -54,6 +63,7 @@ package final class TLSServerContext: Sendable {
     private init(_ other: TLSServerContext, tickets: TLSTicketKeys) {
         self.tickets = tickets
         warnings = other.warnings
+        clients = other.clients
         unsafe contexts = unsafe other.contexts
         unsafe leaves = unsafe other.leaves
         unsafe protocols = .allocate(capacity: other.protocols.count)
@@ -110,9 +120,12 @@ package final class TLSServerContext: Sendable {
         return SSL_TLSEXT_ERR_NOACK
     }
 
-    private static func context(_ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair) throws(TLSFault)
-        -> OpaquePointer
-    {
+    /// Whether clients are asked for certificates.
+    var asksClients: Bool { clients != nil }
+
+    private static func context(
+        _ certificate: borrowing TLSCertificate, _ pair: TLSCertificatePair, _ clients: TLSClientAuthority?
+    ) throws(TLSFault) -> OpaquePointer {
         guard let context = unsafe SSL_CTX_new(TLS_server_method()) else { throw TLSFault(TLSErrors.takeText()) }
         TLSErrors.clear()
         unsafe TLSProtocols.configure(context)
@@ -124,6 +137,7 @@ package final class TLSServerContext: Sendable {
         var works = unsafe SSL_CTX_use_certificate(context, certificate.leaf) == 1
         for unsafe link in unsafe certificate.chain where works { works = unsafe tls_add_chain(context, link) == 1 }
         works = unsafe works && SSL_CTX_use_PrivateKey(context, certificate.key) == 1
+        if let clients { works = unsafe works && clients.ask(context) }
         guard works else {
             unsafe SSL_CTX_free(context)
             throw TLSFault("the certificate in \(pair.certificate) cannot serve: \(TLSErrors.takeText())")

@@ -97,8 +97,8 @@ final class Gatehouse {
     }
 
     /// Asks about `request`; lines may end in LF alone, and the blank line is added.
-    func ask(_ request: String, from: String = "192.0.2.7") -> Judged {
-        let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1))
+    func ask(_ request: String, from: String = "192.0.2.7", certificate names: [String] = []) -> Judged {
+        let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1), certificateNames: names)
         let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")
@@ -144,9 +144,12 @@ final class Gatehouse {
         return Judged(decision, head, bytes.rawBytes, admission.policy)
     }
 
-    func get(_ path: String, token: String? = nil, _ more: String = "", from: String = "192.0.2.7") -> Judged {
+    func get(
+        _ path: String, token: String? = nil, _ more: String = "", from: String = "192.0.2.7", certificate names: [String] = []
+    ) -> Judged {
         let bearer = token.map { "\nAuthorization: Bearer \($0)" } ?? ""
-        return ask("GET \(path) HTTP/1.1\nHost: gate.test\(bearer)\(more.isEmpty ? "" : "\n" + more)", from: from)
+        let request = "GET \(path) HTTP/1.1\nHost: gate.test\(bearer)\(more.isEmpty ? "" : "\n" + more)"
+        return ask(request, from: from, certificate: names)
     }
 
     /// What the decision about a request with this token tells whoever issued it.

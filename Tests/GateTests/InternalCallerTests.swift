@@ -43,10 +43,28 @@ import Wire
         #expect(house.get("/api/x", from: "10.1.2.3").status == 403)
     }
 
-    @Test func whatNeedsACertificateOrNothingAtAllNeverMatches() throws {
+    @Test func aNameInACertificateMustBeExactlyTheSame() throws {
+        let house = try house(InternalCaller(name: "billing", certificateName: "spiffe://example.org/billing"))
+        #expect(house.get("/api/x", certificate: ["other.test", "spiffe://example.org/billing"]).status == 0)
+        for names in [
+            [], ["spiffe://example.org/billing2"], ["spiffe://example.org"], ["SPIFFE://example.org/billing"],
+            ["spiffe://example.org/billing\0"],
+        ] {
+            #expect(house.get("/api/x", certificate: names).status == 403, "\(names)")
+        }
+        let accented = try self.house(InternalCaller(name: "c", certificateName: "x:\u{E9}"))
+        #expect(accented.get("/api/x", certificate: ["x:e\u{301}"]).status == 403)
+    }
+
+    @Test func aCertificateDoesNotStandInForAKey() throws {
+        let house = try house(InternalCaller(name: "c", keySHA256: Self.digest, certificateName: "spiffe://x"))
+        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)", certificate: ["spiffe://x"]).status == 0)
+        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)").status == 403)
+        #expect(house.get("/api/x", certificate: ["spiffe://x"]).status == 403)
+    }
+
+    @Test func whatNothingIsSaidOfNeverMatches() throws {
         let header = "X-Internal-Key: \(Self.key)"
-        let certified = InternalCaller(name: "c", keySHA256: Self.digest, certificateName: "spiffe://x")
-        #expect(try house(certified).get("/api/x", header).status == 403)
         #expect(try house(InternalCaller(name: "empty")).get("/api/x", header).status == 403)
         #expect(try house(InternalCaller(name: "short", keySHA256: [])).get("/api/x", header).status == 403)
         #expect(try house().get("/api/x", header).status == 403)

@@ -96,11 +96,10 @@ import Wire
     }
 
     static let bad: [(String, String)] = [
-        ("", "says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8 or both"),
+        ("", "says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8, cert-san=NAME or several of them"),
         ("key-sha256=abc", #""key-sha256=abc" is no SHA-256, write 64 hex digits, as sha256sum prints them"#),
         ("cidr=10.0.0.0/8,", #""cidr=10.0.0.0/8," is no network, write one like 10.0.0.0/8 or fd00::/8"#),
-        ("cert-san=spiffe://x", "cert-san= is not built yet in this version and must not be passed over, remove it"),
-        ("cidr=::/0 key", #""key" is no option, write key-sha256=HEX or cidr=10.0.0.0/8"#),
+        ("cidr=::/0 key", #""key" is no option, write key-sha256=HEX, cidr=10.0.0.0/8 or cert-san=NAME"#),
     ]
 
     @Test(arguments: bad) func aBadCallerIsTold(_ value: String, _ message: String) {

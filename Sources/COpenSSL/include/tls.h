@@ -50,6 +50,38 @@ static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, c
     return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, cipher_key, iv, seals) == 1 &&
            EVP_MAC_CTX_set_params(mac, parameters) == 1;
 }
+// Client certificates are asked for and need not come; one that comes must lead to a certificate of `authorities`.
+static inline int tls_ask_clients(SSL_CTX *context, X509_STORE *authorities) {
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    return (int)SSL_CTX_set1_verify_cert_store(context, authorities);
+}
+// A ticket brings the client's certificate back without a second look at it: one that is out of date by then makes for a whole
+// handshake, which refuses it.
+static inline SSL_TICKET_RETURN tls_judge_ticket(SSL *session, SSL_SESSION *resumed, const unsigned char *name,
+                                                 size_t name_count, SSL_TICKET_STATUS status, void *context) {
+    (void)session, (void)name, (void)name_count, (void)context;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    X509 *certificate = SSL_SESSION_get0_peer(resumed);
+    if (certificate && (X509_cmp_time(X509_get0_notAfter(certificate), NULL) != 1 ||
+                        X509_cmp_time(X509_get0_notBefore(certificate), NULL) != -1))
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+static inline int tls_judge_tickets(SSL_CTX *context) {
+    return SSL_CTX_set_session_ticket_cb(context, NULL, tls_judge_ticket, NULL);
+}
+typedef void (*tls_name_receiver)(const unsigned char *bytes, int count, int is_uri, void *context);
+// Hands out the DNS names and the URIs among a certificate's subject alternative names.
+static inline void tls_each_name(X509 *certificate, tls_name_receiver receive, void *context) {
+    GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    for (int index = 0; index < sk_GENERAL_NAME_num(names); index++) {
+        GENERAL_NAME *name = sk_GENERAL_NAME_value(names, index);
+        if (name->type != GEN_DNS && name->type != GEN_URI) continue;
+        ASN1_IA5STRING *text = name->type == GEN_DNS ? name->d.dNSName : name->d.uniformResourceIdentifier;
+        receive(ASN1_STRING_get0_data(text), ASN1_STRING_length(text), name->type == GEN_URI, context);
+    }
+    GENERAL_NAMES_free(names);
+}
 static inline int tls_host_flags(void) { return X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS; }
 static inline int tls_host_flag_exact(void) { return X509_CHECK_FLAG_NO_WILDCARDS; }
 // Whether an error only says that no further PEM block follows.

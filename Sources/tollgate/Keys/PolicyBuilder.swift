@@ -55,7 +55,8 @@ package enum PolicyBuilder {
     }
 
     private static func internalCaller(_ caller: InternalDeclaration) -> InternalCaller {
-        InternalCaller(name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks)
+        InternalCaller(
+            name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks, certificateName: caller.certificateName)
     }
 
     private static func withEndpoints(_ routes: [RouteRule]) throws(RouteFault) -> [RouteRule] {

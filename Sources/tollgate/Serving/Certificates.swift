@@ -5,6 +5,7 @@ internal import Wire
 struct Certificates {
     private(set) var context: TLSServerContext?
     private var pairs: [TLSCertificatePair] = []
+    private var clientAuthority: String?
     private var stamps: [FileStamp?] = []
     /// Since when the present key seals session tickets.
     private var ticketKeySince: MonotonicTime
@@ -21,20 +22,23 @@ struct Certificates {
     /// Reads the files that `configuration` names. On a fault nothing changes.
     mutating func adopt(_ configuration: Configuration, now: WallTime) throws(TLSFault) {
         let pairs = configuration.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
-        let stamps = Self.stamps(pairs)
-        context = pairs.isEmpty ? nil : try TLSServerContext(pairs: pairs, now: now, resuming: context)
+        let clientAuthority = configuration.tlsClientAuthority
+        let stamps = Self.stamps(pairs, clientAuthority)
+        context =
+            pairs.isEmpty ? nil : try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
         self.pairs = pairs
+        self.clientAuthority = clientAuthority
         self.stamps = stamps
     }
 
     /// Reads the files again if any of them changed; nil if none did. A pair that does not fit, as between the writing
     /// of a certificate and of its key, is tried again when a file changes once more.
     mutating func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
-        let stamps = Self.stamps(pairs)
+        let stamps = Self.stamps(pairs, clientAuthority)
         guard !pairs.isEmpty, stamps != self.stamps else { return nil }
         self.stamps = stamps
         do {
-            let renewed = try TLSServerContext(pairs: pairs, now: now, resuming: context)
+            let renewed = try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
             context = renewed
             return .success(renewed)
         } catch {
@@ -51,8 +55,8 @@ struct Certificates {
         return renewed
     }
 
-    private static func stamps(_ pairs: [TLSCertificatePair]) -> [FileStamp?] {
-        pairs.flatMap { [stamp($0.certificate), stamp($0.key)] }
+    private static func stamps(_ pairs: [TLSCertificatePair], _ clientAuthority: String?) -> [FileStamp?] {
+        (pairs.flatMap { [$0.certificate, $0.key] } + [clientAuthority].compactMap { $0 }).map(stamp)
     }
 
     /// A file that cannot be looked at counts as changed when it can be again.

@@ -9,6 +9,9 @@ package struct Configuration: Sendable {
     package var listeners: [ListenerDeclaration] = []
     package var tlsListeners: [ListenerDeclaration] = []
     package var tlsPairs: [TLSPairDeclaration] = []
+    /// A PEM file; nil: clients are not asked for certificates.
+    package var tlsClientAuthority: String?
+    package var tlsClientAuthorityOrigin = Origin.builtIn
     package var adminListeners: [ListenerDeclaration] = []
     /// nil: one is generated and printed once.
     package var adminToken: [UInt8]?

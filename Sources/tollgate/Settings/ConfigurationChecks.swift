@@ -28,6 +28,19 @@ extension ConfigurationReader {
         }
     }
 
+    /// A name in a certificate means something only where certificates are asked for.
+    mutating func checkInternals() {
+        for caller in configuration.internals where caller.certificateName != nil {
+            let name = Setting.internalCaller.name + caller.name.uppercased()
+            if configuration.tlsClientAuthority == nil {
+                let message = "has cert-san= and no authority to verify certificates by, set \(Setting.tlsClientCA.name)"
+                findings.fault(Finding(caller.origin, name, message))
+            } else if configuration.tlsListeners.isEmpty {
+                findings.warn(Finding(caller.origin, name, "has cert-san= and there is no TOLLGATE_LISTEN_TLS, it never matches"))
+            }
+        }
+    }
+
     mutating func checkAdminToken(_ token: [UInt8]) {
         if !token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
             secretFault(.adminToken, "holds what no bearer token may, use visible ASCII characters without spaces")

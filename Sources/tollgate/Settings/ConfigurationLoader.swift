@@ -61,21 +61,27 @@ enum MaterialCheck {
                 findings.fault(Finding(pair.origin, Setting.tlsCert.name, "\(error.description), \(right)"))
             }
         }
+        if let path = configuration.tlsClientAuthority {
+            checkAuthority(path, path, configuration.tlsClientAuthorityOrigin, Setting.tlsClientCA.name, &findings)
+        }
         for upstream in configuration.upstreams {
             let name = Setting.upstream.name + upstream.name.uppercased()
-            if let path = upstream.authorityFile { checkAuthority(path, upstream.origin, name, &findings) }
+            if let path = upstream.authorityFile { checkAuthority(path, "tls-ca=" + path, upstream.origin, name, &findings) }
         }
         if let path = configuration.mailServer?.authorityFile {
-            checkAuthority(path, configuration.mailServerOrigin, Setting.smtpURL.name, &findings)
+            checkAuthority(path, "tls-ca=" + path, configuration.mailServerOrigin, Setting.smtpURL.name, &findings)
         }
     }
 
-    private static func checkAuthority(_ path: String, _ origin: Origin, _ name: String, _ findings: inout Findings) {
+    /// `shown` is how the setting names the file.
+    private static func checkAuthority(
+        _ path: String, _ shown: String, _ origin: Origin, _ name: String, _ findings: inout Findings
+    ) {
         do {
             _ = try TLSClientContext(authorityFile: path)
         } catch {
             let right = "give a PEM file of the CA's certificate"
-            findings.fault(Finding(origin, name, "tls-ca=\(path): \(error.description), \(right)"))
+            findings.fault(Finding(origin, name, "\(shown): \(error.description), \(right)"))
         }
     }
 

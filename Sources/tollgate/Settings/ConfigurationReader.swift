@@ -50,6 +50,7 @@ struct ConfigurationReader {
         readUnbuilt()
         readRoutes()
         checkListeners()
+        checkInternals()
         checkIssuers()
         assert(read == Set(Setting.all.filter { $0.stage == .built }.map(\.name)), "a row that is never read, or unknown")
     }
@@ -67,6 +68,10 @@ struct ConfigurationReader {
         configuration.tlsPairs = zip(certificates, keys).map {
             TLSPairDeclaration(certificate: $0, key: $1, origin: origin)
         }
+        let authorities = words(.tlsClientCA)
+        if authorities.count > 1 { fault(.tlsClientCA, "names \(counted(authorities.count, "file")), put all certificates into one") }
+        configuration.tlsClientAuthority = authorities.first
+        configuration.tlsClientAuthorityOrigin = values.entry(.tlsClientCA).origin
     }
 
     private mutating func readOwnTokens() {

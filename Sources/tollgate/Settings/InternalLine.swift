@@ -7,6 +7,8 @@ package struct InternalDeclaration: Hashable, Sendable {
     package var keyDigest: [UInt8]?
     /// Where it calls from, any of these; empty: not looked at.
     package var networks: [CIDR]
+    /// A name in its client certificate; nil: not looked at.
+    package var certificateName: String?
     package var origin: Origin
 }
 
@@ -14,8 +16,7 @@ extension LineOption {
     package static let internalCaller: [LineOption] = [
         LineOption("key-sha256", "64 hex digits", "the SHA-256 of the key that it sends as `X-Internal-Key`"),
         LineOption("cidr", "10.0.0.0/8", "where it calls from; several are separated by commas"),
-        LineOption(
-            "cert-san", "spiffe://…", "a name in its client certificate", stage: .refused(exceptPrefixes: [])),
+        LineOption("cert-san", "spiffe://…", "a DNS name or URI in its client certificate; needs `TOLLGATE_TLS_CLIENT_CA`"),
     ]
 }
 
@@ -23,14 +24,14 @@ extension LineOption {
 enum InternalLine {
     static func parse(_ entry: EnvEntry, name: String) -> (InternalDeclaration, Findings) {
         var line = OptionLine(entry, knows: LineOption.internalCaller)
-        for word in line.words { line.fault("\(quoted(word)) is no option, write key-sha256=HEX or cidr=10.0.0.0/8") }
-        if !line.has("key-sha256"), !line.has("cidr"), line.findings.faults.isEmpty {
-            line.fault("says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8 or both")
+        for word in line.words { line.fault("\(quoted(word)) is no option, write key-sha256=HEX, cidr=10.0.0.0/8 or cert-san=NAME") }
+        if !["key-sha256", "cidr", "cert-san"].contains(where: line.has), line.findings.faults.isEmpty {
+            line.fault("says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8, cert-san=NAME or several of them")
         }
         let digest = line.value("key-sha256") { text throws(Complaint) in try Self.digest(text) }
         let networks = line.list("cidr") { text throws(Complaint) in try TypedText.network(text) }
         let caller = InternalDeclaration(
-            name: name, keyDigest: digest, networks: networks ?? [], origin: entry.origin)
+            name: name, keyDigest: digest, networks: networks ?? [], certificateName: line.text("cert-san"), origin: entry.origin)
         return (caller, line.findings)
     }
 

@@ -50,7 +50,7 @@ extension Setting {
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
     static let internalCaller = Setting(
         "TOLLGATE_INTERNAL_", .line,
-        "A trusted service for `auth=internal`: `key-sha256=HEX`, `cidr=10.0.0.0/8`, or both; all given must hold.")
+        "A trusted service for `auth=internal` and for transparent refresh: any of `key-sha256=HEX`, `cidr=10.0.0.0/8` and `cert-san=spiffe://…`; all given must hold.")
     static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .networks,
         "CIDRs whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are believed.")
@@ -110,8 +110,8 @@ extension Setting {
         "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000), default: "0s",
         "How long a tier counts beyond its end (`until`), for a subscription whose renewal is late; up to 31 days.")
     static let tlsClientCA = Setting(
-        "TOLLGATE_TLS_CLIENT_CA", .files, stage: .refused(exceptPrefixes: []),
-        "PEM of the CA of internal callers (mTLS).")
+        "TOLLGATE_TLS_CLIENT_CA", .files,
+        "PEM file of the CA of internal callers (mTLS): a client certificate is asked for, need not come, and must lead to it. A changed file is picked up without a restart.")
     static let consoleOnMain = Setting(
         "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), default: "false", stage: .ignored,
         "Whether the console answers on the main listeners too.")

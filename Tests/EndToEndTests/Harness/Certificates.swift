@@ -1,3 +1,5 @@
+import Foundation
+
 /// A certificate authority and what it signs, made with the openssl command.
 struct CertificateAuthority {
     let folder: Folder
@@ -18,18 +20,56 @@ struct CertificateAuthority {
     private static let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
 
     /// Makes `name.crt` and `name.key`, good for `names` like `DNS:localhost`; replaces them whole if they exist.
-    func issue(_ name: String, _ names: String..., subject: String? = nil) throws {
+    ///
+    /// Good for 30 days, or until so many seconds from now; `use` is its extended key usage.
+    func issue(
+        _ name: String, _ names: String..., subject: String? = nil, endsWithin seconds: Double? = nil, use: String? = nil
+    ) throws {
         let request = folder.file(name + ".csr")
-        try folder.write(name + ".ext", "subjectAltName=\(names.joined(separator: ","))\n")
+        try folder.write(name + ".ext", "subjectAltName=\(names.joined(separator: ","))\n" + (use.map { "extendedKeyUsage=\($0)\n" } ?? ""))
         let subject = "/CN=" + (subject ?? name)
         try mustRun(
             "openssl", ["req", "-new", "-nodes", "-subj", subject, "-keyout", folder.file(name + ".key.new"), "-out", request] + Self.curve)
+        if let seconds {
+            try sign(name, request, until: Date(timeIntervalSinceNow: seconds))
+        } else {
+            try mustRun(
+                "openssl",
+                [
+                    "x509", "-req", "-days", "30", "-in", request, "-CA", file, "-CAkey", folder.file("ca.key"), "-CAcreateserial",
+                    "-extfile", folder.file(name + ".ext"), "-out", folder.file(name + ".crt.new"),
+                ])
+        }
+        for end in [".key", ".crt"] { try folder.write(name + end, try folder.read(name + end + ".new")) }
+    }
+
+    /// Only "openssl ca" takes dates; it wants a configuration and a database.
+    private func sign(_ name: String, _ request: String, until end: Date) throws {
+        let configuration = """
+            [ca]
+            default_ca = authority
+            [authority]
+            database = \(folder.file("index.txt"))
+            new_certs_dir = \(folder.path)
+            default_md = sha256
+            rand_serial = yes
+            policy = policy
+            [policy]
+            commonName = supplied
+
+            """
+        try folder.write("index.txt", "")
+        try folder.write("ca.conf", configuration)
+        let format = DateFormatter()
+        format.locale = Locale(identifier: "en_US_POSIX")
+        format.timeZone = TimeZone(secondsFromGMT: 0)
+        format.dateFormat = "yyyyMMddHHmmss'Z'"
         try mustRun(
             "openssl",
             [
-                "x509", "-req", "-days", "30", "-in", request, "-CA", file, "-CAkey", folder.file("ca.key"), "-CAcreateserial",
-                "-extfile", folder.file(name + ".ext"), "-out", folder.file(name + ".crt.new"),
+                "ca", "-batch", "-notext", "-config", folder.file("ca.conf"), "-cert", file, "-keyfile", folder.file("ca.key"),
+                "-startdate", "20200101000000Z", "-enddate", format.string(from: end), "-extfile", folder.file(name + ".ext"),
+                "-in", request, "-out", folder.file(name + ".crt.new"),
             ])
-        for end in [".key", ".crt"] { try folder.write(name + end, try folder.read(name + end + ".new")) }
     }
 }

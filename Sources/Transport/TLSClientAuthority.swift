@@ -1,0 +1,73 @@
+import COpenSSL
+import Glibc
+import Wire
+
+/// The certificates to which a client's must lead: those of one PEM file, be they roots or not.
+@safe
+final class TLSClientAuthority: Sendable {
+    /// The same for the same file.
+    let fingerprint: [UInt8]
+    // OpenSSL counts references to both; nothing here changes after init.
+    private nonisolated(unsafe) let store: OpaquePointer
+    private nonisolated(unsafe) let certificates: [OpaquePointer]
+
+    init(_ path: String) throws(TLSFault) {
+        let found = try unsafe TLSCertificate.certificates(path)
+        guard unsafe !found.isEmpty, let store = unsafe X509_STORE_new() else {
+            throw TLSFault("\(path) holds no certificate; it should be PEM text with -----BEGIN CERTIFICATE-----")
+        }
+        var fingerprint: [UInt8] = []
+        for unsafe certificate in unsafe found {
+            _ = unsafe X509_STORE_add_cert(store, certificate)
+            fingerprint += unsafe Self.digest(certificate)
+        }
+        // What is given is trusted, also where something stands above it that is not.
+        _ = unsafe X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        TLSErrors.clear()
+        unsafe self.store = unsafe store
+        unsafe certificates = unsafe found
+        self.fingerprint = fingerprint
+    }
+
+    deinit {
+        unsafe X509_STORE_free(store)
+        unsafe certificates.forEach { unsafe X509_free($0) }
+    }
+
+    /// Makes sessions of `context` ask for a certificate; false if there is no memory for it.
+    func ask(_ context: OpaquePointer) -> Bool {
+        unsafe tls_judge_tickets(context)
+        // The names tell a client with several certificates which to send.
+        for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
+        return unsafe tls_ask_clients(context, store) == 1
+    }
+
+    private static func digest(_ certificate: OpaquePointer) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))
+        var count: UInt32 = 0
+        _ = unsafe bytes.withUnsafeMutableBufferPointer { unsafe X509_digest(certificate, EVP_sha256(), $0.baseAddress, &count) }
+        return Array(bytes.prefix(Int(count)))
+    }
+}
+
+extension TLSSession {
+    /// The DNS names and URIs of the certificate that the client sent, which held; empty if it sent none.
+    package var clientNames: [String] {
+        guard let certificate = unsafe SSL_get0_peer_certificate(session), unsafe SSL_get_verify_result(session) == X509_V_OK
+        else { return [] }
+        var names: [String] = []
+        unsafe withUnsafeMutablePointer(to: &names) { names in
+            unsafe tls_each_name(
+                certificate,
+                { bytes, count, isURI, names in
+                    guard let bytes = unsafe bytes, count > 0 else { return }
+                    let text = unsafe UnsafeBufferPointer(start: bytes, count: Int(count))
+                    // A URI has a colon behind its scheme and a host none: neither kind may pass for the other.
+                    guard unsafe text.contains(UInt8(ascii: ":")) == (isURI != 0) else { return }
+                    let name = unsafe String(decoding: text, as: UTF8.self)
+                    unsafe names?.assumingMemoryBound(to: [String].self).pointee.append(name)
+                }, names)
+        }
+        return names
+    }
+}

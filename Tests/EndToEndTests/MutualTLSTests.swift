@@ -1,0 +1,143 @@
+import Foundation
+import Testing
+
+/// Internal callers that show a certificate, with curl and openssl as the callers.
+@Suite struct MutualTLSTests {
+    /// A gateway whose only route is for the caller named `spiffe://example.org/billing`.
+    private final class World {
+        let folder: Folder
+        let server: CertificateAuthority
+        let clients: CertificateAuthority
+        let upstream: Upstream
+        let gateway: Gateway
+
+        init(_ more: String = "") throws {
+            folder = try Folder()
+            server = try CertificateAuthority(folder)
+            try server.issue("one", "DNS:localhost")
+            clients = try CertificateAuthority(Folder())
+            try clients.issue("billing", "DNS:billing.test", "URI:spiffe://example.org/billing")
+            try clients.issue("other", "DNS:other.test", "URI:spiffe://example.org/other")
+            try folder.write("clients.pem", clients.folder.read("ca.crt"))
+            upstream = try Upstream()
+            gateway = try Gateway(
+                """
+                TOLLGATE_LISTEN_TLS=127.0.0.1:0
+                TOLLGATE_TLS_CERT=\(folder.file("one.crt"))
+                TOLLGATE_TLS_KEY=\(folder.file("one.key"))
+                TOLLGATE_TLS_CLIENT_CA=\(folder.file("clients.pem"))
+                TOLLGATE_INTERNAL_BILLING=cert-san=spiffe://example.org/billing
+                TOLLGATE_UPSTREAM_U="\(upstream.url)"
+                TOLLGATE_ROUTE_INTERNAL="/internal/* upstream=u auth=internal"
+                TOLLGATE_ROUTE_OPEN="/open upstream=u auth=none"
+                \(more)
+                """, folder: folder)
+        }
+
+        /// The status of a request with the certificate of this name; 0 if there was no connection.
+        func status(_ path: String, as name: String?, of authority: CertificateAuthority? = nil, _ more: [String] = []) throws -> Int {
+            let files = (authority ?? clients).folder
+            let identity = name.map { ["--cert", files.file($0 + ".crt"), "--key", files.file($0 + ".key")] } ?? []
+            let outcome = try run(
+                "curl",
+                ["-sS", "--max-time", "15", "--cacert", server.file, "-o", "/dev/null", "-w", "%{http_code}"] + identity + more
+                    + ["https://localhost:\(gateway.tlsPort)\(path)"])
+            return Int(outcome.output) ?? -1
+        }
+
+        /// One request through openssl, which prints the session.
+        func session(_ path: String, as name: String?, _ more: [String]) throws -> String {
+            let request = "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            let identity = name.map { ["-cert", clients.folder.file($0 + ".crt"), "-key", clients.folder.file($0 + ".key")] } ?? []
+            let arguments = ["s_client", "-connect", "127.0.0.1:\(gateway.tlsPort)", "-servername", "localhost", "-ign_eof"]
+            let outcome = try run("openssl", arguments + identity + more, input: request)
+            return outcome.output + outcome.complaints
+        }
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func aCertificateOfTheNamedCallerOpensItsRoute(_ version: String) throws {
+        let world = try World()
+        let versions = ["--tlsv\(version)", "--tls-max", version]
+        #expect(try world.status("/internal/x", as: "billing", versions) == 200)
+        #expect(try world.status("/internal/x", as: "other", versions) == 403)
+        #expect(try world.status("/internal/x", as: nil, versions) == 403)
+        #expect(try world.status("/open", as: nil, versions) == 200)
+        #expect(try world.status("/open", as: "other", versions) == 200)
+        #expect(try world.gateway.ask("GET /internal/x").status == 403)
+        #expect(world.upstream.requests.now.count == 3)
+    }
+
+    @Test func aCertificateThatDoesNotHoldEndsTheHandshake() throws {
+        let world = try World()
+        let strangers = try CertificateAuthority(Folder())
+        try strangers.issue("billing", "URI:spiffe://example.org/billing")
+        #expect(try world.status("/open", as: "billing", of: strangers) == 0)
+        #expect(try world.status("/open", as: "billing", of: strangers, ["--tls-max", "1.2"]) == 0)
+        try world.clients.issue("expired", "URI:spiffe://example.org/billing", endsWithin: -3_600)
+        #expect(try world.status("/open", as: "expired") == 0)
+        // A certificate of a server is none of a client.
+        try world.clients.issue("server", "URI:spiffe://example.org/billing", use: "serverAuth")
+        #expect(try world.status("/open", as: "server") == 0)
+        #expect(world.upstream.requests.now.isEmpty)
+        #expect(try world.gateway.metric("tollgate_tls_handshakes_total", #"result="failed""#) == 4)
+    }
+
+    @Test func aNameOfOneKindDoesNotPassForTheOther() throws {
+        let world = try World("TOLLGATE_INTERNAL_HOST=cert-san=host.test")
+        try world.clients.issue("host", "DNS:host.test")
+        try world.clients.issue("mail", "email:x@host.test", "URI:urn:host.test", "IP:127.0.0.1")
+        #expect(try world.status("/internal/x", as: "host") == 200)
+        #expect(try world.status("/internal/x", as: "mail") == 403)
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aResumedSessionIsStillTheSameCallers(_ version: String) throws {
+        let world = try World()
+        let file = world.folder.file("session")
+        #expect(try world.session("/internal/x", as: "billing", [version, "-sess_out", file]).contains("HTTP/1.1 200"))
+        let again = try world.session("/internal/x", as: nil, [version, "-sess_in", file])
+        #expect(again.contains("Reused, TLS"))
+        #expect(again.contains("HTTP/1.1 200"))
+        let nobody = world.folder.file("nobody")
+        #expect(try world.session("/internal/x", as: nil, [version, "-sess_out", nobody]).contains("HTTP/1.1 403"))
+        #expect(try world.session("/internal/x", as: nil, [version, "-sess_in", nobody]).contains("HTTP/1.1 403"))
+    }
+
+    @Test(arguments: ["-tls1_2", "-tls1_3"])
+    func aSessionDoesNotOutliveTheCertificateThatItBeganWith(_ version: String) throws {
+        let world = try World()
+        try world.clients.issue("short", "URI:spiffe://example.org/billing", endsWithin: 20)
+        let file = world.folder.file("session")
+        #expect(try world.session("/internal/x", as: "short", [version, "-sess_out", file]).contains("HTTP/1.1 200"))
+        try eventually("the certificate has expired", seconds: 60) {
+            let answer = try world.session("/internal/x", as: nil, [version, "-sess_in", file])
+            return answer.contains("New, TLS") && answer.contains("HTTP/1.1 403")
+        }
+    }
+
+    @Test func anotherAuthorityIsPickedUpAndEndsWhatBeganUnderTheOld() throws {
+        let world = try World()
+        let file = world.folder.file("session")
+        #expect(try world.session("/internal/x", as: "billing", ["-sess_out", file]).contains("HTTP/1.1 200"))
+        let next = try CertificateAuthority(Folder())
+        try next.issue("billing", "URI:spiffe://example.org/billing")
+        try world.folder.write("clients.pem", next.folder.read("ca.crt"))
+        try world.gateway.waitForLog("certificates changed")
+        try eventually("the new authority") { try world.status("/internal/x", as: "billing", of: next) == 200 }
+        #expect(try world.status("/internal/x", as: "billing") == 0)
+        let again = try world.session("/internal/x", as: nil, ["-sess_in", file])
+        #expect(again.contains("New, TLS") && again.contains("HTTP/1.1 403"))
+    }
+
+    @Test func whatIsNoAuthorityIsToldAtTheStart() throws {
+        let folder = try Folder()
+        try folder.write("no.pem", "nothing\n")
+        try folder.write(
+            "gateway.env",
+            Gateway.complete("TOLLGATE_TLS_CLIENT_CA=\(folder.file("no.pem"))\nTOLLGATE_UPSTREAM_U=http://127.0.0.1:1\nTOLLGATE_ROUTE_R=\"/ upstream=u\"", folder))
+        let outcome = try Tollgate.run(["check", "--env-file", folder.file("gateway.env")])
+        #expect(outcome.code == 2)
+        #expect((outcome.output + outcome.complaints).contains("TOLLGATE_TLS_CLIENT_CA: \(folder.file("no.pem")): "))
+    }
+}
