@@ -80,6 +80,10 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     bad |= curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, request->redirects > 0 ? 1L : 0L);
     bad |= curl_easy_setopt(handle, CURLOPT_MAXREDIRS, request->redirects);
     bad |= curl_easy_setopt(handle, CURLOPT_MAXFILESIZE, request->largest_body);
+    if (request->is_sent_once) {
+        bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
+        bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);
+    }
     if (request->body == NULL) return bad;
     bad |= curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)request->body_count);
     bad |= curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, request->body);

@@ -24,10 +24,10 @@ struct TokenTimes {
     }
 
     /// `skew` seconds of leeway, on both ends.
-    func check(now: WallTime, skew: Int64) throws(TokenFault) {
+    func isExpired(now: WallTime, skew: Int64) throws(TokenFault) -> Bool {
         let seconds = now.seconds
         if let notBefore, notBefore - skew > seconds { throw .notYetValid }
-        if expiresAt + skew <= seconds { throw .expired }
+        return expiresAt + skew <= seconds
     }
 
     private static func date(_ name: StaticString, _ claims: borrowing JSONMembers) -> Int64? {

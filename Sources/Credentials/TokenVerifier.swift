@@ -19,15 +19,18 @@ package struct TokenVerifier: ~Copyable {
 
     package init() {}
 
-    /// Any bytes may be passed as the token.
-    package mutating func verify(_ token: RawSpan, trust: Trust, now: WallTime) -> Result<VerifiedToken, TokenFault> {
+    /// Any bytes may be passed as the token. With `takesExpired`, one with which nothing but its age is wrong is no fault,
+    /// and says that it `isExpired`.
+    package mutating func verify(
+        _ token: RawSpan, trust: Trust, now: WallTime, takesExpired: Bool = false
+    ) -> Result<VerifiedToken, TokenFault> {
         if latestTrust !== trust {
             latestTrust = trust
             contexts.keep(only: trust.liveKeySerials)
         }
         do throws(TokenFault) {
             let parts = try load(token)
-            return .success(try verifyByIssuers(token[parts.signed], trust, now))
+            return .success(try verifyByIssuers(token[parts.signed], trust, now, takesExpired))
         } catch {
             return .failure(error)
         }
@@ -51,12 +54,12 @@ package struct TokenVerifier: ~Copyable {
 
     /// Asks every issuer of the token's `iss` in turn; of several faults the one that got furthest is told.
     private mutating func verifyByIssuers(
-        _ signed: RawSpan, _ trust: Trust, _ now: WallTime
+        _ signed: RawSpan, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool
     ) throws(TokenFault) -> VerifiedToken {
         var fault = TokenFault.wrongIssuer
         for index in trust.rules.indices where trust.rules[index].isNamed(by: claims) {
             do throws(TokenFault) {
-                return try verify(signed, by: index, trust, now)
+                return try verify(signed, by: index, trust, now, takesExpired)
             } catch {
                 if error.progress > fault.progress { fault = error }
             }
@@ -65,13 +68,13 @@ package struct TokenVerifier: ~Copyable {
     }
 
     private mutating func verify(
-        _ signed: RawSpan, by index: Int, _ trust: Trust, _ now: WallTime
+        _ signed: RawSpan, by index: Int, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool
     ) throws(TokenFault) -> VerifiedToken {
         let rules = trust.rules[index]
         guard rules.algorithms.contains(header.algorithm) else { throw .algorithmNotAllowed }
         guard let keys = rules.keys else { throw .keysUnavailable(issuer: index) }
         let proof = try prove(signed, keys, issuer: index)
-        return try VerifiedToken(proof, claims, issuer: index, trust, now, scratch: &texts)
+        return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
     }
 
     /// Tries every key that the token may mean: those of its `kid` and those that have none; without a `kid`, all.

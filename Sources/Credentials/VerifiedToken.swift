@@ -17,6 +17,8 @@ package struct VerifiedToken: Sendable {
     /// Bit n: requirement n of the trust holds.
     package let requirementMask: UInt64
     package let isOwn: Bool
+    /// Never, but where the verifier was told to take such a token.
+    package let isExpired: Bool
 
     /// All texts, one behind the other: one allocation for all of them.
     private let bytes: [UInt8]
@@ -38,7 +40,7 @@ package struct VerifiedToken: Sendable {
     /// `expired` says that everything else is in order.
     init(
         _ proof: ProvenSignature, _ claims: borrowing JSONMembers, issuer index: Int, _ trust: Trust, _ now: WallTime,
-        scratch: inout ByteBuffer
+        takesExpired: Bool, scratch: inout ByteBuffer
     ) throws(TokenFault) {
         let rules = trust.rules[index]
         try claims.check(rules.use)
@@ -46,7 +48,9 @@ package struct VerifiedToken: Sendable {
         let times = try TokenTimes(claims)
         try times.checkLifetime(rules.maxLifetimeSeconds)
         texts = try IdentityTexts(claims, rules, into: &scratch)
-        try times.check(now: now, skew: trust.clockSkewSeconds)
+        let isExpired = try times.isExpired(now: now, skew: trust.clockSkewSeconds)
+        if isExpired && !takesExpired { throw .expired }
+        self.isExpired = isExpired
         bytes = scratch.readable.array
         issuerIndex = index
         keySerial = proof.key.serial

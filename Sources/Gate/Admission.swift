@@ -12,8 +12,10 @@ package struct Admission: ~Copyable {
     package private(set) var policy: Policy
     var limits: LimitSheet
     let limiter: SharedLimiter
-    private var verifier = TokenVerifier()
+    var verifier = TokenVerifier()
     private var cache: TokenCache
+    /// The block of a token that is being replaced.
+    var expiredBlock = ByteBuffer()
     var revoked = RevokedSessions()
     var standings: Standings
 
@@ -48,9 +50,10 @@ package struct Admission: ~Copyable {
 
     /// Decides about one request, limits of this process included.
     package mutating func decide(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
+        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
+        _ decision: inout Decision
     ) {
-        if admit(head, bytes, peer: peer, at: now, &decision) { count(&decision, at: now.monotonic) }
+        if admit(head, bytes, peer: peer, at: now, refresh: refresh, &decision) { count(&decision, at: now.monotonic) }
     }
 
     /// Lets this process count what `admit` wants to be counted.
@@ -62,8 +65,11 @@ package struct Admission: ~Copyable {
     /// Decides all but the limits, and answers whether they are to decide: then `decision.charge` asks the store of
     /// counts, and what that writes into `decision.limitVerdict` goes to `charged`, at once or, if the store is far, by way
     /// of a `PendingLimit`.
+    ///
+    /// `refresh` is what came of the refresh that an earlier decision about the request asked for.
     package mutating func admit(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, _ decision: inout Decision
+        _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
+        _ decision: inout Decision
     ) -> Bool {
         decision.reset(dialect: policy.dialect)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
@@ -72,7 +78,7 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, peer, now.wall, &decision), authorise(gate, &decision) else { return false }
+        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), authorise(gate, &decision) else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
             return false
@@ -89,8 +95,8 @@ package struct Admission: ~Copyable {
 
     /// Whether the request may go on after its credentials were looked at as the route wants it.
     private mutating func identify(
-        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ now: WallTime,
-        _ decision: inout Decision
+        _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ refresh: RefreshAnswer?,
+        _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         if head.authorizationCount > 1 {
             decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)
@@ -107,17 +113,21 @@ package struct Admission: ~Copyable {
             }
         case .required, .optional: break
         }
+        noteRefreshToken(head, bytes, peer, &decision)
         let value = bytes[head.authorization]
         if head.authorizationCount == 1, let start = Bearer.tokenStart(value) {
-            return verify(value.dropping(start), now, &decision)
+            return verify(value.dropping(start), refresh, now, &decision)
         }
         decision.auth = .anonymous
-        guard gate.auth == .required else { return true }
+        // There is nothing that a refresh token alone could make good.
+        guard gate.auth == .required || decision.offersRefresh else { return true }
         decision.refuse(.unauthorized(.missing), .refused, .missing)
         return false
     }
 
-    private mutating func verify(_ token: RawSpan, _ now: WallTime, _ decision: inout Decision) -> Bool {
+    private mutating func verify(
+        _ token: RawSpan, _ refresh: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
+    ) -> Bool {
         let seconds = now.seconds
         let entry = cache.lookup(token, at: seconds)
         if entry >= 0 {
@@ -126,48 +136,63 @@ package struct Admission: ~Copyable {
             cache.appendBlock(entry, to: &decision.block)
         } else {
             decision.tokenSource = .miss
-            guard verifyAnew(token, now, seconds, &decision) else { return false }
+            switch verifyAnew(token, now, seconds, &decision) {
+            case .accepted: break
+            case .expired(let expired): return heal(expired, refresh, now, &decision)
+            case .refused: return false
+            }
         }
         guard let identity = decision.identity, isLive(identity, seconds, &decision) else { return false }
         decision.auth = .accepted
         return true
     }
 
+    private enum Verification {
+        case accepted
+        /// Nothing but its age is wrong, and the caller brought what may heal that.
+        case expired(VerifiedToken)
+        case refused
+    }
+
     private mutating func verifyAnew(
         _ token: RawSpan, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
-    ) -> Bool {
-        let result = verifier.verify(token, trust: policy.trust, now: now)
+    ) -> Verification {
+        let mayHeal = !decision.refreshToken.isEmpty
+        let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayHeal)
         decision.verifiedAlgorithm = verifier.lastAlgorithm
         switch result {
+        case .success(let verified) where verified.isExpired: return .expired(verified)
         case .success(let verified):
             let identity = Identity(
                 verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
             guard let identity else {
-                refuse(.unsafeClaim, &decision)
-                return false
+                _ = refuse(.unsafeClaim, &decision)
+                return .refused
             }
             decision.identity = identity
             if identity.isOwn, verified.sessionID.byteCount > 0 {
                 decision.sighting = TokenSighting(session: verified.sessionID.text, token: verified.tokenID.text)
             }
             cache.insert(token, identity, block: decision.block.readable, at: seconds)
-            return true
+            return .accepted
         case .failure(let fault):
-            refuse(fault, &decision)
-            return false
+            _ = refuse(fault, &decision)
+            return .refused
         }
     }
 
-    /// A token is the caller's fault, except where we never had the keys to judge it by.
-    private func refuse(_ fault: TokenFault, _ decision: inout Decision) {
+    /// A token is the caller's fault, except where we never had the keys to judge it by. Answers false.
+    func refuse(_ fault: TokenFault, _ decision: inout Decision) -> Bool {
         decision.block.removeAll()
         if let issuer = fault.issuerWithoutKeys {
             decision.issuerToRefetch = issuer
             let refusal = Refusal.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds)
-            return decision.refuse(refusal, .unavailable, .keysUnavailable)
+            decision.refuse(refusal, .unavailable, .keysUnavailable)
+        } else {
+            if let issuer = fault.issuerOfUnknownKey { decision.issuerToRefetch = issuer }
+            decision.refuse(.unauthorized(.token(fault)), .refused, AuthReason(fault))
         }
-        if let issuer = fault.issuerOfUnknownKey { decision.issuerToRefetch = issuer }
-        decision.refuse(.unauthorized(.token(fault)), .refused, AuthReason(fault))
+        return false
     }
 
     /// Whether the caller meets the route's claims and tier. Nobody meets none: 401, for a token may help.

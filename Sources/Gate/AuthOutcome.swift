@@ -24,7 +24,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 
 /// Why, as a word of a small fixed set that may be a metric's label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
-    case none, missing, severalAuthorizations, revoked, caller, claims, tier, accountsUnavailable
+    case none, missing, severalAuthorizations, revoked, caller, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -63,6 +63,8 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .claims: "claims"
         case .tier: "tier"
         case .accountsUnavailable: "accounts_unavailable"
+        case .refreshMismatch: "refresh_mismatch"
+        case .refreshUnavailable: "refresh_unavailable"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

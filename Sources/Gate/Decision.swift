@@ -10,6 +10,9 @@ package enum Verdict: Equatable, Sendable {
     /// The user's standing must be learned first (`Decision.userID`); then the request is to be decided anew. Nothing was
     /// charged.
     case lookUp
+    /// The token has expired and is to be refreshed first (`Admission.refreshOrder`); then the request is to be decided anew,
+    /// with what came of it. Nothing was charged.
+    case refresh
     case refuse(Refusal)
 }
 
@@ -67,6 +70,14 @@ package struct Decision: ~Copyable {
     package internal(set) var issuerToRefetch = -1
     /// The internal caller that was matched, by index; -1 for none.
     package internal(set) var internalCaller = -1
+    /// Whether an internal caller sent a refresh token along, and where in the head it stands; empty if it is unusable.
+    package internal(set) var offersRefresh = false
+    var refreshToken = Slice()
+    /// Whose refresh the identity comes from.
+    package internal(set) var refreshRole = RefreshRole.none
+    /// The tokens that take the place of what the caller sent.
+    package internal(set) var refreshed: RefreshedTokens?
+    var refreshBytes = ByteBuffer()
 
     /// What would have been refused but for `shadow=`.
     package internal(set) var shadowed: ShadowSet = []
@@ -100,6 +111,11 @@ package struct Decision: ~Copyable {
         verifiedAlgorithm = nil
         issuerToRefetch = -1
         internalCaller = -1
+        offersRefresh = false
+        refreshToken = Slice()
+        refreshRole = .none
+        refreshed = nil
+        refreshBytes.removeAll()
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()

@@ -95,6 +95,7 @@ extension Dialect {
         case .badGateway: "The service behind the gateway failed."
         case .unavailable(.keys, _): "The access token cannot be checked at the moment. Try again later."
         case .unavailable(.accounts, _): "The account cannot be looked up at the moment. Try again later."
+        case .unavailable(.refresh, _): "The access token cannot be refreshed at the moment. Try again later."
         case .unavailable(.limits, _), .unavailable(.upstream, _), .unavailable(.overload, _), .unavailable(.draining, _):
             "The service is not available at the moment. Try again later."
         case .timeout: "The service behind the gateway did not answer in time."

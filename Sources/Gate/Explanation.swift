@@ -61,6 +61,7 @@ package struct Explanation: Sendable, Equatable {
         case .forward(let upstream): add("verdict", "passes, to upstream \(upstream)")
         case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[note.routeIndex].name)")
         case .lookUp: add("verdict", "waits for the standing of user \(note.userID)")
+        case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
         case .refuse(let refusal):
             let sentence = note.dialect.sentence(for: refusal)
             add("verdict", "refused: \(refusal.status) \(refusal.code.text), \(sentence)")

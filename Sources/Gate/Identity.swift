@@ -27,6 +27,8 @@ package struct Identity: Sendable {
     let session: LimitKey
     /// In the block: where its header lines begin, each with its CRLF. They go on to its end.
     let linesStart: Int
+    /// In the block: where the lines of the actor begin, which end it.
+    let actorStart: Int
     let userID: Slice
     let sessionID: Slice
     let keyID: Slice
@@ -44,6 +46,7 @@ package struct Identity: Sendable {
         keyID = Slice(start: 0, count: block.count)
         linesStart = block.count
         let issuerText = issuer.issuer ?? issuer.name
+        var actorStart = 0
         for header in IdentityHeader.allCases {
             switch header {
             case .userID: writer.write(header, token.userID, &block)
@@ -52,11 +55,14 @@ package struct Identity: Sendable {
             case .userTier, .userPremium: break
             case .sessionID: writer.write(header, token.sessionID, &block)
             case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &block) }
-            case .actorType: writer.write(header, token.actorType, &block)
+            case .actorType:
+                actorStart = block.count
+                writer.write(header, token.actorType, &block)
             case .actorID: writer.write(header, token.actorID, &block)
             }
         }
         guard writer.isSafe else { return nil }
+        self.actorStart = actorStart
         userID = writer.userID
         sessionID = writer.sessionID
         issuerIndex = Int32(token.issuerIndex)

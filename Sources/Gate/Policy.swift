@@ -18,6 +18,8 @@ package final class Policy: Sendable {
     package let dialect: Dialect
     /// Whether there are accounts, whose tiers count in place of what own tokens claim.
     package let hasAccounts: Bool
+    /// The outside issuers whose expired tokens can be refreshed, by name.
+    package let refreshers: Set<String>
 
     package var rules: [RouteRule] { table.rules }
 
@@ -35,7 +37,7 @@ package final class Policy: Sendable {
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
-        dialect: Dialect = .problem, hasAccounts: Bool = false
+        dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = []
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -47,6 +49,7 @@ package final class Policy: Sendable {
         self.upgradeURL = upgradeURL
         self.dialect = dialect
         self.hasAccounts = hasAccounts
+        self.refreshers = refreshers
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
@@ -65,7 +68,8 @@ package final class Policy: Sendable {
     package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
         try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
-            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts)
+            internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
+            refreshers: refreshers)
     }
 
     /// Quotes and backslashes escaped (RFC 9110 §5.6.4); what a header cannot hold is left out.
@@ -109,6 +113,7 @@ struct RouteGate: Sendable {
     let timeoutMilliseconds: UInt64?
     let retries: Int?
     let shadow: ShadowSet
+    let keepsStreams: Bool
     let dialect: Dialect
 
     init(_ rule: RouteRule, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
@@ -130,6 +135,7 @@ struct RouteGate: Sendable {
         timeoutMilliseconds = rule.timeoutMilliseconds.map(UInt64.init)
         retries = rule.retries.map(Int.init)
         shadow = rule.shadow
+        keepsStreams = rule.keepsStreams
         dialect = rule.errors
     }
 

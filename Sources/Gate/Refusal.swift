@@ -84,6 +84,8 @@ package enum Refusal: Equatable, Sendable {
         case keys
         /// The caller's account cannot be looked up.
         case accounts
+        /// The expired token cannot be refreshed now.
+        case refresh
         /// The store of counts does not answer, and the policy is to refuse then.
         case limits
         /// Unhealthy or overloaded.

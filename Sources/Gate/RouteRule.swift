@@ -84,6 +84,8 @@ package struct RouteRule: Sendable {
     package var filterIsStrict: Bool
     /// Elements without the field leave too (`filter-require=on`).
     package var filterRequiresField: Bool
+    /// Whether a long answer goes on although the token that opened it has expired or its session has ended.
+    package var keepsStreams: Bool
     /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
     /// there although a wider route might take it. Not for prefixes.
     package var isEndpoint: Bool
@@ -115,6 +117,7 @@ package struct RouteRule: Sendable {
         filters = []
         filterIsStrict = false
         filterRequiresField = false
+        keepsStreams = false
         isEndpoint = false
     }
 

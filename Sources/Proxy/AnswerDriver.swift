@@ -152,7 +152,7 @@ extension Worker {
         ForwardedResponse.write(
             scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
             requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-            filtered: fields, into: &scratch.output)
+            saysLimits: exchanges[exchange].saysLimits, filtered: fields, into: &scratch.output)
         scratch.output.append(persistence)
         scratch.output.append("\r\n")
     }
@@ -288,6 +288,7 @@ extension Worker {
     private mutating func closeExchange(_ exchange: Int) {
         cancelLimits(exchange)
         releasePipe(exchange)
+        exchanges[exchange].life = nil
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
         noteFiltered(exchange)

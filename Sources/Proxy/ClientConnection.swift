@@ -19,6 +19,15 @@ struct ClientConnection: ~Copyable {
         case lingering
     }
 
+    /// What a request waits for before it is decided about.
+    enum Parking: Equatable {
+        case none
+        /// What the accounts say of the caller.
+        case standing
+        /// The refresh of this number.
+        case refresh(UInt64)
+    }
+
     /// What the next bytes received are for.
     enum Reading: Equatable { case head, body, discard, nothing }
 
@@ -31,8 +40,10 @@ struct ClientConnection: ~Copyable {
     var emptyLines: UInt8 = 0
     /// Whether the client has sent its end of stream.
     var inputEnded = false
-    /// Whether its request, whose head is at the start of `input`, waits for what the accounts say of the caller.
-    var isParked = false
+    /// What its request, whose head is at the start of `input`, waits for.
+    var parking = Parking.none
+    /// What came of the refresh that its request asked for, until the request goes on.
+    var refresh: RefreshAnswer?
     /// Whether a request has come on it.
     var wasUsed = false
     /// When an idle connection is closed, while it has yet to come to rest.

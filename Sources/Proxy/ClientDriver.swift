@@ -206,7 +206,8 @@ extension Worker {
     mutating func decide(_ client: Int, isSampled: Bool, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
-            scratch.request, input.readable, peer: clients[client].peer, at: now, &scratch.decision)
+            scratch.request, input.readable, peer: clients[client].peer, at: now, refresh: clients[client].refresh,
+            &scratch.decision)
         let wait = isCharged ? charge(client, &scratch) : nil
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
@@ -218,6 +219,7 @@ extension Worker {
         case .local(let service): beginLocal(client, services.local[Int(service)], &input, &scratch)
         case .forward(let upstream): forward(client, upstream: upstream, &input, &scratch)
         case .lookUp: park(client, scratch.decision)
+        case .refresh: awaitRefresh(client, &input, &scratch)
         }
     }
 

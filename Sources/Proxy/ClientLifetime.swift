@@ -178,6 +178,7 @@ extension Worker {
     /// It is not the client that is waited for: an upstream's own clock runs, and a handler of ours has its deadline.
     private mutating func awaitAnswer(_ client: Int, _ scratch: inout Scratch) {
         let exchange = clients[client].exchange
+        if case .refresh = clients[client].parking { return refreshTimedOut(client, &scratch) }
         guard !exchange.isNone, let deadline = exchanges[Int(exchange.index)].localDeadline else {
             return clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
         }
@@ -236,8 +237,10 @@ extension Worker {
         clients[client].emptyLines = 0
         clients[client].idlesUntil = nil
         clients[client].inputEnded = false
-        clients[client].isParked = false
         clients[client].awaitsPipe = false
+        if case .refresh = clients[client].parking { awaitedRefreshes -= 1 }
+        clients[client].parking = .none
+        clients[client].refresh = nil
         clients[client].wasUsed = false
         clients[client].interest = Interest()
         clients[client].messages = ServerMessageState()

@@ -59,12 +59,15 @@ struct Exchange: ~Copyable {
     var answerRoom = ReceiveRoom()
     var interimCount = 0
     var answerStarted = false
+    /// What a long answer is bound to.
+    var life: StreamLife?
     var upstreamKeepsAlive = false
     /// What the route's filters make of the answer.
     var filter = AnswerFilter()
 
-    /// Field lines of our own for the answer.
+    /// Field lines of our own for the answer, and whether limits are among them.
     var lines = ByteBuffer(capacity: 256)
+    var saysLimits = false
     var marks = RequestMarks()
     var record = RequestRecord()
     /// How it was decided about, should it be refused in the end.
@@ -91,9 +94,11 @@ struct Exchange: ~Copyable {
         answerRoom = ReceiveRoom()
         interimCount = 0
         answerStarted = false
+        life = nil
         upstreamKeepsAlive = false
         filter.reset()
         lines.reuse()
+        saysLimits = false
     }
 
     /// Moves out the buffer that is to be sent from; it must be put back.

@@ -25,7 +25,13 @@ enum ForwardedRequest {
             out.append(bytes[head.host])
         }
         out.append("\r\n")
-        copyFields(head, bytes, keepsAuthorization: decision.forwardsAuthorization, filtered, &out)
+        let sendsNewToken = decision.forwardsAuthorization && decision.refreshed != nil
+        copyFields(head, bytes, keepsAuthorization: decision.forwardsAuthorization && !sendsNewToken, filtered, &out)
+        if sendsNewToken, let tokens = decision.refreshed {
+            out.append("Authorization: Bearer ")
+            out.append(tokens.access.rawBytes)
+            out.append("\r\n")
+        }
         if let filtered { filtered.writeRequest(head.fields, bytes, into: &out) }
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(marks.requestID.readable)

@@ -7,17 +7,18 @@ enum ForwardedResponse {
     /// - Parameters:
     ///   - delimiting: how the end of the content is marked towards the client.
     ///   - lines: whole field lines of the gateway's own, such as rate limits.
+    ///   - saysLimits: whether those are among them: then the upstream's own are not passed on.
     ///   - filtered: what changes because the content is filtered.
     ///
     /// What the connection's machine says of persistence, and the empty line, are still to follow.
     static func write(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, delimiting: BodyFraming, requestID: RawSpan,
-        lines: RawSpan, filtered: FilteredFields?, into out: inout ByteBuffer
+        lines: RawSpan, saysLimits: Bool, filtered: FilteredFields?, into out: inout ByteBuffer
     ) {
         writeStatusLine(head.status, bytes[head.reason], &out)
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
         let hasLength = delimiting != .chunked && delimiting != .untilClose && head.status != 204
-        copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: !lines.isEmpty, filtered, &out)
+        copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: saysLimits, filtered, &out)
         if let filtered { filtered.writeAnswer(head.fields, bytes, into: &out) }
         out.append("X-Request-Id: ")
         out.append(requestID)

@@ -35,7 +35,7 @@ extension Worker {
         case .forward(let upstream): exchange = prepareForward(client, upstream: upstream, &input, &scratch)
         case .local(let service): exchange = prepareLocal(client, services.local[Int(service)], &input, &scratch)
         // Limits come last: what is refused for something else, or not decided yet, is not charged.
-        case .refuse, .lookUp: preconditionFailure("a request that may not go on was charged")
+        case .refuse, .lookUp, .refresh: preconditionFailure("a request that may not go on was charged")
         }
         guard let exchange else {
             shared!.ledger.cancel(wait)
@@ -61,7 +61,9 @@ extension Worker {
         exchanges[exchange].awaited = nil
         var lines = ByteBuffer()
         swap(&lines, &exchanges[exchange].lines)
+        let before = lines.count
         let outcome = awaited.pending.settle(&verdict, into: &lines)
+        exchanges[exchange].saysLimits = lines.count > before
         swap(&lines, &exchanges[exchange].lines)
         noteLimit(exchange, outcome)
         exchanges[exchange].note.limited(outcome, verdict)
@@ -115,6 +117,9 @@ extension Worker {
             } else if SharedCounting.isAsked(result.tag) {
                 telemetry.metrics.redisCommand(.take, result.outcome.metric, nanoseconds: nil)
                 shared!.askedEnded(result.tag, isAnswered: result.outcome == .answered)
+            } else if SharedCounting.isLease(result.tag) {
+                telemetry.metrics.redisCommand(.lease, result.outcome.metric, nanoseconds: nil)
+                shared!.leaseEnded(result.tag, isAnswered: result.outcome == .answered)
             } else {
                 takeEnded(result)
             }

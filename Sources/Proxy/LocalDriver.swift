@@ -22,6 +22,7 @@ extension Worker {
     ) -> Int {
         let exchange = openExchange(client)
         note(exchange, client, input.readable, &scratch)
+        exchanges[exchange].lines.append(scratch.decision.refreshLines)
         exchanges[exchange].lines.append(scratch.decision.limitLines)
         exchanges[exchange].isLocal = true
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)

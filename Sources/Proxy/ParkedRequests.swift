@@ -10,7 +10,7 @@ extension Worker {
     mutating func park(_ client: Int, _ decision: borrowing Decision) {
         countToken(decision)
         clients[client].reading = .nothing
-        clients[client].isParked = true
+        clients[client].parking = .standing
         let user = decision.userID.text
         if parked[user] == nil { services.lookUpUser(user) }
         parked[user, default: []].append(clientHandle(client))
@@ -21,14 +21,17 @@ extension Worker {
         admission.learn(users)
         guard !parked.isEmpty else { return }
         for user in users {
-            for client in parked.removeValue(forKey: user.user) ?? [] { resume(client, &scratch) }
+            for client in parked.removeValue(forKey: user.user) ?? [] {
+                guard clients.isCurrent(client), clients[Int(client.index)].parking == .standing else { continue }
+                resume(Int(client.index), &scratch)
+            }
         }
     }
 
-    private mutating func resume(_ handle: Handle, _ scratch: inout Scratch) {
-        let client = Int(handle.index)
-        guard clients.isCurrent(handle), clients[client].isParked else { return }
-        clients[client].isParked = false
+    /// Decides anew about a request that waited.
+    mutating func resume(_ client: Int, _ scratch: inout Scratch) {
+        let handle = clientHandle(client)
+        clients[client].parking = .none
         var input = ByteBuffer()
         swap(&input, &clients[client].input)
         // It was complete before; a reload may have lowered the limits since.

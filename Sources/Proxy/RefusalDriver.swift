@@ -11,6 +11,7 @@ extension Worker {
     mutating func refuse(_ client: Int, _ refusal: Refusal, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let exchange = openExchange(client)
         note(exchange, client, input.readable, &scratch)
+        exchanges[exchange].lines.append(scratch.decision.refreshLines)
         exchanges[exchange].lines.append(scratch.decision.limitLines)
         input.discard(scratch.request.length)
         answer(exchange, with: refusal, &scratch)

@@ -59,7 +59,8 @@ extension Worker {
     mutating func openExchange(_ client: Int) -> Int {
         let handle = exchanges.take()
         exchanges[Int(handle.index)].reset(for: clientHandle(client))
-        clients[client].isParked = false
+        clients[client].parking = .none
+        clients[client].refresh = nil
         clients[client].exchange = handle
         return Int(handle.index)
     }
@@ -74,7 +75,10 @@ extension Worker {
         exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
         exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? directory.pools[pool].settings.timeout
         exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? directory.pools[pool].settings.retries
+        exchanges[exchange].life = admission.streamLife(scratch.decision)
+        exchanges[exchange].lines.append(scratch.decision.refreshLines)
         exchanges[exchange].lines.append(scratch.decision.limitLines)
+        exchanges[exchange].saysLimits = scratch.decision.limitLines.byteCount > 0
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }

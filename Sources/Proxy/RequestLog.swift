@@ -148,6 +148,7 @@ extension Worker {
         case .hit: line.add(.cache, "hit" as StaticString, to: &out)
         case .miss: line.add(.cache, "miss" as StaticString, to: &out)
         }
+        if decision.offersRefresh { line.add(.refresh, decision.refreshRole.text, to: &out) }
         guard let identity = decision.identity else { return }
         line.add(.userID, decision.userID, to: &out)
         line.add(.sessionID, decision.sessionID, to: &out)

@@ -28,6 +28,7 @@ package struct SharedCounting: ~Copyable {
     let gateways: GatewayCount
     let take: RedisScriptID
     let census: RedisScriptID
+    let lease: RedisScriptID
     /// When this worker asks next how many gateways there are; nil where another worker does.
     var censusDue: MonotonicTime?
     /// Whether the ledger has been told that Redis does not answer.
@@ -38,6 +39,7 @@ package struct SharedCounting: ~Copyable {
     /// What the control plane has asked and not heard of, by tag, and the number of the latest.
     var asked: [UInt64: CountReply] = [:]
     var lastAsked: UInt32 = 0
+    var awaitedLeases: [UInt64: LeaseReply] = [:]
 
     /// The tag of a census; those of takes are the ledger's or of `AwaitedCounts`, which never reach it.
     static let censusTag = UInt64.max
@@ -52,6 +54,7 @@ package struct SharedCounting: ~Copyable {
         var scripts = RedisScripts()
         take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
         census = scripts.register(RedisScript(name: GatewayCensus.name, source: GatewayCensus.source))
+        lease = scripts.register(RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)"))
         ledger = LimitLedger(settings, limiter: limiter)
         redis = connect(scripts, Token(.redis, Handle(index: 0, generation: 0)).bits)
         self.gateways = gateways

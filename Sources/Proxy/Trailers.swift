@@ -20,5 +20,6 @@ enum Trailers {
     /// A trailer is taken for a header by some who merge the two, so only names without a meaning here pass.
     private static func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
         !field.endsHere && field.known == .other && !IdentityHeaders.owns(bytes[field.name])
+            && !IdentityHeaders.ownsInAnswer(bytes[field.name])
     }
 }

@@ -18,6 +18,8 @@ package struct WorkerSettings: Sendable {
     package var sendTimeout: UInt64 = 60_000
     /// For a handler of the gateway's own to answer.
     package var localTimeout: UInt64 = 30_000
+    /// For an expired token to be refreshed.
+    package var refreshTimeout: UInt64 = 12_000
     /// An idle upstream connection is closed after this.
     package var upstreamIdleTimeout: UInt64 = 60_000
     /// An idle upstream connection is closed when the loop tells that something came on it. One that was idle for longer
@@ -46,6 +48,11 @@ package struct Worker: ~Copyable {
     var exchanges = Slab<Exchange> { Exchange() }
     /// By user: the connections whose request waits for the user's standing.
     var parked: [String: [Handle]] = [:]
+    /// How many requests wait for a refresh, and the number of the latest.
+    var awaitedRefreshes = 0
+    var lastRefresh: UInt64 = 0
+    /// The second in which answers under way were last looked at.
+    var streamsSeenAt: Int64 = 0
     var upstreams = Slab<UpstreamConnection> { UpstreamConnection() }
     var upstreamTimers: TimerWheel
     var directory: UpstreamDirectory
@@ -198,6 +205,7 @@ extension Worker {
     private mutating func finishTurn(_ scratch: inout Scratch) {
         if let until = acceptPausedUntil, now.monotonic >= until { resumeAccepting() }
         probeIfDue()
+        endStreamsIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
         let isDone = clients.count == adminClients && !outlastsOthers
@@ -206,7 +214,10 @@ extension Worker {
 
     /// Nobody is served any more: what is left is cut, logged and closed.
     private mutating func end(_ scratch: inout Scratch) {
-        if shared != nil { shared!.forgetAsked() }
+        if shared != nil {
+            shared!.forgetAsked()
+            shared!.forgetLeases()
+        }
         for index in clients.indices where clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.indices where upstreams[index].phase != .free { closeUpstream(index) }
         for index in listeners.indices where listeners[index].isAdmin { listeners[index].socket.close() }

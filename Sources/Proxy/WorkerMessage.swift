@@ -17,8 +17,12 @@ package enum WorkerMessage: Sendable {
     case learnedUsers([UserStanding])
     /// What the accounts said of users before may be out of date: they are to be asked again.
     case forgotUsers
+    /// What came of the refresh of this number, for the request that waits on this connection.
+    case refreshed(Handle, UInt64, RefreshAnswer)
     /// A count that the control plane asks about; see `AwaitedCounts`.
     case count(LimitCharge.Item, want: UInt32, CountReply)
+    /// A lease that the control plane asks for; see `AwaitedLeases`.
+    case lease(LeaseCall, LeaseReply)
     /// New certificates for connections to come.
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
@@ -49,6 +53,8 @@ package struct WorkerServices: Sendable {
     package var unknownKey: @Sendable (Int) -> Void
     /// The standing of a user is wanted; `.learnedUsers` must bring it, and soon.
     package var lookUpUser: @Sendable (String) -> Void
+    /// An expired token is to be refreshed; the closure takes the answer, on any thread.
+    package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
     /// A token of an own session came by for the first time, or for the first time in a while.
     package var sawToken: @Sendable (TokenSighting) -> Void
     /// A probe's verdict changed; the other workers are to be told.
@@ -67,6 +73,9 @@ package struct WorkerServices: Sendable {
     package init(
         admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
         lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
+        refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
+            answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
+        },
         sawToken: @escaping @Sendable (TokenSighting) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
@@ -78,6 +87,7 @@ package struct WorkerServices: Sendable {
         self.local = local
         self.unknownKey = unknownKey
         self.lookUpUser = lookUpUser
+        self.refresh = refresh
         self.sawToken = sawToken
         self.healthChanged = healthChanged
         self.sawClock = sawClock
@@ -100,10 +110,14 @@ extension Worker {
                 telemetry.adopt(labels)
                 adopt(policy)
             case .adoptPolicy(let policy): adopt(policy)
-            case .revoked(let sessions): admission.revoke(sessions, at: now.wall.seconds)
+            case .revoked(let sessions):
+                admission.revoke(sessions, at: now.wall.seconds)
+                endStreams(&scratch)
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers: admission.forgetUsers()
+            case .refreshed(let client, let number, let answer): refreshed(client, number, answer, &scratch)
             case .count(let item, let want, let reply): count(item, want: want, reply)
+            case .lease(let call, let reply): callLease(call, reply)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
             case .resolved(let upstream, let addresses):

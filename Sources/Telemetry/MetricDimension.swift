@@ -5,6 +5,7 @@ enum MetricDimension {
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
     case filterAction, filterFailure
+    case refreshResult, refreshSource
 
     /// The label's name in the exposition.
     var label: String {
@@ -21,7 +22,8 @@ enum MetricDimension {
         case .codeClass, .upstreamCodeClass: "code_class"
         case .connectionState, .upstreamState: "state"
         case .tlsVersion: "version"
-        case .authOutcome, .limitOutcome: "outcome"
+        case .authOutcome, .limitOutcome, .refreshResult: "outcome"
+        case .refreshSource: "role"
         case .limitSource: "source"
         case .redisCommand: "cmd"
         case .redisResult: "result"
@@ -53,6 +55,8 @@ enum MetricDimension {
         case .limitSource: labels.words.limitSources
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
         case .redisResult: RedisCommandResult.allCases.map(\.text)
+        case .refreshResult: RefreshResult.allCases.map(\.text)
+        case .refreshSource: RefreshSource.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -68,7 +72,7 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
-            .authOutcome, .limitOutcome:
+            .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
             .filterFailure:

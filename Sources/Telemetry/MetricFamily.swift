@@ -6,6 +6,7 @@ enum MetricFamily: Int, CaseIterable {
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
+    case refreshes, refreshSources
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
     case redisCommands, redisDuration, redisBatchSize, redisBreaker
 }
@@ -104,6 +105,10 @@ extension MetricFamily {
                 "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier.")
         case .filterFailures:
             .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
+        case .refreshes:
+            .init("refresh_total", .counter, [.refreshResult], "Expired tokens of internal callers, and what came of refreshing them.")
+        case .refreshSources:
+            .init("refresh_singleflight_total", .counter, [.refreshSource], "Whose work those refreshes were.")
         case .rateLimitDecisions:
             .init("ratelimit_decisions_total", .counter, [.policy, .limitOutcome, .limitSource], "Verdicts of rate limits.")
         case .rateLimitLeased:

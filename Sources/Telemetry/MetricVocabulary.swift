@@ -62,6 +62,8 @@ package enum RedisCommandKind: Int, MetricWord {
     case take
     /// Says that this gateway is alive, and asks how many are.
     case census
+    /// Sees to it that one gateway alone refreshes a token.
+    case lease
 
     var text: String { "\(self)" }
 }
@@ -75,6 +77,29 @@ package enum RedisCommandResult: Int, MetricWord {
     case noAnswer
 
     var text: String { self == .noAnswer ? "no_answer" : "\(self)" }
+}
+
+/// What came of refreshing an expired token.
+package enum RefreshResult: Int, MetricWord {
+    /// A new access token and a new refresh token.
+    case rotated
+    /// A new access token; the refresh token stays.
+    case kept
+    case refused
+    case unavailable
+
+    var text: String { "\(self)" }
+}
+
+/// Whose work a refresh was.
+package enum RefreshSource: Int, MetricWord {
+    case leader
+    /// Another request's of this gateway.
+    case follower
+    /// Another gateway's.
+    case remote
+
+    var text: String { "\(self)" }
 }
 
 /// A part of the gateway's own work on a request.

@@ -161,6 +161,12 @@ extension WorkerMetrics {
     /// A tier filter let an answer go no further.
     package mutating func filterFailed(_ reason: FilterFailureReason) { add(1, .filterFailures, reason.rawValue) }
 
+    /// An expired token was refreshed, or was not.
+    package mutating func refreshed(_ result: RefreshResult, _ source: RefreshSource) {
+        add(1, .refreshes, result.rawValue)
+        add(1, .refreshSources, source.rawValue)
+    }
+
     /// A limit gave its verdict; the policy is the route's. `outcome` and `source` are indices into the words given to
     /// the labels.
     package mutating func rateLimitDecision(route: LabelID, outcome: Int, source: Int) {

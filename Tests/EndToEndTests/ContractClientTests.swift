@@ -23,16 +23,7 @@ import Testing
 
     private struct Progress: Decodable { let progress: Int }
 
-    /// The same token, as it is when its time is over.
-    private static func expired(_ token: String) throws -> String {
-        guard let body = bytes(base64URL: String(token.split(separator: ".")[1])),
-            var members = try JSONSerialization.jsonObject(with: Data(body)) as? [String: Any]
-        else { throw Fault("no claims") }
-        members["iat"] = unixNow - 700_000
-        members["exp"] = unixNow - 100
-        let text = String(decoding: try JSONSerialization.data(withJSONObject: members), as: UTF8.self)
-        return try IssuerKey(.hs256(secret: secret)).token(text)
-    }
+    private static func expired(_ token: String) throws -> String { try EndToEndTests.expired(token, secret: secret) }
 
     private func requests(_ ending: String) -> Int { relay.seen.now.count { $0.hasSuffix(ending) } }
 
@@ -257,5 +248,55 @@ import Testing
         #expect(relay.hasLostIt)
         try await app.refreshSession()
         #expect(try await app.getCurrentUser().id == user.id)
+    }
+
+    // MARK: a bad line
+
+    /// How often each app refreshes, and every how manieth answer it never hears.
+    private static let refreshes = 1_000
+    private static let lossInterval = 20
+
+    /// Refreshes again and again over a line that loses answers; what gets lost, the app asks for once more.
+    private func refreshOverABadLine(_ ending: String, _ refresh: () async throws -> Void) async throws {
+        for number in 1...Self.refreshes {
+            if number.isMultiple(of: Self.lossInterval) {
+                relay.loseNextAnswer(to: ending)
+                await #expect(throws: (any Error).self) { try await refresh() }
+                #expect(relay.hasLostIt)
+            }
+            try await refresh()
+        }
+    }
+
+    @Test func aThousandRefreshesOverABadLineLeaveTheProviderAppSignedIn() async throws {
+        let app = ProviderApp(relay.url + "/whateat/api/v1")
+        _ = try await app.handleAppleSignIn(idToken: try providers.token("apple", #"{"sub":"001.apple"}"#), givenName: nil, familyName: nil)
+        try await refreshOverABadLine("/auth/refresh") {
+            app.expiresAt = Date()
+            _ = try await app.getValidAccessToken()
+        }
+        #expect(try await app.authenticatedRequest(relay.url + "/progress").status == 200)
+    }
+
+    @Test func aThousandRefreshesOverABadLineLeaveThePasswordAppSignedIn() async throws {
+        let app = PasswordApp(relay.url + "/api/v1")
+        let user = try await app.register(email: "ada@example.org", password: goodPassword)
+        try await refreshOverABadLine("/auth/refresh") { try await app.refreshTokens() }
+        #expect(try await app.getCurrentUser().id == user.id)
+    }
+
+    @Test func aThousandRefreshesOverABadLineLeaveTheDLAuthAppSignedIn() async throws {
+        let app = DLAuthApp(relay.url)
+        let user = try await app.signUp(email: "john@example.org", password: goodPassword, metadata: [:])
+        try await refreshOverABadLine("/auth/token/refresh") { try await app.refreshSession() }
+        #expect(try await app.getCurrentUser().id == user.id)
+    }
+
+    @Test func aThousandRefreshesOverABadLineLeaveTheAnonymousAppSignedIn() async throws {
+        let app = AnonymousApp(relay.url)
+        let user = try await app.createUser()
+        try await refreshOverABadLine("/auth/refresh") { try await app.refreshTokens() }
+        #expect(try claims(of: app.sessionToken ?? "")["sub"].text == user)
+        _ = try await app.authenticatedRequest(relay.url + "/progress")
     }
 }

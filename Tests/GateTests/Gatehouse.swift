@@ -29,6 +29,10 @@ struct Judged: Equatable {
     var shadowed: ShadowSet
     var limit: LimitOutcome
     var limitLines: [String]
+    var refreshLines: [String]
+    var refreshRole: RefreshRole
+    /// What is asked for where a refresh is.
+    var order: RefreshOrder?
     var issuerToRefetch: Int
     /// What `WWW-Authenticate`, `Retry-After` and `Allow` the refusal brings.
     var headers: [String]
@@ -58,6 +62,8 @@ struct Judged: Equatable {
         shadowed = decision.shadowed
         limit = decision.limit
         limitLines = Self.lines(decision.limitLines)
+        refreshLines = Self.lines(decision.refreshLines)
+        refreshRole = decision.refreshRole
         issuerToRefetch = decision.issuerToRefetch
         headers = Self.lines(lines.readable)
         var note = DecisionNote()
@@ -97,13 +103,17 @@ final class Gatehouse {
     }
 
     /// Asks about `request`; lines may end in LF alone, and the blank line is added.
-    func ask(_ request: String, from: String = "192.0.2.7", certificate names: [String] = []) -> Judged {
+    func ask(
+        _ request: String, from: String = "192.0.2.7", certificate names: [String] = [], refresh: RefreshAnswer? = nil
+    ) -> Judged {
         let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1), certificateNames: names)
         let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")
-        admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
-        return Judged(decision, head, bytes.rawBytes, admission.policy)
+        admission.decide(head, bytes.rawBytes, peer: peer, at: now, refresh: refresh, &decision)
+        var judged = Judged(decision, head, bytes.rawBytes, admission.policy)
+        if decision.verdict == .refresh { judged.order = admission.refreshOrder(decision, bytes.rawBytes) }
+        return judged
     }
 
     /// Asks as `get` does, and answers the charge with `answer` in place of the count.
@@ -145,12 +155,16 @@ final class Gatehouse {
     }
 
     func get(
-        _ path: String, token: String? = nil, _ more: String = "", from: String = "192.0.2.7", certificate names: [String] = []
+        _ path: String, token: String? = nil, _ more: String = "", from: String = "192.0.2.7", certificate names: [String] = [],
+        refresh: RefreshAnswer? = nil
     ) -> Judged {
         let bearer = token.map { "\nAuthorization: Bearer \($0)" } ?? ""
         let request = "GET \(path) HTTP/1.1\nHost: gate.test\(bearer)\(more.isEmpty ? "" : "\n" + more)"
-        return ask(request, from: from, certificate: names)
+        return ask(request, from: from, certificate: names, refresh: refresh)
     }
+
+    /// What the answer to the latest request is bound to.
+    var streamLife: StreamLife? { admission.streamLife(decision) }
 
     /// What the decision about a request with this token tells whoever issued it.
     func sighting(_ path: String, _ token: String) -> TokenSighting? {

@@ -40,7 +40,7 @@ import Testing
 
     @Test func everyKeyIsRead() {
         let (route, findings) = parse(
-            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier")
+            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier stream-expiry=keep")
         let rule = route.rule
         #expect(findings.faults == [])
         #expect(rule.auth == .optional)
@@ -57,6 +57,7 @@ import Testing
         #expect(rule.errors == .problem)
         #expect(rule.encodedSlashPasses)
         #expect(rule.shadow == [.limit, .tier])
+        #expect(rule.keepsStreams)
     }
 
     static let bad: [(String, String)] = [
@@ -87,6 +88,7 @@ import Testing
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
         ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier, filter or several with commas"#),
         ("/a upstream=u auth=none tier=premium", "tier= cannot hold with auth=none, which looks at no identity, write auth=required"),
+        ("/a upstream=u auth=none stream-expiry=close", "stream-expiry= cannot hold with auth=none, which looks at no identity, write auth=required"),
         ("/a upstream=u auth=none claims=a=b", "claims= cannot hold with auth=none, which looks at no identity, write auth=required"),
         ("/a upstream=u filter=results[]", #""filter=results[]" is no filter: it ends in an array, name the field of its elements: results[].tier"#),
         ("/a upstream=u filter=data.tier", #""filter=data.tier" is no filter: it has several names and no array, write a field like tier or a path like results[].tier"#),
@@ -111,7 +113,6 @@ import Testing
 
     @Test func whatIsWithinTheBoundWithoutBeingBuiltIsAWarning() {
         #expect(parse("/a upstream=u limit=60/m+lease").1.warnings.isEmpty)
-        #expect(parse("/a upstream=u stream-expiry=keep").1.warnings.map(\.message) == ["stream-expiry= is not built yet in this version, it has no effect"])
         #expect(parse("/a upstream=u strip=/b").1.warnings.map(\.message) == ["strip=/b is not where every path of the route begins, the others stay as they are"])
     }
 

@@ -50,6 +50,7 @@ import Wire
         ("TOLLGATE_DLAUTH_PATH_USER=user", [#"a.env:1: TOLLGATE_DLAUTH_PATH_USER: "user" is no path, write one like /api/v1/auth/register"#]),
         ("TOLLGATE_PROVIDER_FACEBOOK=client-ids=a", ["a.env:1: TOLLGATE_PROVIDER_FACEBOOK: names no provider, the providers are APPLE and GOOGLE"]),
         ("TOLLGATE_PROVIDER_APPLE='issuer=https://i.test'", ["a.env:1: TOLLGATE_PROVIDER_APPLE: needs the apps whose tokens count, write client-ids=com.example.app, separated by commas"]),
+        ("TOLLGATE_KEY_SECRET=x", ["a.env:1: TOLLGATE_KEY_SECRET: is easy to guess, give 32 random bytes or more"]),
         ("TOLLGATE_TLS_CLIENT_CA='a.pem b.pem'", ["a.env:1: TOLLGATE_TLS_CLIENT_CA: names 2 files, put all certificates into one"]),
         ("TOLLGATE_INTERNAL_BACKEND=cert-san=spiffe://x", ["a.env:1: TOLLGATE_INTERNAL_BACKEND: has cert-san= and no authority to verify certificates by, set TOLLGATE_TLS_CLIENT_CA"]),
     ]

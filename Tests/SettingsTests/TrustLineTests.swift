@@ -71,10 +71,19 @@ import Wire
         #expect(!loaded.findings.faults.map(\.text).joined().contains("0123456789"))
     }
 
-    @Test func refreshIsNotBuiltYetAndSaysSo() {
-        let loaded = load("TOLLGATE_TRUST_T=\"audience=a jwks=http://i refresh=https://i/r refresh-contract=password\"\n" + oneRoute)
-        #expect(loaded.findings.faults == [])
-        #expect(loaded.findings.warnings.map(\.message) == ["refresh= is not built yet in this version, it has no effect", "refresh-contract= is not built yet in this version, it has no effect"])
+    @Test func anAuthServerIsItsURLAndItsForm() {
+        let line = "audience=a jwks=http://i"
+        #expect(parse(line).0?.refresh == nil)
+        #expect(parse(line + " refresh=https://i/r").0?.refresh == RefreshDeclaration(url: "https://i/r", form: .password))
+        let named = parse(line + " refresh=https://i/r refresh-contract=dlauth")
+        #expect(named.0?.refresh == RefreshDeclaration(url: "https://i/r", form: .dlauth) && named.1 == [])
+        let faults = [
+            (" refresh=i/r", #""refresh=i/r" is no URL, write one like https://example.org/path"#),
+            (" refresh-contract=dlauth", "has refresh-contract= and nothing to refresh at, add refresh=URL or remove it"),
+            // Its document has no refresh.
+            (" refresh=https://i/r refresh-contract=apple", #""refresh-contract=apple" is not known, write password, provider, dlauth or anonymous"#),
+        ]
+        for (more, fault) in faults { #expect(parse(line + more).1 == [fault]) }
     }
 
     @Test func theNameOfTheGatewaysOwnTokensIsTaken() {

@@ -46,6 +46,18 @@ package struct Sessions: Sendable {
         }
     }
 
+    /// The new pair for a refresh token of whatever contract, if it is of `session`: that of another is refused, and its
+    /// session unharmed.
+    package func refresh(
+        _ token: String, of session: CallerSession, caller: Caller
+    ) async throws(AccountError) -> Granted {
+        let said = try mint.place(of: token, now: base.clock.now().wall)
+        guard said.session == session.session else { throw .invalidRefreshToken }
+        let granted = try await refresh(token, contract: said.contract, caller: caller)
+        guard granted.account.id == session.user else { throw .invalidRefreshToken }
+        return granted
+    }
+
     private func told(_ refusal: RefreshRefusal, _ session: UUID) -> AccountError {
         switch refusal {
         case .expired: return .refreshTokenExpired

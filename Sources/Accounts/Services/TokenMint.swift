@@ -106,6 +106,19 @@ extension TokenMint {
     }
 }
 
+extension TokenMint {
+    /// The contract and the session that a refresh token of any contract is of.
+    func place(of token: String, now: WallTime) throws(AccountError) -> (contract: ContractID, session: UUID) {
+        if let said = token.withRawBytes({ refreshKeys.verify($0) }), let contract = ContractID(rawValue: said.contract) {
+            return (contract, said.session)
+        }
+        switch token.withRawBytes({ refreshJWTs.verify($0, now: now) }) {
+        case .success(let said): return (.password, said.session)
+        case .failure(let fault): throw fault.isExpired ? .refreshTokenExpired : .invalidRefreshToken
+        }
+    }
+}
+
 /// The `jti` of an access token: which pair of its session it belongs to, and what makes it the only one of its name.
 package struct AccessTokenID: Sendable, Equatable {
     /// 0 for a token beside the pairs.

@@ -26,6 +26,8 @@ typedef struct {
     const void *body;
     size_t body_count;
     const char *body_type;
+    // Whether it is never sent a second time: libcurl sends again what a kept connection lost, though it may have arrived.
+    int is_sent_once;
 } ccurl_request;
 
 typedef struct {

@@ -32,6 +32,7 @@ final class AccountHost: Sendable {
     private let bus = Mutex<ChangeBus?>(nil)
     private let sweep: AccountSweep
     private let router: Mutex<Router>
+    private let sessions: Mutex<Sessions>
     /// Whether the store was opened: a gateway without accounts leaves it alone until they are mounted.
     private let isStarted = Mutex(false)
 
@@ -67,6 +68,7 @@ final class AccountHost: Sendable {
         }
         let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
         sightings = TokenSightings(sessions: services.sessions)
+        sessions = Mutex(services.sessions)
         router = Mutex(Self.router(configuration, services, control))
         touched.follow { [memory, changes, weak self] accounts in
             for account in accounts { memory.forget(account) }
@@ -127,6 +129,20 @@ final class AccountHost: Sendable {
 
     func saw(_ sighting: TokenSighting) { sightings.saw(sighting) }
 
+    /// Refreshes an expired token of a session here.
+    func refresh(_ order: RefreshOrder) async -> TokenRefreshOutcome {
+        guard let user = UUID(parsing: order.user), let session = UUID(parsing: order.session) else { return .refused }
+        let sessions = sessions.withLock { $0 }
+        do throws(AccountError) {
+            let caller = CallerSession(user: user, session: session)
+            let granted = try await sessions.refresh(
+                order.token.rawBytes.text, of: caller, caller: Caller(address: nil, device: nil))
+            return .refreshed(RefreshedTokens(granted.grant))
+        } catch {
+            return TokenRefreshOutcome(error)
+        }
+    }
+
     /// Changes over to another configuration of the same store.
     func adopt(_ configuration: Configuration) throws {
         let secret = try RefreshSecret.open(configuration)
@@ -134,6 +150,7 @@ final class AccountHost: Sendable {
         try start(configuration)
         let next = Self.router(configuration, services, control)
         router.withLock { $0 = next }
+        sessions.withLock { $0 = services.sessions }
     }
 
     /// The configuration is in force: what was learned of users under the one before counts no longer.
@@ -224,4 +241,27 @@ private final class TouchedAccounts: Sendable {
     func follow(_ follower: @escaping ChangeNotice) { self.follower.withLock { $0 = follower } }
 
     func note(_ accounts: [UUID]) { follower.withLock { $0 }?(accounts) }
+}
+
+extension RefreshedTokens {
+    /// A refresh token that the caller has already is not handed out again.
+    init(_ grant: SessionGrant) {
+        let rotates = grant.session.contract.sessionPolicy.refresh == .rotating
+        self.init(
+            access: Array(grant.tokens.access.utf8), refresh: rotates ? grant.tokens.refresh.map { Array($0.utf8) } : nil)
+    }
+}
+
+extension TokenRefreshOutcome {
+    /// Only what is known for sure refuses.
+    init(_ error: AccountError) {
+        switch error {
+        case .unavailable(let seconds), .overloaded(let seconds): self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
+        case .providerUnavailable, .broken, .tooManyAttempts: self = .unavailable(retryAfterSeconds: 1)
+        case .invalidRefreshToken, .refreshTokenExpired, .sessionEnded, .noSuchAccount, .malformedEmail, .malformedPhone,
+            .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge, .malformedActor, .unfitPassword, .emailTaken,
+            .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .providerOff, .identityRefused, .actorNotGranted:
+            self = .refused
+        }
+    }
 }

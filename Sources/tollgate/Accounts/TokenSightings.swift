@@ -3,14 +3,23 @@ internal import Gate
 internal import Synchronization
 internal import Wire
 
-/// Tells the store which tokens have been seen on requests, a tenth of a second's worth at a time: by that it knows that a
-/// refreshed pair has arrived.
+/// Tells the store which tokens have been seen on requests, a tenth of a second's worth at a time, and each but once: by
+/// that it knows that a refreshed pair has arrived. What a store that is away was not told, it is told when it is back.
 final class TokenSightings: Sendable {
     /// What is beyond it is seen again on another worker, or not at all, which costs a grace.
     private static let capacity = 8_192
+    /// Pairs that need not be told again.
+    private static let mostTold = 65_536
+    private static let patience: UInt64 = 1_000
+
+    private struct State {
+        var waiting: Set<ConfirmedPair> = []
+        var told: Set<ConfirmedPair> = []
+        var isTelling = false
+    }
 
     private let sessions: Sessions
-    private let waiting = Mutex<Set<ConfirmedPair>>([])
+    private let state = Mutex(State())
 
     init(sessions: Sessions) { self.sessions = sessions }
 
@@ -19,24 +28,50 @@ final class TokenSightings: Sendable {
         guard let session = UUID(parsing: sighting.session),
             let token = sighting.token.withRawBytes({ AccessTokenID(parsing: $0) }), token.counter > 0
         else { return }
-        let isFirst = waiting.withLock { waiting in
-            guard waiting.count < Self.capacity else { return false }
-            waiting.insert(ConfirmedPair(session: session, counter: token.counter))
-            return waiting.count == 1
+        let pair = ConfirmedPair(session: session, counter: token.counter)
+        let isFirst = state.withLock { state in
+            guard state.waiting.count < Self.capacity, !state.told.contains(pair) else { return false }
+            state.waiting.insert(pair)
+            defer { state.isTelling = true }
+            return !state.isTelling
         }
         guard isFirst else { return }
-        // Unstructured, because its parent is a loop: it ends with the store's answer.
+        // Unstructured, because its parent is a loop: it ends when the store has been told of all.
         Task {
-            await pause(milliseconds: 100)
-            let pairs = waiting.withLock { waiting in
-                defer { waiting = [] }
-                return Array(waiting)
+            var wait: UInt64 = 100
+            repeat {
+                await pause(milliseconds: wait)
+                wait = await tell() ? 100 : Self.patience
+            } while goesOn()
+        }
+    }
+
+    /// False if the store could not be told.
+    private func tell() async -> Bool {
+        let pairs = state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        do throws(AccountError) {
+            if !pairs.isEmpty { try await sessions.confirm(Array(pairs)) }
+            state.withLock { state in
+                if state.told.count >= Self.mostTold { state.told = [] }
+                state.told.formUnion(pairs)
             }
-            do throws(AccountError) {
-                try await sessions.confirm(pairs)
-            } catch {
-                // A store that is away has been told of. An unconfirmed pair lets its parent be used longer, no more.
+            return true
+        } catch {
+            // A store that is away has been told of.
+            state.withLock { state in
+                if state.waiting.count < Self.capacity { state.waiting.formUnion(pairs) }
             }
+            return false
+        }
+    }
+
+    private func goesOn() -> Bool {
+        state.withLock { state in
+            state.isTelling = !state.waiting.isEmpty
+            return state.isTelling
         }
     }
 }

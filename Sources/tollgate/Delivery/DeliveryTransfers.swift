@@ -41,7 +41,8 @@ struct DeliveryTransfers {
                 var request = unsafe ccurl_request(
                     url: texts.keep(url), agent: texts.keep("tollgate/\(Version.text)"), redirect_schemes: texts.keep("https"),
                     redirects: 0, connect_milliseconds: 5_000, total_milliseconds: 15_000, largest_body: Self.largestAnswer,
-                    body: body.baseAddress, body_count: body.count, body_type: texts.keep("Content-Type: application/json"))
+                    body: body.baseAddress, body_count: body.count, body_type: texts.keep("Content-Type: application/json"),
+                    is_sent_once: 0)
                 return unsafe ccurl_transfer_new(group, &request, receiver)
             }
         }
@@ -49,32 +50,4 @@ struct DeliveryTransfers {
 
     /// Moves all on, for at most `milliseconds` or until woken, and answers those that ended.
     func wait(milliseconds: Int32) -> [EndedTransfer] { group.wait(milliseconds: milliseconds) }
-}
-
-/// C strings that live until the end of a call; libcurl copies what it is given.
-@safe private final class CTexts {
-    private var texts: [UnsafeMutablePointer<CChar>] = unsafe []
-    private var lists: [UnsafeMutablePointer<UnsafePointer<CChar>?>] = unsafe []
-
-    func keep(_ text: String) -> UnsafePointer<CChar> {
-        let bytes = text.utf8CString
-        let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
-        for (offset, byte) in bytes.enumerated() { unsafe copy[offset] = byte }
-        unsafe texts.append(copy)
-        return unsafe UnsafePointer(copy)
-    }
-
-    /// The texts, followed by nil.
-    func keep(list: [String]) -> UnsafePointer<UnsafePointer<CChar>?> {
-        let copy = UnsafeMutablePointer<UnsafePointer<CChar>?>.allocate(capacity: list.count + 1)
-        for (offset, text) in list.enumerated() { unsafe copy[offset] = keep(text) }
-        unsafe copy[list.count] = nil
-        unsafe lists.append(copy)
-        return unsafe UnsafePointer(copy)
-    }
-
-    deinit {
-        for unsafe text in unsafe texts { unsafe text.deallocate() }
-        for unsafe list in unsafe lists { unsafe list.deallocate() }
-    }
 }

@@ -43,7 +43,7 @@ struct JWKSFetcher {
                         var request = unsafe ccurl_request(
                             url: url, agent: agent, redirect_schemes: schemes, redirects: 3, connect_milliseconds: 3_000,
                             total_milliseconds: 10_000, largest_body: Self.largestBody, body: nil, body_count: 0,
-                            body_type: nil)
+                            body_type: nil, is_sent_once: 0)
                         return unsafe ccurl_transfer_new(group, &request, receiver)
                     }
                 }

@@ -21,7 +21,8 @@ package enum PolicyBuilder {
         return try Policy(
             version: version, tiers: configuration.tiers, rules: rules, trust: trust,
             trustedProxies: configuration.trustedProxies, internals: configuration.internals.map(internalCaller),
-            upgradeURL: configuration.upgradeURL, hasAccounts: configuration.hasAccounts)
+            upgradeURL: configuration.upgradeURL, hasAccounts: configuration.hasAccounts,
+            refreshers: Set(configuration.trusts.filter { $0.refresh != nil }.map(\.name)))
     }
 
     /// Every rule, in the order in which the policy counts them.

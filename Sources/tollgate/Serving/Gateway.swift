@@ -16,6 +16,7 @@ struct Gateway {
     private let redisResolver: RedisResolver?
     private let courier: DeliveryCourier
     private let accounts: AccountHost
+    private let outsideRefreshes: OutsideRefreshes
     private let workers: WorkerThreads
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
@@ -49,12 +50,14 @@ struct Gateway {
         courier = try DeliveryCourier(configuration, log: log)
         accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
         try accounts.start(configuration)
+        outsideRefreshes = OutsideRefreshes(control: control)
         workers = WorkerThreads()
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
-            control: control, feed: feed, accounts: accounts)
+            control: control, feed: feed, accounts: accounts,
+            refreshes: TokenRefreshes(accounts: accounts, outside: outsideRefreshes))
         for (id, waker) in wakers.enumerated() {
             try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -168,6 +171,7 @@ struct Gateway {
             }
         }
         workers.join()
+        outsideRefreshes.stop()
         accounts.stop()
         courier.stop()
         resolver.stop()

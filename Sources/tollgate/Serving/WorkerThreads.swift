@@ -21,10 +21,11 @@ struct WorkerPlan: Sendable {
     let control: ControlState
     let feed: KeyFeed
     let accounts: AccountHost
+    let refreshes: TokenRefreshes
 
     /// The closures through which worker `id` reaches the rest of the process.
     func services(_ id: Int) -> WorkerServices {
-        let (control, feed, accounts) = (control, feed, accounts)
+        let (control, feed, accounts, refreshes) = (control, feed, accounts, refreshes)
         let admin = AdminEndpoints(
             reports: { await control.reports() },
             process: { control.process(feed.statuses, now: EventLoop.now().wall) },
@@ -33,7 +34,7 @@ struct WorkerPlan: Sendable {
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(control, accounts),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
-            lookUpUser: { accounts.lookUp($0) }, sawToken: { accounts.saw($0) },
+            lookUpUser: { accounts.lookUp($0) }, refresh: { refreshes.refresh($0, $1) }, sawToken: { accounts.saw($0) },
             healthChanged: { control.healthChanged($0, $1, $2) },
             sawClock: { control.sawClock(.upstream($0), date: $1, now: $2) },
             shortage: { control.shortage($0, at: EventLoop.now().monotonic) },

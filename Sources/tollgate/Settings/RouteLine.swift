@@ -36,7 +36,9 @@ extension LineOption {
         LineOption("filter-strict", "off or on", "whether answers that are not JSON are refused"),
         LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
         LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
-        LineOption("stream-expiry", "close or keep", "long streams whose token ends", stage: .ignored),
+        LineOption(
+            "stream-expiry", "close or keep",
+            "whether long answers end with the token that opened them and with its session, where it is the gateway's own"),
     ]
 }
 
@@ -139,13 +141,14 @@ enum RouteLine {
         if let errors = line.choice("errors", Dialect.allCases.map(\.name)) {
             rule.errors = Dialect.allCases.first { $0.name == errors } ?? rule.errors
         }
+        rule.keepsStreams = line.choice("stream-expiry", ["close", "keep"]) == "keep"
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
     }
 
     /// Options that contradict each other would be passed over in silence: a fault.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
-            for key in ["tier", "claims"] where line.has(key) {
+            for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
                 line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
             }
             if line.has("filter") {

@@ -41,7 +41,7 @@ extension Setting {
         "TOLLGATE_TIERS", .words, default: "free premium", "The tiers, ascending; the first is everyone's.")
     static let trust = Setting(
         "TOLLGATE_TRUST_", .line,
-        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier email-claim=email max-lifetime=7d`. Without `issuer=` it matches only tokens that have no `iss`; only `audience=any` leaves `aud` unchecked.")
+        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`. Without `issuer=` it matches only tokens that have no `iss`; only `audience=any` leaves `aud` unchecked.")
     static let upstream = Setting(
         "TOLLGATE_UPSTREAM_", .line,
         "One or more base URLs (`http://`, `https://`, `unix:/path`), then `balance=least|round health=/healthz timeout=30s connect-timeout=2s retries=1 max-connections=N host=client|upstream tls-ca=FILE`.")

@@ -25,7 +25,15 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var tierClaim = "tier"
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
+    /// Where and how expired tokens of internal callers are refreshed; nil: they are not.
+    package var refresh: RefreshDeclaration?
     package var origin: Origin
+}
+
+/// An auth server at which tokens are refreshed.
+package struct RefreshDeclaration: Hashable, Sendable {
+    package var url: String
+    package var form: RefreshForm
 }
 
 extension LineOption {
@@ -39,8 +47,8 @@ extension LineOption {
         LineOption("tier-claim", "tier", "the claim that names the tier"),
         LineOption("email-claim", "email", "the claim that holds the email"),
         LineOption("max-lifetime", "unbounded", "the most that `exp` may be after `iat`"),
-        LineOption("refresh", "a URL", "where an internal caller's expired token is refreshed", stage: .ignored),
-        LineOption("refresh-contract", "password", "the dialect of that URL", stage: .ignored),
+        LineOption("refresh", "a URL", "where an internal caller's expired token is refreshed"),
+        LineOption("refresh-contract", "password, provider, dlauth or anonymous", "in which form that URL is asked"),
     ]
 }
 
@@ -59,7 +67,18 @@ enum TrustLine {
         trust.tierClaim = line.text("tier-claim") ?? trust.tierClaim
         trust.emailClaim = line.text("email-claim") ?? trust.emailClaim
         trust.maxLifetimeSeconds = line.duration("max-lifetime", 1000...315_360_000_000).map { Int64($0 / 1000) }
+        trust.refresh = refresh(&line)
         return (trust, line.findings)
+    }
+
+    private static func refresh(_ line: inout OptionLine) -> RefreshDeclaration? {
+        let form = line.choice("refresh-contract", RefreshForm.allCases.map(\.rawValue))
+        guard line.has("refresh") else {
+            if line.has("refresh-contract") { line.fault("has refresh-contract= and nothing to refresh at, add refresh=URL or remove it") }
+            return nil
+        }
+        guard let url = line.value("refresh", { text throws(Complaint) in try TypedText.webURL(text) }) else { return nil }
+        return RefreshDeclaration(url: url, form: form.flatMap(RefreshForm.init) ?? .password)
     }
 
     private static func audiences(_ line: inout OptionLine) -> [String] {

@@ -1,0 +1,42 @@
+internal import Gate
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// Refreshes the expired tokens of internal callers: the gateway's own through its accounts, those of outside issuers at
+/// their auth servers.
+final class TokenRefreshes: Sendable {
+    typealias Reply = @Sendable (RefreshAnswer) -> Void
+
+    private let accounts: AccountHost
+    private let outside: OutsideRefreshes
+    private let flights = Mutex(RefreshFlights<Reply>())
+
+    init(accounts: AccountHost, outside: OutsideRefreshes) {
+        self.accounts = accounts
+        self.outside = outside
+    }
+
+    /// Any thread; returns at once, and answers in bounded time.
+    func refresh(_ order: RefreshOrder, _ reply: @escaping Reply) {
+        let boarding = flights.withLock { $0.board(order, reply, now: EventLoop.now().monotonic) }
+        switch boarding {
+        case .known(let outcome): reply(RefreshAnswer(outcome, .follower))
+        case .waits: break
+        case .full: reply(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
+        case .leads:
+            // Unstructured, because its parent is a loop: it ends with the answer, which every way out of it brings.
+            Task {
+                let (outcome, role) = await carryOut(order)
+                let waiters = flights.withLock { $0.ended(order, outcome, now: EventLoop.now().monotonic) }
+                reply(RefreshAnswer(outcome, role))
+                for waiter in waiters { waiter(RefreshAnswer(outcome, .follower)) }
+            }
+        }
+    }
+
+    private func carryOut(_ order: RefreshOrder) async -> (TokenRefreshOutcome, RefreshRole) {
+        if order.isOwn { return (await accounts.refresh(order), .leader) }
+        return await outside.refresh(order)
+    }
+}

@@ -1,0 +1,216 @@
+import Credentials
+import Testing
+import Wire
+
+@testable import Gate
+
+/// Expired tokens of internal callers that sent a refresh token along.
+@Suite struct RefreshTests {
+    private static let user = "0193a1b2-0000-7000-8000-000000000001"
+    private static let session = "0193a1b2-0000-7000-8000-0000000000aa"
+    private static let otherID = "0193a1b2-0000-7000-8000-0000000000bb"
+    private static let inside = "10.0.0.1"
+    private static let sent = "X-Refresh-Token: r1"
+    private static let outsideIssuer = "https://outside.test"
+    private static let lostIssuer = "https://lost.test"
+
+    private static func house(_ rules: [RouteRule] = [rule("api", "/api/*")]) throws -> Gatehouse {
+        var own = Gatehouse.trusted(name: "tollgate")
+        own.isOwn = true
+        let outside = Gatehouse.trusted(Gatehouse.otherKey, name: "outside", issuer: outsideIssuer)
+        let lost = Gatehouse.trusted(Gatehouse.otherKey, name: "lost", issuer: lostIssuer)
+        let inside = [CIDR(parsing: "10.0.0.0/8")].compactMap { $0 }
+        let house = Gatehouse(
+            try Policy(
+                rules: rules, trust: Gatehouse.trust([own, outside, lost]),
+                internals: [InternalCaller(name: "backend", networks: inside)], hasAccounts: true, refreshers: ["outside"]))
+        house.admission.learn([UserStanding(user: user, standing: .tier(.lowest, until: .max), version: 1)])
+        return house
+    }
+
+    private static func token(
+        _ subject: String = user, session: String? = session, lifetime: Int64 = -100, actor: String? = nil
+    ) -> String {
+        Gatehouse.token(subject, lifetime: lifetime) {
+            $0.sessionID = session
+            $0.tokenID = "t-\(lifetime)"
+            $0.actorType = actor
+            $0.actorID = actor
+        }
+    }
+
+    private static func outside(
+        _ subject: String = "u", session: String? = nil, lifetime: Int64 = -100, issuer: String = outsideIssuer
+    ) -> String {
+        Gatehouse.token(subject, lifetime: lifetime, issuer: issuer, key: Gatehouse.otherKey) { $0.sessionID = session }
+    }
+
+    private static func answer(_ access: String, _ refresh: String? = "r2", _ role: RefreshRole = .leader) -> RefreshAnswer {
+        RefreshAnswer(.refreshed(RefreshedTokens(access: Array(access.utf8), refresh: refresh.map { Array($0.utf8) })), role)
+    }
+
+    // MARK: asking
+
+    @Test(arguments: [AuthMode.required, .optional, .internal])
+    func anExpiredTokenOfAnInternalCallerIsRefreshedFirst(_ auth: AuthMode) throws {
+        let house = try Self.house([rule("api", "/api/*", auth: auth)])
+        let own = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside)
+        #expect(own.verdict == .refresh)
+        let ordered = RefreshOrder(issuer: "tollgate", isOwn: true, user: Self.user, session: Self.session, token: Array("r1".utf8))
+        #expect(own.order == ordered)
+        let outside = house.get("/api/x", token: Self.outside(session: "s"), Self.sent, from: Self.inside)
+        #expect(outside.order == RefreshOrder(issuer: "outside", isOwn: false, user: "u", session: "s", token: Array("r1".utf8)))
+    }
+
+    @Test func whoeverIsNoInternalCallerIsRefusedAsEver() throws {
+        let house = try Self.house([rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)])
+        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: "192.0.2.1").code == "TOKEN_EXPIRED")
+        #expect(house.get("/open/x", Self.sent, from: "192.0.2.1").status == 0)
+    }
+
+    /// What is sent with the request, and how it ends: all but expiry is refused without a refresh.
+    @Test func onlyExpiryIsHealed() throws {
+        let house = try Self.house()
+        func refusal(_ token: String, _ header: String = Self.sent) -> String {
+            let judged = house.get("/api/x", token: token, header, from: Self.inside)
+            return judged.verdict == .refresh ? "refresh" : judged.code
+        }
+        #expect(refusal(Self.token(lifetime: 60)) == "")
+        #expect(refusal(Gatehouse.token(Self.user, lifetime: -100, key: Gatehouse.otherKey)) == "UNAUTHORIZED")
+        #expect(refusal(Gatehouse.token(Self.user, lifetime: -100, issuer: "https://nobody.test")) == "UNAUTHORIZED")
+        #expect(refusal("bad") == "UNAUTHORIZED")
+        #expect(refusal(Self.outside(issuer: Self.lostIssuer)) == "TOKEN_EXPIRED")
+        // A token without a session here belongs to nothing that could be refreshed.
+        #expect(refusal(Self.token(session: nil)) == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(session: "s")) == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token("minted")) == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(), "Accept: */*") == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(), "X-Refresh-Token:") == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(), "X-Refresh-Token: r1\nX-Refresh-Token: r1") == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(), "X-Refresh-Token: r 1") == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token(), "X-Refresh-Token: " + String(repeating: "r", count: 8_193)) == "TOKEN_EXPIRED")
+        #expect(refusal(Self.token()) == "refresh")
+    }
+
+    @Test func aSessionThatHasEndedIsNotRefreshed() throws {
+        let house = try Self.house()
+        house.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: house.now.wall.seconds)
+        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).code == "TOKEN_REVOKED")
+        let late = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
+        #expect(late.code == "TOKEN_REVOKED" && late.refreshLines == [])
+    }
+
+    @Test(arguments: [AuthMode.required, .optional, .internal])
+    func aRefreshTokenAloneIsNobodys(_ auth: AuthMode) throws {
+        let house = try Self.house([rule("api", "/api/*", auth: auth)])
+        let judged = house.get("/api/x", Self.sent, from: Self.inside)
+        #expect(judged.status == 401 && judged.code == "UNAUTHORIZED")
+    }
+
+    @Test func whereIdentityIsNotLookedAtNothingIsRefreshed() throws {
+        let house = try Self.house([rule("api", "/api/*", auth: .none)])
+        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).status == 0)
+    }
+
+    // MARK: answers
+
+    @Test func theRequestGoesOnWithTheNewIdentity() throws {
+        let house = try Self.house()
+        let fresh = Self.token(lifetime: 900)
+        let judged = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, "r2", .follower))
+        #expect(judged.status == 0 && judged.auth == .accepted && judged.refreshRole == .follower)
+        #expect(judged.hasIdentity("X-User-Id: \(Self.user)") && judged.hasIdentity("X-User-Tier: free"))
+        let (first, last) = ("Cache-Control: no-store", "X-New-Token-Expires-At: \(Gatehouse.now.wall.seconds + 900)")
+        #expect(judged.refreshLines == [first, "X-New-Access-Token: \(fresh)", "X-New-Refresh-Token: r2", last])
+        let kept = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, nil))
+        #expect(kept.refreshLines == [first, "X-New-Access-Token: \(fresh)", last])
+    }
+
+    /// That a pair has arrived is known when its owner uses it, not when the gateway has seen it itself.
+    @Test func aRefreshedTokenCountsAsSeenOnlyWhenItsOwnerBringsIt() throws {
+        let house = try Self.house()
+        let fresh = Self.token(lifetime: 900)
+        _ = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        #expect(house.sighting("/api/x", fresh) == TokenSighting(session: Self.session, token: "t-900"))
+        #expect(house.sighting("/api/x", fresh) == nil)
+    }
+
+    @Test func whoIsUnknownIsStillLookedUp() throws {
+        let house = try Self.house()
+        let fresh = Self.token(Self.otherID, lifetime: 900)
+        let asked = house.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        #expect(asked.verdict == .lookUp && asked.userID == Self.otherID)
+        house.admission.learn([UserStanding(user: Self.otherID, standing: .tier(.lowest, until: .max), version: 1)])
+        let judged = house.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        #expect(judged.status == 0 && judged.refreshLines.count == 4)
+    }
+
+    @Test func aRefusalBehindTheRefreshStillBringsTheNewTokens() throws {
+        var premium = rule("premium", "/premium/*")
+        premium.tier = Tier(rawValue: 1)
+        let house = try Self.house([premium])
+        let judged = house.get("/premium/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
+        #expect(judged.code == "PREMIUM_REQUIRED" && judged.refreshLines.count == 4)
+    }
+
+    @Test func tokensOfSomebodyElseAreRefused() throws {
+        let house = try Self.house()
+        func judged(_ sent: String, _ got: String) -> Judged {
+            house.get("/api/x", token: sent, Self.sent, from: Self.inside, refresh: Self.answer(got))
+        }
+        let strangers: [(String, String)] = [
+            (Self.token(), Self.token(Self.otherID, lifetime: 900)),
+            (Self.token(), Self.token(session: Self.otherID, lifetime: 900)),
+            (Self.token(), Self.outside(Self.user, session: Self.session, lifetime: 900)),
+            (Self.token(actor: "admin"), Self.token(lifetime: 900)),
+            (Self.token(), Self.token(lifetime: 900, actor: "admin")),
+            (Self.outside(), Self.outside("v", lifetime: 900)),
+            (Self.outside(session: "s"), Self.outside(session: "t", lifetime: 900)),
+        ]
+        for (sent, got) in strangers {
+            let judged = judged(sent, got)
+            #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED" && judged.reason == .refreshMismatch)
+            #expect(judged.identity == [] && judged.refreshLines == [] && judged.userID == "")
+        }
+        #expect(judged(Self.outside(session: "s"), Self.outside(lifetime: 900)).status == 0)
+        #expect(judged(Self.outside(), Self.outside(session: "s", lifetime: 900)).status == 0)
+    }
+
+    @Test func aDefiniteNoIsTheRefusalThatTheTokenDeserved() throws {
+        let judged = try Self.house().get(
+            "/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: RefreshAnswer(.refused, .leader))
+        #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED" && judged.refreshRole == .leader)
+        #expect(judged.identity == [])
+    }
+
+    @Test func whatIsNoAnswerIsOurOwnInability() throws {
+        let house = try Self.house()
+        let unknown = Gatehouse.token("u", lifetime: 900, issuer: Self.outsideIssuer)
+        let answers = [RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)]
+            + ["nonsense", Self.outside(lifetime: -100), unknown].map { Self.answer($0) }
+        for answer in answers {
+            let judged = house.get("/api/x", token: Self.outside(), Self.sent, from: Self.inside, refresh: answer)
+            #expect(judged.status == 503 && judged.code == "UNAVAILABLE" && judged.headers.contains("Retry-After: 1"))
+            #expect(judged.reason == .refreshUnavailable && judged.refreshLines == [] && judged.identity == [])
+        }
+    }
+
+    // MARK: streams
+
+    @Test func anAnswerIsBoundToItsOwnTokenAndSession() throws {
+        var kept = rule("kept", "/kept/*")
+        kept.keepsStreams = true
+        let house = try Self.house([rule("api", "/api/*"), kept])
+        let now = Gatehouse.now.wall.seconds
+        _ = house.get("/api/x", token: Self.token(lifetime: 10))
+        let life = try #require(house.streamLife)
+        #expect(house.admission.end(of: life, at: now + 39) == nil)
+        #expect(house.admission.end(of: life, at: now + 40) == .expired)
+        house.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: now)
+        #expect(house.admission.end(of: life, at: now) == .sessionEnded)
+        _ = house.get("/kept/x", token: Self.token(lifetime: 10))
+        #expect(house.streamLife == nil)
+        _ = house.get("/api/x", token: Self.outside(lifetime: 10))
+        #expect(house.streamLife == nil)
+    }
+}
