@@ -32,6 +32,11 @@ package struct TokenSighting: Equatable, Sendable {
     package let session: String
     /// `jti`; empty if it has none.
     package let token: String
+
+    package init(session: String, token: String) {
+        self.session = session
+        self.token = token
+    }
 }
 
 /// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One

@@ -42,6 +42,8 @@ struct ClientConnection: ~Copyable {
     var inputEnded = false
     /// What its request, whose head is at the start of `input`, waits for.
     var parking = Parking.none
+    /// Since when it has waited for that.
+    var parkedAt: MonotonicTime?
     /// What came of the refresh that its request asked for, until the request goes on.
     var refresh: RefreshAnswer?
     /// Whether a request has come on it.

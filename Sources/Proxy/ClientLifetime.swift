@@ -240,6 +240,7 @@ extension Worker {
         clients[client].awaitsPipe = false
         if case .refresh = clients[client].parking { awaitedRefreshes -= 1 }
         clients[client].parking = .none
+        clients[client].parkedAt = nil
         clients[client].refresh = nil
         clients[client].wasUsed = false
         clients[client].interest = Interest()

@@ -11,6 +11,7 @@ extension Worker {
         countToken(decision)
         clients[client].reading = .nothing
         clients[client].parking = .standing
+        clients[client].parkedAt = clients[client].parkedAt ?? now.monotonic
         let user = decision.userID.text
         if parked[user] == nil { services.lookUpUser(user) }
         parked[user, default: []].append(clientHandle(client))

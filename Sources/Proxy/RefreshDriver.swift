@@ -21,6 +21,7 @@ extension Worker {
         awaitedRefreshes += 1
         clients[client].reading = .nothing
         clients[client].parking = .refresh(number)
+        clients[client].parkedAt = clients[client].parkedAt ?? now.monotonic
         clientTimers.set(client, deadline: now.monotonic.advanced(milliseconds: settings.refreshTimeout))
         let (handle, mailbox) = (clientHandle(client), mailbox)
         services.refresh(admission.refreshOrder(scratch.decision, input.readable)) {

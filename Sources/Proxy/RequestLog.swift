@@ -15,7 +15,8 @@ extension Worker {
         telemetry.mark(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall,
             &exchanges[exchange].marks)
-        exchanges[exchange].record.begin(at: now.monotonic)
+        exchanges[exchange].record.begin(at: clients[client].parkedAt ?? now.monotonic)
+        clients[client].parkedAt = nil
         exchanges[exchange].record.method = Int(scratch.request.method.rawValue)
         guard !listeners[clients[client].listener].isAdmin else {
             exchanges[exchange].record.isRecorded = false

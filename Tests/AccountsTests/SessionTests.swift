@@ -90,6 +90,26 @@ import Wire
         #expect(office.recorder.notices.isEmpty)
     }
 
+    /// Whoever refreshes for another names the session; the token tells under which contract it was issued.
+    @Test(arguments: [ContractID.dlauth, .password])
+    func aTokenIsRefreshedForTheSessionThatItIsOf(_ contract: ContractID) async throws {
+        let office = try Office()
+        let (ada, bob) = (try await office.signUp("a@x", contract: contract), try await office.signUp("b@x"))
+        let token = try #require(ada.grant?.tokens.refresh)
+        func refresh(_ token: String, of session: CallerSession) async throws -> Sessions.Granted {
+            try await office.sessions.refresh(token, of: session, caller: office.caller)
+        }
+        #expect(await fault { try await refresh(token, of: bob.callerSession) } == .invalidRefreshToken)
+        let confused = CallerSession(user: bob.account.id, session: ada.callerSession.session)
+        if contract == .password { #expect(await fault { try await refresh(token, of: confused) } == .invalidRefreshToken) }
+        #expect(await fault { try await refresh("none", of: ada.callerSession) } == .invalidRefreshToken)
+        let granted = try await refresh(token, of: ada.callerSession)
+        #expect(granted.callerSession == ada.callerSession)
+        #expect((granted.grant.tokens.refresh == token) == (contract == .password))
+        office.clock.advance(seconds: 31 * 86_400)
+        #expect(await fault { try await refresh(token, of: ada.callerSession) } != nil)
+    }
+
     @Test func aStoreThatIsAwayForAMomentIsWaitedFor() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")

@@ -47,6 +47,7 @@ final class RunningWorker: Sendable {
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
         lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
+        refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     ) throws {
         let loopback = SocketAddress(parsing: "127.0.0.1:0")!
@@ -61,7 +62,7 @@ final class RunningWorker: Sendable {
         self.latest = latest
         let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
         let services = WorkerServices(
-            admin: Self.admin, local: local, lookUpUser: lookUpUser, healthChanged: healthChanged, probes: probes)
+            admin: Self.admin, local: local, lookUpUser: lookUpUser, refresh: refresh, healthChanged: healthChanged, probes: probes)
         thread = try WorkerThread(name: "worker") {
             do {
                 var worker = try Worker(
