@@ -116,9 +116,10 @@ import Testing
         }
         let ports = gateways.map(\.port)
         for round in 1...5 {
+            let user = "somebody-\(round)"
             server.mood.change { $0 = .slow(0.3) }
-            let sent = server.signIn("u\(round)")
-            let fields = TransparentRefreshTests.fields(try Self.old("u\(round)"), sent)
+            let sent = server.signIn(user)
+            let fields = TransparentRefreshTests.fields(try Self.old(user), sent)
             let answers = try atOnce(40) { try Connection(port: ports[$0 % 4]).ask("GET /internal/x", fields) }
             #expect(answers.allSatisfy { $0.status == 200 }, "\(Set(answers.map(\.status)))")
             let access = Set(answers.compactMap { $0["X-New-Access-Token"] })
@@ -128,7 +129,7 @@ import Testing
             let left = try names.map { try redis.ask("TYPE", $0).contains("hash") ? redis.ask("HGETALL", $0) : redis.ask("GET", $0) }
             let all = (names + left).joined()
             #expect(all.contains("result"))
-            #expect(!all.contains(sent) && !access.contains { all.contains($0) } && !all.contains("u\(round)"))
+            #expect(!all.contains(sent) && !access.contains { all.contains($0) } && !all.contains(user))
         }
         let remote = try gateways.map { try $0.metric("tollgate_refresh_singleflight_total", #"role="remote""#) }.reduce(0, +)
         #expect(remote == 15)

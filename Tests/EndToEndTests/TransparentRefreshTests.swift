@@ -60,7 +60,7 @@ import Testing
         #expect(try gateway.send("GET /required/x", bearer: access).status == 200)
         _ = try gateway.refreshed(refresh)
         #expect(try gateway.metric("tollgate_refresh_total", #"outcome="rotated""#) == 1)
-        let logged = try #require(try gateway.accessLog(1).first { $0["path"].text == path })
+        let logged = try #require(try gateway.accessLog(2).first { $0["path"].text == path })
         #expect(logged["refresh"].text == "leader" && logged["auth_outcome"].text == "accepted")
     }
 
