@@ -26,6 +26,12 @@ package struct DecisionNote: ~Copyable {
     private(set) var issuerIndex: Int32 = -1
     private(set) var algorithm: SigningAlgorithm?
     private(set) var tier: Tier?
+    private(set) var tierOrigin = TierOrigin.none
+    /// Seconds since 1970.
+    private(set) var decidedAt: Int64 = 0
+    private(set) var hasOwnSession = false
+    private(set) var offersRefresh = false
+    private(set) var refreshRole = RefreshRole.none
     private(set) var shadowed: ShadowSet = []
     private(set) var pathIsVerbatim = true
     private(set) var limit = LimitOutcome()
@@ -42,7 +48,7 @@ package struct DecisionNote: ~Copyable {
 
     /// Notes what `policy` decided about a request.
     package mutating func take(
-        _ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, policyVersion: Int
+        _ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, policyVersion: Int, at now: WallTime
     ) {
         verdict = decision.verdict
         cause = ""
@@ -57,6 +63,11 @@ package struct DecisionNote: ~Copyable {
         issuerIndex = decision.identity?.issuerIndex ?? -1
         algorithm = decision.identity?.algorithm
         tier = decision.tier
+        tierOrigin = decision.tierOrigin
+        decidedAt = now.seconds
+        hasOwnSession = decision.identity?.isOwn == true && decision.sessionID.byteCount > 0
+        offersRefresh = decision.offersRefresh
+        refreshRole = decision.refreshRole
         shadowed = decision.shadowed
         pathIsVerbatim = decision.pathIsVerbatim
         limit = decision.limit

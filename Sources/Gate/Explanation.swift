@@ -6,7 +6,7 @@ import Wire
 /// that was made, so it cannot say anything else than what happened.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `caller`, `identity`, `tier`, `size`, `limit`, `filter`, `cause` or `verdict`; of whoever tells more,
+        /// `client`, `path`, `route`, `caller`, `identity`, `standing`, `refresh`, `tier`, `size`, `limit`, `filter`, `cause` or `verdict`; of whoever tells more,
         /// a word of theirs.
         package let name: String
         package let text: String
@@ -48,6 +48,8 @@ package struct Explanation: Sendable, Equatable {
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
+        if let standing = Self.standing(note) { add("standing", standing) }
+        if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
@@ -100,6 +102,30 @@ package struct Explanation: Sendable, Equatable {
         let issuer = policy.trust.issuers[Int(note.issuerIndex)].name
         let tier = note.tier.map { policy.tiers.name(of: $0) } ?? "unknown"
         return "user \(note.userID) of \(issuer), tier \(tier), by \(algorithm.name)"
+    }
+
+    /// Where the tier and the state of the session come from, and how old they are; nil if nobody is known.
+    private static func standing(_ note: borrowing DecisionNote) -> String? {
+        guard note.issuerIndex >= 0 else { return nil }
+        if note.authReason == .revoked { return "the session has ended, as this gateway was told" }
+        let session = note.hasOwnSession ? ", and no end of the session was told" : ""
+        switch note.tierOrigin {
+        case .none: return "the accounts cannot be asked for the tier" + session
+        case .claim: return "the tier is what the token claims" + session
+        case .account(let source, let time):
+            let age = max(0, note.decidedAt - time)
+            let way = source == .pushed ? "told" : "looked up"
+            return "the tier is the account's, \(way) \(age) s ago" + session
+        }
+    }
+
+    private static func refresh(_ note: borrowing DecisionNote) -> String {
+        switch note.refreshRole {
+        case .none: note.auth == .accepted ? "a refresh token came along, and the token was good still" : "a refresh token came along, and nothing came of it"
+        case .leader: "the token had expired and was refreshed for this request"
+        case .follower: "the token had expired and was refreshed for another request at the same time"
+        case .remote: "the token had expired and was refreshed by another gateway at the same time"
+        }
     }
 
     private static func tier(_ note: borrowing DecisionNote, _ policy: Policy, needed: Tier) -> String {

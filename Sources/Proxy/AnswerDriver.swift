@@ -143,7 +143,7 @@ extension Worker {
             ForwardedResponse.write(
                 scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
                 requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-                filtered: fields, into: &head)
+                saysLimits: exchanges[exchange].saysLimits, filtered: fields, into: &head)
             swap(&head, &exchanges[exchange].filter.head)
             return
         }

@@ -35,7 +35,7 @@ extension Worker {
             addMarks(exchange)
         }
         noteLimit(exchange, scratch.decision.limit)
-        exchanges[exchange].note.take(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version)
+        exchanges[exchange].note.take(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
     }
 
     /// What the limits of the request came to; nothing while they have not answered.

@@ -38,7 +38,7 @@ struct Judged: Equatable {
     var headers: [String]
     var explanation: Explanation
 
-    init(_ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, _ policy: Policy) {
+    init(_ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, _ policy: Policy, at now: WallTime) {
         let refusal = decision.refusal
         var lines = ByteBuffer()
         refusal?.writeHeaderLines(policy, into: &lines)
@@ -67,7 +67,7 @@ struct Judged: Equatable {
         issuerToRefetch = decision.issuerToRefetch
         headers = Self.lines(lines.readable)
         var note = DecisionNote()
-        note.take(decision, head, bytes, policyVersion: policy.version)
+        note.take(decision, head, bytes, policyVersion: policy.version, at: now)
         explanation = Explanation(note, policy: policy)
     }
 
@@ -111,7 +111,7 @@ final class Gatehouse {
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")
         admission.decide(head, bytes.rawBytes, peer: peer, at: now, refresh: refresh, &decision)
-        var judged = Judged(decision, head, bytes.rawBytes, admission.policy)
+        var judged = Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
         if decision.verdict == .refresh { judged.order = admission.refreshOrder(decision, bytes.rawBytes) }
         return judged
     }
@@ -123,7 +123,7 @@ final class Gatehouse {
             decision.limitVerdict = answer
             admission.charged(&decision)
         }
-        return Judged(decision, head, bytes.rawBytes, admission.policy)
+        return Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
     }
 
     /// What is kept of a request while its charge waits for an answer; nil if nothing is charged.
@@ -151,7 +151,7 @@ final class Gatehouse {
     func ask(raw bytes: [UInt8], from peer: Peer) -> Judged? {
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { return nil }
         admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
-        return Judged(decision, head, bytes.rawBytes, admission.policy)
+        return Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
     }
 
     func get(

@@ -18,7 +18,9 @@ import Wire
         ForwardedResponse.write(
             head, bytes.rawBytes, delimiting: head.framing.relayed(toMinorVersion: minorVersion),
             requestID: Array("id-1".utf8).rawBytes, lines: Array(lines.utf8).rawBytes, saysLimits: saysLimits,
-            persistence: persistence, into: &out)
+            filtered: nil, into: &out)
+        out.append(persistence)
+        out.append("\r\n")
         return out.readable.text
     }
 

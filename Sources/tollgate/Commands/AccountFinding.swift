@@ -22,7 +22,7 @@ struct AccountFinding: Sendable {
         }
         do throws(AccountCommandFault) {
             return try AccountDesk.ask(configuration, at: now) { desk in
-                try await AccountFinding(of: id, user, session: UUID(parsing: session), desk)
+                try await AccountFinding(of: id, user, session: UUID(parsing: session), desk, configuration)
             }
         } catch {
             let standing = Standing.unavailable(until: now.wall.seconds + 1)
@@ -44,11 +44,13 @@ struct AccountFinding: Sendable {
         self.session = session
     }
 
-    private init(of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk) async throws {
+    private init(
+        of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk, _ configuration: Configuration
+    ) async throws {
         let ended = try await desk.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
         if let account = try await desk.directory.account(user) {
-            var standing = UserStanding(user, account.entitlement, tiers: desk.tiers)
+            var standing = UserStanding(user, account.entitlement, configuration, .lookedUp, at: desk.now)
             standing.user = name
             self.standing = standing
             let answer = AccountAnswer(account, desk)

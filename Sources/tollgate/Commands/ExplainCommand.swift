@@ -91,7 +91,7 @@ enum ExplainCommand {
                     admission.revoke(finding.revoked, at: now.wall.seconds)
                     admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 }
-                note.take(decision, head, request.head.rawBytes, policyVersion: policy.version)
+                note.take(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
                 if decision.refusal == nil, decision.identityLines.byteCount > 0 {
                     found.append(Explanation.Step("headers", Self.headers(decision)))
                 }
