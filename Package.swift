@@ -87,6 +87,8 @@ let package = Package(
         .testTarget(
             name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
             swiftSettings: tests),
+        // How fast the filter is.
+        .executableTarget(name: "FilterBench", dependencies: ["Gate", "Wire"], path: "Tests/FilterBench", swiftSettings: tests),
         // Servers that others wrote, for the tests to talk to.
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(

@@ -70,7 +70,7 @@ int czlib_inflate(
     if (inflateInit2(&stream->zlib, is_framed ? 15 : -15) != Z_OK) return CZLIB_BROKEN;
     stream->is_open = 1;
     unsigned char first = (unsigned char)stream->first;
-    size_t one = 0;
-    int result = run(stream, &first, 1, &one, room, size, filled);
-    return result == CZLIB_BROKEN || one != 1 ? CZLIB_BROKEN : result;
+    size_t one = 0, none = 0;
+    if (run(stream, &first, 1, &one, room, size, &none) != CZLIB_MORE || one != 1 || none != 0) return CZLIB_BROKEN;
+    return run(stream, input, count, taken, room, size, filled);
 }

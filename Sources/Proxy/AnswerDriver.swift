@@ -143,7 +143,7 @@ extension Worker {
             ForwardedResponse.write(
                 scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
                 requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-                saysLimits: exchanges[exchange].saysLimits, filtered: fields, into: &head)
+                saysLimits: exchanges[exchange].saysLimits, persistence: nil, filtered: fields, into: &head)
             swap(&head, &exchanges[exchange].filter.head)
             return
         }
@@ -152,9 +152,7 @@ extension Worker {
         ForwardedResponse.write(
             scratch.response, bytes, delimiting: exchanges[exchange].delimiting,
             requestID: exchanges[exchange].marks.requestID.readable, lines: exchanges[exchange].lines.readable,
-            saysLimits: exchanges[exchange].saysLimits, filtered: fields, into: &scratch.output)
-        scratch.output.append(persistence)
-        scratch.output.append("\r\n")
+            saysLimits: exchanges[exchange].saysLimits, persistence: persistence, filtered: fields, into: &scratch.output)
     }
 
     /// Whether the content of the answer goes through a filter.
@@ -292,6 +290,7 @@ extension Worker {
         let client = Int(exchanges[exchange].client.index)
         exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
         noteFiltered(exchange)
+        exchanges[exchange].filter.reset()
         finishRecord(exchange)
         clients[client].exchange = .none
         exchanges.release(exchange)

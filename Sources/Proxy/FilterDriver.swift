@@ -25,6 +25,7 @@ extension Worker {
         switch course {
         case .pass: break
         case .refuse(let failure):
+            exchanges[exchange].filter.isHeld = true
             refuseAnswer(exchange, failure, &scratch)
             return false
         case .judge(let form, let coding):
@@ -39,9 +40,10 @@ extension Worker {
     mutating func filteredFields(_ exchange: Int, _ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilteredFields? {
         guard let plan = exchanges[exchange].filter.plan, !plan.isShadow else { return nil }
         var fields = FilteredFields(plan: plan, tier: exchanges[exchange].filter.tier)
-        // The answer to HEAD says what the content of GET would be.
-        let isHeadOfJSON = exchanges[exchange].method == .head && FilterCourse.ContentForm(head.fields, bytes) != nil
-        fields.isRewritten = exchanges[exchange].filter.isJudging || isHeadOfJSON
+        // What HEAD and 304 say is of the content that GET would bring.
+        let speaksOfContent = exchanges[exchange].method == .head || head.status == 304
+        fields.isRewritten =
+            exchanges[exchange].filter.isJudging || speaksOfContent && FilterCourse.ContentForm(head.fields, bytes) != nil
         return fields
     }
 

@@ -8,12 +8,11 @@ enum ForwardedResponse {
     ///   - delimiting: how the end of the content is marked towards the client.
     ///   - lines: whole field lines of the gateway's own, such as rate limits.
     ///   - saysLimits: whether those are among them: then the upstream's own are not passed on.
+    ///   - persistence: what the connection's machine says; nil if that, and the empty line, are to follow later.
     ///   - filtered: what changes because the content is filtered.
-    ///
-    /// What the connection's machine says of persistence, and the empty line, are still to follow.
     static func write(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, delimiting: BodyFraming, requestID: RawSpan,
-        lines: RawSpan, saysLimits: Bool, filtered: FilteredFields?, into out: inout ByteBuffer
+        lines: RawSpan, saysLimits: Bool, persistence: Persistence?, filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) {
         writeStatusLine(head.status, bytes[head.reason], &out)
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
@@ -25,6 +24,9 @@ enum ForwardedResponse {
         out.append("\r\n")
         out.append(lines)
         if delimiting == .chunked { out.append("Transfer-Encoding: chunked\r\n") }
+        guard let persistence else { return }
+        out.append(persistence)
+        out.append("\r\n")
     }
 
     /// An interim answer (1xx) is passed on without a word of our own.

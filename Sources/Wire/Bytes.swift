@@ -27,6 +27,11 @@ extension RawSpan {
         unsafe unsafeLoad(fromByteOffset: offset, as: UInt8.self)
     }
 
+    /// Two bytes from `offset` on, the first in the lowest bits; traps outside the span.
+    @inlinable public func load16(_ offset: Int) -> UInt16 {
+        UInt16(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
+    }
+
     /// Eight bytes from `offset` on, the first in the lowest bits; traps outside the span.
     @inlinable public func load64(_ offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))

@@ -59,12 +59,12 @@ extension RawSpan {
     /// the end of the span if there is none. What it passes over stands for itself in a JSON string.
     @inline(__always)
     func endOfPlainText(from start: Int) -> Int {
-        // Most names and many strings end among the first 16 bytes.
+        // Many strings end among the first 16 bytes.
         guard start &+ 16 <= byteCount else { return endOfShortText(from: start) }
         let words = unsafe unsafeLoadUnaligned(fromByteOffset: start, as: SIMD2<UInt64>.self)
-        let first = Self.specialBytes(words[0])
+        let first = PlainWord.specialBytes(words[0])
         if first != 0 { return start &+ first.trailingZeroBitCount / 8 }
-        let second = Self.specialBytes(words[1])
+        let second = PlainWord.specialBytes(words[1])
         if second != 0 { return start &+ 8 &+ second.trailingZeroBitCount / 8 }
         return endOfLongText(from: start &+ 16)
     }
@@ -73,15 +73,10 @@ extension RawSpan {
         var offset = start
         while offset &+ 32 <= byteCount {
             let words = unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD4<UInt64>.self)
-            let marks = (
-                Self.specialBytes(words[0]), Self.specialBytes(words[1]), Self.specialBytes(words[2]), Self.specialBytes(words[3])
-            )
-            if marks.0 | marks.1 | marks.2 | marks.3 != 0 {
-                if marks.0 != 0 { return offset &+ marks.0.trailingZeroBitCount / 8 }
-                if marks.1 != 0 { return offset &+ 8 &+ marks.1.trailingZeroBitCount / 8 }
-                if marks.2 != 0 { return offset &+ 16 &+ marks.2.trailingZeroBitCount / 8 }
-                return offset &+ 24 &+ marks.3.trailingZeroBitCount / 8
-            }
+            let quotes = (words ^ SIMD4(repeating: PlainWord.quoteBit)) &- SIMD4(repeating: PlainWord.belowQuote)
+            let backslashes = (words ^ SIMD4(repeating: PlainWord.backslashes)) &- SIMD4(repeating: PlainWord.ones)
+            let marks = quotes | backslashes | words
+            if (marks[0] | marks[1] | marks[2] | marks[3]) & PlainWord.highBits != 0 { break }
             offset &+= 32
         }
         return endOfShortText(from: offset)
@@ -90,7 +85,7 @@ extension RawSpan {
     private func endOfShortText(from start: Int) -> Int {
         var offset = start
         while offset &+ 8 <= byteCount {
-            let marks = Self.specialBytes(load64(offset))
+            let marks = PlainWord.specialBytes(load64(offset))
             if marks != 0 { return offset &+ marks.trailingZeroBitCount / 8 }
             offset &+= 8
         }
@@ -101,15 +96,50 @@ extension RawSpan {
         }
         return offset
     }
+}
+
+/// The first eight bytes of a text, as far as they stand for themselves in a JSON string.
+struct PlainWord {
+    static let ones = UInt64(repeatingByte: 1)
+    static let highBits = UInt64(repeatingByte: 0x80)
+    static let backslashes = UInt64(repeatingByte: 0x5C)
+    /// With this bit turned over, the quote comes to stand just above the control characters.
+    static let quoteBit = UInt64(repeatingByte: 0x02)
+    static let belowQuote = UInt64(repeatingByte: 0x21)
+
+    /// The bytes up to the first that is special, and the lower bits of that one.
+    private let text: UInt64
+    private let marks: UInt64
+
+    @inline(__always)
+    init(_ bytes: RawSpan, at offset: Int) {
+        let word = bytes.load64(offset)
+        marks = Self.specialBytes(word)
+        text = word & ((marks & (0 &- marks)) &- 1)
+    }
+
+    /// As it would stand in front of its closing quote.
+    init(name: RawSpan) {
+        var word: UInt64 = 0
+        for offset in 0..<min(8, name.byteCount) { word |= UInt64(name[offset]) &<< UInt64(8 * offset) }
+        if name.byteCount < 8 { word |= UInt64(UInt8(ascii: "\"")) &<< UInt64(8 * name.byteCount) }
+        text = word
+        marks = 0
+    }
+
+    /// Whether a special byte is among the eight.
+    @inline(__always) var isWhole: Bool { marks != 0 }
+    /// How many bytes are before it.
+    @inline(__always) var count: Int { marks.trailingZeroBitCount / 8 }
+    /// A number below 64 that is the same for the same text.
+    @inline(__always) var bit: UInt64 { text &* 0x9E37_79B9_7F4A_7C15 &>> 58 }
 
     /// The high bit of each byte of `word` that is below 0x20, above 0x7F, a quote or a backslash. A byte above a hit
     /// may be marked wrongly, by the borrow; the lowest mark is always right.
     @inline(__always)
-    private static func specialBytes(_ word: UInt64) -> UInt64 {
-        let ones = UInt64(repeatingByte: 1)
-        let quotes = (word ^ UInt64(repeatingByte: 0x22)) &- ones
-        let backslashes = (word ^ UInt64(repeatingByte: 0x5C)) &- ones
-        let controls = word &- UInt64(repeatingByte: 0x20)
-        return (quotes | backslashes | controls | word) & UInt64(repeatingByte: 0x80)
+    static func specialBytes(_ word: UInt64) -> UInt64 {
+        let quotes = (word ^ quoteBit) &- belowQuote
+        let backslashes = (word ^ backslashes) &- ones
+        return (quotes | backslashes | word) & highBits
     }
 }

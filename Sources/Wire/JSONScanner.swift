@@ -3,7 +3,7 @@ package enum JSONStep: UInt8, Sendable {
     /// All bytes have been read, and more must come.
     case starved
     case beginObject, endObject, beginArray, endArray
-    /// A name of a length that is watched, or one that was not to be read in place; its value comes next.
+    /// A name that is watched, or one that may be; its value comes next.
     case key
     /// A string, number or word that was asked for.
     case scalar
@@ -22,8 +22,8 @@ package struct JSONScanner: ~Copyable {
     /// Of a text that is not read in place, so many bytes are kept.
     package static let longestText = 255
 
-    /// Bit n: names of n bytes are worth stopping at.
-    package var watchedLengths: UInt64 = 0
+    /// The names that are worth stopping at, as the bits of their first words.
+    private var watchedNames: UInt64 = 0
     /// Stop behind the next scalar, if one comes before anything else.
     package var asksForScalar = false
     /// Stop behind the next comma of this container.
@@ -58,7 +58,8 @@ package struct JSONScanner: ~Copyable {
     private var keepsText = false
     /// Whether the text is in `spelled`, for it was cut or has escapes.
     private var isSpelled = false
-    private var isTooLong = false
+    /// Whether the text just read was too long to be kept.
+    package private(set) var isTooLong = false
     private var spelled = ByteBuffer()
     /// The beginning of an escape or of a scalar above ASCII, cut by the end of a piece.
     private var fragment = ByteBuffer()
@@ -278,36 +279,41 @@ package struct JSONScanner: ~Copyable {
     /// - Returns: whether there was any.
     @inline(__always)
     private mutating func skim(_ bytes: RawSpan) -> Bool {
-        let count = bytes.byteCount
-        let watched = depth < quietDepth ? watchedLengths : 0
-        let start = offset
-        while offset &+ 8 < count, bytes[offset] == UInt8(ascii: "\"") {
-            let name = offset &+ 1
-            var at = bytes.endOfPlainText(from: name)
-            guard at &+ 4 < count, bytes[at] == UInt8(ascii: "\""), bytes[at &+ 1] == UInt8(ascii: ":") else { break }
-            let length = at &- name
-            if length < 64, watched &>> UInt64(truncatingIfNeeded: length) & 1 == 1 { break }
-            at &+= 2
+        let watched = depth < quietDepth ? watchedNames : 0
+        // Near the end, what follows a string may be missing.
+        let limit = bytes.byteCount &- 24
+        var start = offset
+        while start < limit, bytes[start] == UInt8(ascii: "\"") {
+            let name = PlainWord(bytes, at: start &+ 1)
+            if watched &>> name.bit & 1 == 1 { break }
+            let nameEnd = name.isWhole ? start &+ 1 &+ name.count : bytes.endOfPlainText(from: start &+ 9)
+            guard nameEnd < limit, bytes.load16(nameEnd) == 0x3A22 else { break }
+            var at = nameEnd &+ 2
             if bytes[at] == 0x20 { at &+= 1 }
             let first = bytes[at]
             at &+= 1
             if first == UInt8(ascii: "\"") {
                 at = bytes.endOfPlainText(from: at)
-                guard at &+ 2 < count, bytes[at] == UInt8(ascii: "\"") else { break }
+                guard at < limit, bytes.load16(at) == 0x2C22 else { break }
                 at &+= 1
             } else {
                 guard first &- UInt8(ascii: "1") < 9 else { break }
-                while at < count, bytes[at].isASCIIDigit { at &+= 1 }
-                guard at &+ 1 < count else { break }
+                while at < limit, bytes[at].isASCIIDigit { at &+= 1 }
+                guard at < limit, bytes[at] == UInt8(ascii: ",") else { break }
             }
-            guard bytes[at] == UInt8(ascii: ",") else { break }
             lead = valueEnd
             valueEnd = at
-            offset = at &+ (bytes[at &+ 1] == 0x20 ? 2 : 1)
-            phase = .key
+            start = at &+ 1
+            if bytes[start] == 0x20 { start &+= 1 }
         }
-        return offset > start
+        guard start > offset else { return false }
+        offset = start
+        phase = .key
+        return true
     }
+
+    /// From now on, stops at this name.
+    package mutating func watch(_ name: RawSpan) { watchedNames |= 1 &<< PlainWord(name: name).bit }
 
     private var unexpected: JSONFault { JSONFault(kind: .unexpectedByte, offset: offset) }
 }
@@ -315,10 +321,11 @@ package struct JSONScanner: ~Copyable {
 // MARK: Texts
 
 extension JSONScanner {
-    /// Calls `body` with the name or string just read, without its escapes; answers nil for one too long to be kept.
-    package func withText<Result>(_ bytes: RawSpan, _ body: (RawSpan) -> Result) -> Result? {
-        if !isSpelled { return body(bytes.extracting(textStart..<textEnd)) }
-        return isTooLong ? nil : body(spelled.readable)
+    /// The name or string just read, without its escapes; of one that is too long to be kept, only its beginning.
+    @_lifetime(borrow self, copy bytes)
+    package func text(_ bytes: RawSpan) -> RawSpan {
+        if isSpelled { return spelled.readable }
+        return bytes.extracting(textStart..<textEnd)
     }
 
     @inline(__always)
@@ -341,14 +348,17 @@ extension JSONScanner {
         }
         guard depth < quietDepth else { return nil }
         if isSpelled { return isTooLong ? nil : .key }
-        let length = textEnd &- textStart
-        return length < 64 && watchedLengths &>> UInt64(truncatingIfNeeded: length) & 1 == 1 ? .key : nil
+        let word =
+            textStart &+ 8 <= bytes.byteCount
+            ? PlainWord(bytes, at: textStart) : PlainWord(name: bytes.extracting(textStart..<textEnd))
+        return watchedNames &>> word.bit & 1 == 1 ? .key : nil
     }
 
     @inline(__always)
     private mutating func beginText() {
         textStart = offset
         isSpelled = false
+        isTooLong = false
     }
 
     /// Reads on to behind the closing quote, if that is here.
@@ -367,7 +377,6 @@ extension JSONScanner {
     private mutating func readSpelled(_ bytes: RawSpan, from plainEnd: Int) throws(JSONFault) -> Bool {
         if !isSpelled {
             isSpelled = true
-            isTooLong = false
             spelled.removeAll()
         }
         offset = plainEnd

@@ -141,7 +141,8 @@ import Wire
             for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
                 let run = Run(plan, bytes, cuts: cuts)
                 #expect(run.fault == .aboveTier)
-                #expect(run.text.allSatisfy(\.isWhitespace))
+                let isBlank = run.text.allSatisfy { $0.isWhitespace }
+                #expect(isBlank)
             }
         }
     }
@@ -150,9 +151,13 @@ import Wire
         var filter = JSONFilter()
         filter.begin(try Self.plan(["tier"]), tier: .lowest)
         try filter.feed(#"{"x":1,"#.utf8Bytes.rawBytes)
-        #expect(filter.output.byteCount == 0)
+        let isHeld = filter.output.byteCount == 0
+        #expect(isHeld)
         try filter.feed(#""tier":"free","y":"and so "#.utf8Bytes.rawBytes)
-        #expect(filter.output.text == #"{"x":1,"tier":"free","y":"and so "#)
+        do {
+            let shown = filter.output.text
+            #expect(shown == #"{"x":1,"tier":"free","y":"and so "#)
+        }
         let count = filter.output.byteCount
         filter.handOn(count)
         do throws(FilterFault) {
@@ -169,7 +174,10 @@ import Wire
         var filter = JSONFilter()
         filter.begin(try Self.plan(["tier"]), tier: .lowest)
         try filter.feed(text.rawBytes)
-        #expect(filter.output.byteCount == text.count)
+        do {
+            let shown = filter.output.byteCount
+            #expect(shown == text.count)
+        }
         text = Array(#"{"a":1}"#.utf8)
         #expect(Run(try Self.plan(["tier"]), text).text == #"{"a":1}"#)
     }
@@ -181,7 +189,30 @@ import Wire
         filter.begin(try Self.plan(["[].tier"]), tier: .lowest, toleratesAnyRoot: true)
         try filter.feed(text.rawBytes)
         try filter.finish()
-        #expect(filter.output.text == #"{"detail":"Not found."}"#)
+        do {
+            let shown = filter.output.text
+            #expect(shown == #"{"detail":"Not found."}"#)
+        }
+    }
+
+    @Test func aUsedFilterIsLikeANewOne() throws {
+        let plan = try Self.plan(["tier"])
+        var filter = JSONFilter()
+        for (text, expected) in [(#"[{"tier":"premium"},1]"#, "[1]"), (#"[{"tier":"free"},{"x"#, nil), (#"{"a":{"tier":"gold"}}"#, "{}"), ("", "")] {
+            filter.begin(plan, tier: .lowest)
+            do {
+            let shown = filter.output.byteCount
+            #expect(shown == 0)
+        }
+            try filter.feed(text.utf8Bytes.rawBytes)
+            guard let expected else { continue }
+            try filter.finish()
+            do {
+            let shown = filter.output.text
+            #expect(shown == expected)
+        }
+            filter.end()
+        }
     }
 
     // MARK: lines
@@ -254,6 +285,10 @@ import Wire
             #expect(Run(plan, Array((open + within + close).utf8)).fault == .broken(.tooDeep))
         }
     }
+}
+
+extension String {
+    fileprivate var utf8Bytes: [UInt8] { Array(utf8) }
 }
 
 /// Against another implementation, over documents made at random.

@@ -18,9 +18,7 @@ import Wire
         ForwardedResponse.write(
             head, bytes.rawBytes, delimiting: head.framing.relayed(toMinorVersion: minorVersion),
             requestID: Array("id-1".utf8).rawBytes, lines: Array(lines.utf8).rawBytes, saysLimits: saysLimits,
-            filtered: nil, into: &out)
-        out.append(persistence)
-        out.append("\r\n")
+            persistence: persistence, into: &out)
         return out.readable.text
     }
 

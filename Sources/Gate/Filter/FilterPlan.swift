@@ -22,8 +22,6 @@ package final class FilterPlan: Sendable {
     let unitDepths: [Int]
     /// Of each name, the filters that look for it everywhere.
     let fields: [UInt8]
-    /// Bit n: some name has n bytes.
-    let nameLengths: UInt64
 
     private let names: [Slice]
     private let tiers: [Slice]
@@ -49,7 +47,6 @@ package final class FilterPlan: Sendable {
         }
         let words = Self.names(of: filters)
         names = words.map(add)
-        nameLengths = words.reduce(0) { $0 | 1 << UInt64($1.utf8.count) }
         self.tiers = tiers.names.map(add)
         let fingerprint = Self.fingerprint(filters, tiers, requiresField)
         marks = tiers.names.map { Array("~\($0).\(fingerprint)".utf8) }
@@ -87,6 +84,12 @@ package final class FilterPlan: Sendable {
     }
 
     // MARK: asking
+
+    /// Lets `scanner` stop at the names that some filter looks for.
+    func watchNames(in scanner: inout JSONScanner) {
+        let texts = texts
+        for name in names { scanner.watch(texts.rawBytes[name]) }
+    }
 
     /// The number of a name that some filter looks for; -1 for any other.
     func name(_ text: RawSpan) -> Int { Self.find(text, among: names, texts) }

@@ -86,7 +86,7 @@ package struct JSONFilter: ~Copyable {
         self.toleratesAnyRoot = toleratesAnyRoot
         counts = FilterCounts()
         scanner = JSONScanner(isLines: isLines)
-        scanner.watchedLengths = plan.nameLengths
+        plan.watchNames(in: &scanner)
         frames.removeAll(keepingCapacity: true)
         frames.append(Frame(mark: 0))
         held = 0
@@ -94,6 +94,8 @@ package struct JSONFilter: ~Copyable {
         name = -1
         fields = 0
         handedOn = 0
+        copied = 0
+        shift = 0
         before = 0
         isOver = false
         pending.removeAll()
@@ -192,60 +194,57 @@ package struct JSONFilter: ~Copyable {
 
 extension JSONFilter {
     private mutating func readName(_ piece: RawSpan) {
-        let plan = plan
-        name = scanner.withText(piece) { plan.name($0) } ?? -1
+        name = plan.name(scanner.text(piece))
         guard name >= 0 else { return }
         scanner.asksForScalar = true
-        let top = frames[frames.count - 1]
-        fields = plan.fields[name] & top.judges
-        if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(top.progress, by: UInt8(name))) }
+        let top = frames.count - 1
+        fields = plan.fields[name] & frames[top].judges
+        if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(frames[top].progress, by: UInt8(name))) }
     }
 
     private mutating func open(isObject: Bool, _ piece: RawSpan) throws(FilterFault) {
         if fields != 0 { return try condemnUnits(isLabelled: true, piece) }
-        let outer = frames[frames.count - 1]
-        var frame = Frame(mark: scanner.lead + shift)
-        frame.inside = scanner.offset + shift
-        frame.start = before + scanner.offset - 1
-        frame.isObject = isObject
-        frame.isElement = frames.count == 1 ? isLines : !outer.isObject
-        if plan.paths != 0 { place(&frame, in: outer) }
-        name = -1
-        if isObject { frame.judges |= plan.anywhere }
-        if isObject, frame.isElement, plan.requiresField { frame.needs |= plan.anywhere }
-        frame.counts = counts
-        frames.append(frame)
+        let index = frames.count
+        let isElement = index == 1 ? isLines : !frames[index - 1].isObject
+        let judges = isObject ? plan.anywhere : 0
+        let needs = isElement && plan.requiresField ? judges : 0
+        frames.append(
+            Frame(
+                mark: scanner.lead + shift, inside: scanner.offset + shift, start: before + scanner.offset - 1,
+                isObject: isObject, isElement: isElement, judges: judges, needs: needs, counts: counts))
         if plan.paths != 0 {
-            if !isObject { try enterArray(frame, piece) } else { try refuseObject(frame, piece) }
+            place(index)
+            if isObject { try refuseObject(index, piece) } else { try enterArray(index, piece) }
+            if skipped > 0 { return }
         }
-        if skipped == 0, held == 0, frame.judges != 0 { held = frames.count - 1 }
+        name = -1
+        if held == 0, frames[index].judges != 0 { held = index }
     }
 
     /// How far the paths have come with the frame.
-    private func place(_ frame: inout Frame, in outer: Frame) {
-        if frames.count == 1 { return frame.progress = outer.progress }
-        if outer.isObject {
-            frame.progress = name < 0 ? .max : plan.advance(outer.progress, by: UInt8(name))
-        } else {
-            frame.progress = plan.advance(outer.progress, by: FilterPlan.element)
-        }
-        frame.judges = plan.units(frame.progress)
-        frame.needs = frame.judges
+    private mutating func place(_ index: Int) {
+        guard index > 1 else { return }
+        let outer = frames[index - 1].progress
+        let step = frames[index - 1].isObject ? UInt8(truncatingIfNeeded: name) : FilterPlan.element
+        frames[index].progress = plan.advance(outer, by: step)
+        let units = plan.units(frames[index].progress)
+        frames[index].judges |= units
+        frames[index].needs |= units
     }
 
     /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says.
-    private mutating func enterArray(_ frame: Frame, _ piece: RawSpan) throws(FilterFault) {
-        if frame.judges != 0 { return try condemn(frames.count - 1, isLabelled: false, piece) }
-        scanner.asksForScalar = plan.expectsArray(frame.progress)
+    private mutating func enterArray(_ index: Int, _ piece: RawSpan) throws(FilterFault) {
+        if frames[index].judges != 0 { return try condemn(index, isLabelled: false, piece) }
+        scanner.asksForScalar = plan.expectsArray(frames[index].progress)
     }
 
     /// Where a path names an array, nothing else passes: it would not be judged.
-    private mutating func refuseObject(_ frame: Frame, _ piece: RawSpan) throws(FilterFault) {
-        guard plan.expectsArray(frame.progress) else { return }
-        if frames.count == 2, !isLines {
+    private mutating func refuseObject(_ index: Int, _ piece: RawSpan) throws(FilterFault) {
+        guard plan.expectsArray(frames[index].progress) else { return }
+        if index == 1, !isLines {
             if !toleratesAnyRoot { throw .noList }
         } else {
-            try condemn(frames.count - 1, isLabelled: false, piece)
+            try condemn(index, isLabelled: false, piece)
         }
     }
 
@@ -254,12 +253,12 @@ extension JSONFilter {
         let known = name
         name = -1
         guard plan.paths != 0, scanner.depth > 0 else { return }
-        let outer = frames[frames.count - 1]
-        if outer.isObject {
+        let progress = frames[frames.count - 1].progress
+        if frames[frames.count - 1].isObject {
             guard known >= 0, !scanner.isNull else { return }
-            if plan.expectsArray(plan.advance(outer.progress, by: UInt8(known))) { dropScalar(piece) }
-        } else if plan.expectsArray(outer.progress) {
-            let inside = plan.advance(outer.progress, by: FilterPlan.element)
+            if plan.expectsArray(plan.advance(progress, by: UInt8(known))) { dropScalar(piece) }
+        } else if plan.expectsArray(progress) {
+            let inside = plan.advance(progress, by: FilterPlan.element)
             if plan.units(inside) != 0 || plan.expectsArray(inside) && !scanner.isNull { dropScalar(piece) }
             scanner.asksForScalar = true
         }
@@ -267,8 +266,7 @@ extension JSONFilter {
 
     /// The value of a field: a tier that the caller has lets its object pass, anything else does not.
     private mutating func takeLabel(_ piece: RawSpan) throws(FilterFault) {
-        let (plan, tier) = (plan, tier)
-        let mayPass = scanner.isString && scanner.withText(piece) { plan.mayPass($0, for: tier) } ?? false
+        let mayPass = scanner.isString && !scanner.isTooLong && plan.mayPass(scanner.text(piece), for: tier)
         guard mayPass else { return try condemnUnits(isLabelled: true, piece) }
         var left = fields
         fields = 0
@@ -296,28 +294,33 @@ extension JSONFilter {
     private mutating func close(_ piece: RawSpan) throws(FilterFault) {
         let index = frames.count - 1
         if skipped == index { return endSkipping() }
-        let frame = frames[index]
+        let mark = frames[index].mark
+        let leaves = frames[index].judges != 0 ? try judge(index) : false
         frames.removeLast()
-        if frame.judges != 0 { try judge(frame, index, piece) }
+        if leaves {
+            cut(to: mark, piece)
+            resumeCopying()
+            askForSeparator(mark)
+        }
         askForElements()
     }
 
-    private mutating func judge(_ frame: Frame, _ index: Int, _ piece: RawSpan) throws(FilterFault) {
+    /// Whether the unit leaves now that all of it was seen.
+    private mutating func judge(_ index: Int) throws(FilterFault) -> Bool {
         let isRoot = index == 1 && !isLines
-        if !isRoot, before + scanner.offset - frame.start > Self.mostHeld { throw .tooLarge }
-        let isUnlabelled = frame.judges & ~frame.labels != 0
-        if frame.needs & ~frame.labels != 0 {
-            counts = frame.counts
-            counts.dropped += 1
-            counts.unlabelled += 1
-            cut(to: frame.mark, piece)
-            resumeCopying()
-            askForSeparator(frame.mark)
-        } else if frame.isElement || frame.labels != 0 {
-            counts.kept &+= 1
-            if frame.isElement, isUnlabelled { counts.unlabelled &+= 1 }
-        }
+        if !isRoot, before + scanner.offset - frames[index].start > Self.mostHeld { throw .tooLarge }
         if held == index { held = 0 }
+        let isElement = frames[index].isElement
+        let labels = frames[index].labels
+        if frames[index].needs & ~labels != 0 {
+            counts = frames[index].counts
+            counts.dropped &+= 1
+            counts.unlabelled &+= 1
+            return true
+        }
+        if isElement || labels != 0 { counts.kept &+= 1 }
+        if isElement, frames[index].judges & ~labels != 0 { counts.unlabelled &+= 1 }
+        return false
     }
 }
 
@@ -383,8 +386,8 @@ extension JSONFilter {
 
     /// In an array that a path names, scalars are judged as well.
     private mutating func askForElements() {
-        let outer = frames[frames.count - 1]
-        if plan.paths != 0, frames.count > 1, !outer.isObject, plan.expectsArray(outer.progress) { scanner.asksForScalar = true }
+        guard plan.paths != 0, frames.count > 1, !frames[frames.count - 1].isObject else { return }
+        if plan.expectsArray(frames[frames.count - 1].progress) { scanner.asksForScalar = true }
     }
 
     /// The root object goes out before its end; what is open inside it is held for itself.

@@ -126,6 +126,9 @@ enum RouteLine {
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
         rule.filterIsStrict = line.choice("filter-strict", ["off", "on"]) == "on"
         rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
+        if rule.shadow.contains(.filter), !line.has("filter") {
+            line.fault("shadow=filter needs a filter, add filter=tier or remove it")
+        }
         for key in ["filter-strict", "filter-require"] where line.has(key) && !line.has("filter") {
             line.fault("\(key)= needs a filter, add filter=tier or remove it")
         }

@@ -1,0 +1,160 @@
+import Foundation
+import Testing
+
+/// Premium filtering as an app sees it, through the binary.
+@Suite struct FilterEndToEndTests {
+    private static let list = #"{"count":3,"next":null,"results":[{"id":1,"tier":"free"},{"id":2,"tier":"premium"},{"id":3,"tier":"free"}]}"#
+
+    private static func settings(_ upstream: Upstream, _ options: String = "auth=optional filter=tier") -> String {
+        """
+        TOLLGATE_UPSTREAM_U="\(upstream.url)"
+        TOLLGATE_ROUTE_ALL="/* upstream=u \(options)"
+        TOLLGATE_UPGRADE_URL=https://example.org/upgrade
+        """
+    }
+
+    private static func json(_ content: String, _ fields: String = "") -> Upstream.Script {
+        Upstream.saying("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\(fields)Content-Length: \(content.utf8.count)\r\n\r\n\(content)")
+    }
+
+    @Test func freeCallersReceiveTheFreePassagesAndPremiumCallersAllOfThem() throws {
+        let upstream = try Upstream(Self.json(Self.list))
+        let gateway = try Gateway(Self.settings(upstream))
+        let free = #"{"count":3,"next":null,"results":[{"id":1,"tier":"free"},{"id":3,"tier":"free"}]}"#
+        #expect(try gateway.ask("GET /passages").text == free)
+        #expect(try gateway.ask("GET /passages", [gateway.bearer("--sub", "ada", "--tier", "free")]).text == free)
+        let premium = try gateway.ask("GET /passages", [gateway.bearer("--sub", "bob", "--tier", "premium")])
+        #expect(premium.text == Self.list)
+        #expect(premium["Cache-Control"] == "private")
+        #expect(premium["Vary"] == "Authorization")
+        #expect(try gateway.metric("tollgate_filter_items_total", "route=\"all\"", "action=\"kept\"") == 7)
+        #expect(try gateway.metric("tollgate_filter_items_total", "route=\"all\"", "action=\"dropped\"") == 2)
+    }
+
+    @Test func onePremiumPassageIsRefusedWithTheWayToUpgrade() throws {
+        let upstream = try Upstream(Self.json(#"{"id":2,"tier":"premium"}"#))
+        let gateway = try Gateway(Self.settings(upstream))
+        let refused = try gateway.ask("GET /passages/2", [gateway.bearer("--sub", "ada", "--tier", "free")])
+        #expect(refused.status == 403)
+        #expect(refused.text.contains("PREMIUM_REQUIRED"))
+        #expect(refused.text.contains("https://example.org/upgrade"))
+        #expect(try gateway.ask("GET /passages/2", [gateway.bearer("--sub", "bob", "--tier", "premium")]).status == 200)
+    }
+
+    @Test func entityTagsOfOneTierNeverMatchForAnother() throws {
+        let upstream = try Upstream { request, connection in
+            let isSame = request["If-None-Match"] == "\"v1\""
+            try connection.send(
+                isSame
+                    ? "HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n"
+                    : "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nETag: \"v1\"\r\nContent-Length: 2\r\n\r\n[]")
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        let premium = try gateway.bearer("--sub", "bob", "--tier", "premium")
+        let tag = try #require(try gateway.ask("GET /x")["ETag"])
+        let other = try #require(try gateway.ask("GET /x", [premium])["ETag"])
+        #expect(tag != other && tag.hasPrefix("W/") && other.hasPrefix("W/"))
+        let unchanged = try gateway.ask("GET /x", ["If-None-Match: \(tag)"])
+        #expect(unchanged.status == 304)
+        #expect(unchanged["ETag"] == tag)
+        #expect(try gateway.ask("GET /x", ["If-None-Match: \(tag)", premium]).status == 200)
+        #expect(try gateway.ask("GET /x", ["If-None-Match: \"v1\""]).status == 200)
+    }
+
+    @Test func aListThatIsLargerThanMemoryStreams() throws {
+        let free = Array(#"{"id":1,"tier":"free","text":"\#(String(repeating: "x", count: 900))"},"#.utf8)
+        let premium = Array(#"{"id":2,"text":"\#(String(repeating: "SECRET", count: 150))","tier":"premium"},"#.utf8)
+        let block = Array(repeatElement(free + premium, count: 500).joined())
+        let blocks = (1 << 30) / block.count + 1
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{\"results\":[")
+            for _ in 0..<blocks { try connection.send(block) }
+            try connection.send(Array(free.dropLast()) + Array("]}".utf8))
+            throw Fault("the end of the answer is the end of the connection")
+        }
+        let gateway = try Gateway(Self.settings(upstream, "auth=optional filter=results[].tier"))
+        let connection = try gateway.connect()
+        try connection.send(requestHead("GET /x"))
+        var head = try connection.take(through: "\r\n\r\n")
+        #expect(text(of: head).hasPrefix("HTTP/1.1 200"))
+        var received = 0
+        var shows = false
+        while head.suffix(5) != Array("0\r\n\r\n".utf8) {
+            let some = try connection.takeSome()
+            received += some.count
+            shows = shows || some.contains(UInt8(ascii: "S"))
+            head = Array((head + some).suffix(5))
+        }
+        #expect(!shows)
+        #expect(received > blocks * 500 * free.count)
+        #expect(try gateway.peakResidentKiB < 40 * 1_024)
+    }
+
+    @Test func whatIsPackedToALittleUnpacksPieceByPiece() throws {
+        // 64 MiB of white space in an array.
+        let folder = try Folder()
+        let made = try run("/bin/sh", ["-c", "{ printf '['; head -c 67108864 /dev/zero | tr '\\0' ' '; printf '1]'; } | gzip -c > \(folder.file("bomb"))"])
+        #expect(made.code == 0)
+        let packed = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("bomb"))))
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: \(packed.count)\r\n\r\n")
+            try connection.send(packed)
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        #expect(try gateway.ask("GET /x").status == 502)
+        #expect(try gateway.peakResidentKiB < 40 * 1_024)
+    }
+
+    @Test func aPackedAnswerIsUnpackedAndFiltered() throws {
+        let folder = try Folder()
+        try folder.write("list", Self.list)
+        #expect(try run("/bin/sh", ["-c", "gzip -c \(folder.file("list")) > \(folder.file("list.gz"))"]).code == 0)
+        let packed = Array(try Data(contentsOf: URL(fileURLWithPath: folder.file("list.gz"))))
+        let upstream = try Upstream { request, connection in
+            let coding = request.target == "/br" ? "br" : "gzip"
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: \(coding)\r\nContent-Length: \(packed.count)\r\n\r\n")
+            try connection.send(packed)
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        let answer = try gateway.ask("GET /x", ["Accept-Encoding: gzip"])
+        #expect(answer.text == #"{"count":3,"next":null,"results":[{"id":1,"tier":"free"},{"id":3,"tier":"free"}]}"#)
+        #expect(answer["Content-Encoding"] == nil)
+        #expect(upstream.requests.now.last?["Accept-Encoding"] == "identity")
+        #expect(try gateway.ask("GET /br").status == 502)
+    }
+
+    @Test func aWatchingFilterCountsAndLetsPass() throws {
+        let upstream = try Upstream(Self.json(Self.list, "ETag: \"v1\"\r\n"))
+        let gateway = try Gateway(Self.settings(upstream, "auth=optional filter=tier shadow=filter"))
+        let answer = try gateway.ask("GET /x")
+        #expect(answer.text == Self.list)
+        #expect(answer["ETag"] == "\"v1\"")
+        #expect(try gateway.metric("tollgate_filter_items_total", "action=\"shadow_dropped\"") == 1)
+        #expect(try gateway.metric("tollgate_filter_items_total", "action=\"dropped\"") == 0)
+    }
+
+    @Test func commandsShowTheFilter() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream))
+        #expect(try gateway.command(["check"]).output.contains("filter=tier"))
+        let explained = try gateway.command(["explain", "GET", "http://test/passages"]).output
+        #expect(explained.contains("what tier puts above free leaves the answer"))
+    }
+
+    @Test func theSmallUpstreamHasPassagesToFilter() throws {
+        let echo = try Subprocess(try Tollgate.binary.get(), ["echo", "--listen", "127.0.0.1:0"])
+        let lines = try echo.output.wait(for: "the address", seconds: 20) { $0.contains { $0.contains("listens on") } }
+        let address = try #require(lines.first { $0.contains("listens on") }?.split(separator: " ").last)
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="http://\(address)"
+            TOLLGATE_ROUTE_PASSAGES="GET,HEAD /passages/* upstream=u auth=optional filter=tier"
+            """)
+        let premium = try gateway.bearer("--sub", "bob", "--tier", "premium")
+        let (free, all) = (try gateway.ask("GET /passages").text, try gateway.ask("GET /passages", [premium]).text)
+        #expect(free.contains("\"count\":4") && free.contains("\"previous\":null") && !free.contains("premium"))
+        #expect(all.contains("\"tier\":\"premium\"") && all.count > free.count)
+        #expect(try gateway.ask("GET /passages/2").status == 403)
+        #expect(try gateway.ask("GET /passages/2", [premium]).status == 200)
+    }
+}

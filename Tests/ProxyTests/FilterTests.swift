@@ -1,0 +1,245 @@
+import Gate
+import HTTP
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// Answers of a route with `filter=tier`, for a caller without a token, told from both ends.
+@Suite(.timeLimit(.minutes(2)))
+struct FilterTests {
+    private static let json = "Content-Type: application/json\r\n"
+    private static let list = #"{"results":[{"tier":"free"},{"tier":"premium"}]}"#
+
+    private func bench(_ change: (inout RouteRule) -> Void = { _ in }) throws -> Bench {
+        try Bench { rule in
+            rule.auth = .optional
+            rule.filters = [try! FilterPath(parsing: "tier")]
+            change(&rule)
+        }
+    }
+
+    /// What a client gets for what the upstream says, in one piece or byte by byte.
+    private func exchange(
+        _ answer: String, _ request: String = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", inPieces: Bool = false,
+        _ change: (inout RouteRule) -> Void = { _ in }
+    ) throws -> (asked: String, answer: Received) {
+        let bench = try bench(change)
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send(request)
+        let upstream = try bench.accept()
+        let asked = try upstream.receiveMessage()
+        for piece in inPieces ? answer.utf8.map({ [$0] }) : [Array(answer.utf8)] { try upstream.send(piece) }
+        let received = Received(try client.receiveAll().text)
+        client.close()
+        upstream.close()
+        return (asked, received)
+    }
+
+    /// An answer whose connection has ended.
+    struct Received {
+        let text: String
+        let status: Int
+        /// Without the chunked coding; nil if that does not end.
+        let body: String?
+
+        init(_ text: String) {
+            self.text = text
+            status = text.status
+            body = text.headLines.contains("Transfer-Encoding: chunked") ? Self.unchunked(Array(text.body.utf8)) : text.body
+        }
+
+        private static func unchunked(_ bytes: [UInt8]) -> String? {
+            var (content, rest) = ([UInt8](), bytes[...])
+            while let end = rest.firstIndex(of: 13), let size = Int(String(decoding: rest[..<end], as: UTF8.self), radix: 16) {
+                guard size > 0 else { return rest.count == 5 ? String(decoding: content, as: UTF8.self) : nil }
+                guard rest[end...].count > size + 4 else { return nil }
+                content += rest[(end + 2)..<(end + 2 + size)]
+                rest = rest[(end + 4 + size)...]
+            }
+            return nil
+        }
+    }
+
+    private func answer(_ fields: String, _ content: String, status: String = "200 OK") -> String {
+        "HTTP/1.1 \(status)\r\n\(fields)Content-Length: \(content.utf8.count)\r\n\r\n\(content)"
+    }
+
+    @Test(arguments: [false, true]) func whatIsAboveTheCallersTierLeavesTheAnswer(_ inPieces: Bool) throws {
+        let (_, received) = try exchange(answer(Self.json, Self.list), inPieces: inPieces)
+        #expect(received.status == 200)
+        #expect(received.body == #"{"results":[{"tier":"free"}]}"#)
+        #expect(received.text.contains("Content-Length") == false)
+        #expect(received.text.contains("Vary: Authorization\r\nCache-Control: private\r\n"))
+    }
+
+    @Test(arguments: [false, true]) func aRootObjectAboveTheTierIsRefusedAsByATierGate(_ inPieces: Bool) throws {
+        let (_, received) = try exchange(answer(Self.json, #"{"id":1,"tier":"premium"}"#), inPieces: inPieces)
+        #expect(received.status == 403)
+        #expect(received.body!.contains("PREMIUM_REQUIRED"))
+        #expect(received.text.contains("insufficient_scope"))
+    }
+
+    @Test func brokenJSONIs502AsLongAsNothingIsOut() throws {
+        for content in [#"{"a":1"#, "[1,]", "nonsense"] {
+            #expect(try exchange(answer(Self.json, content)).answer.status == 502)
+        }
+    }
+
+    @Test func anAnswerThatBreaksOnItsWayIsCut() throws {
+        let bench = try bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send("HTTP/1.1 200 OK\r\n\(Self.json)Transfer-Encoding: chunked\r\n\r\n4\r\n[1,2\r\n")
+        _ = try client.receive(until: "[1\r\n")
+        try upstream.send("2\r\n!]\r\n0\r\n\r\n")
+        let rest = try client.receiveAll().text
+        #expect(!rest.contains("0\r\n\r\n"))
+        client.close()
+        upstream.close()
+        #expect(bench.worker.census { $0.isAtRest }.isAtRest)
+    }
+
+    @Test func anAnswerThatEndsWithItsConnectionIsFilteredToItsEnd() throws {
+        for (content, expected) in [(Self.list, #"{"results":[{"tier":"free"}]}"#), (#"{"results":["#, nil)] {
+            let bench = try bench()
+            defer { bench.end() }
+            let client = try bench.client()
+            try client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            let upstream = try bench.accept()
+            _ = try upstream.receiveMessage()
+            try upstream.send("HTTP/1.1 200 OK\r\n\(Self.json)\r\n\(content)")
+            upstream.close()
+            let received = Received(try client.receiveAll().text)
+            if let expected { #expect(received.body == expected) } else { #expect(received.status == 502) }
+            client.close()
+        }
+    }
+
+    @Test func theUpstreamIsAskedForWhatCanBeJudged() throws {
+        let request =
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept-Encoding: br\r\nRange: bytes=0-1\r\nIf-Range: \"a\"\r\nIf-Modified-Since: now\r\nIf-Unmodified-Since: now\r\nIf-None-Match: \"a\", W/\"b~premium.1\"\r\nA-IM: feed\r\nX-A: b\r\n\r\n"
+        let asked = try exchange(answer(Self.json, "[]"), request).asked
+        for gone in ["br\r\n", "Range", "If-", "A-IM"] { #expect(!asked.contains(gone)) }
+        #expect(asked.contains("X-A: b\r\n"))
+        #expect(asked.contains("Accept-Encoding: identity\r\n"))
+    }
+
+    @Test func eachTierHasEntityTagsOfItsOwn() throws {
+        let fields = Self.json + "ETag: \"v1\"\r\nLast-Modified: now\r\nAccept-Ranges: bytes\r\nContent-MD5: x\r\nCache-Control: public, max-age=60\r\n"
+        let first = try exchange(answer(fields, "[]")).answer
+        let line = try #require(first.text.split(separator: "\r\n").first { $0.hasPrefix("ETag: ") })
+        #expect(line.hasPrefix("ETag: W/\"v1~free."))
+        for gone in ["Last-Modified", "Accept-Ranges", "Content-MD5", "public"] { #expect(!first.text.contains(gone)) }
+        #expect(first.text.contains("Cache-Control: private, max-age=60\r\n"))
+        let tag = line.dropFirst("ETag: ".count)
+        for method in ["GET", "PUT"] {
+            let again = "\(method) / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 0\r\nIf-None-Match: \"x\", \(tag)\r\nIf-Match: \"x\", \(tag)\r\n\r\n"
+            let asked = try exchange("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\n\r\n", again).asked
+            #expect(asked.contains("If-None-Match: \"v1\"\r\n"))
+            #expect(asked.contains("If-Match: \"x\", \"v1\"\r\n"))
+        }
+    }
+
+    @Test(arguments: [
+        ("200 OK", "Content-Type: text/html\r\n", "<p>"), ("200 OK", "Content-Type: text/event-stream\r\n", "data: {\"tier\":\"premium\"}\n\n"),
+        ("200 OK", "", "plain"), ("200 OK", Self.json, ""), ("404 Not Found", Self.json, #"{"detail":"no"}"#),
+    ])
+    func whatIsNotToBeJudgedPasses(_ status: String, _ fields: String, _ content: String) throws {
+        let received = try exchange(answer(fields, content, status: status)).answer
+        #expect(received.status == Int(status.prefix(3)))
+        #expect(received.body == content)
+    }
+
+    @Test(arguments: ["Content-Type: text/html\r\n", "Content-Type: text/event-stream\r\n", ""]) func aStrictRouteLetsNothingElsePass(_ fields: String) throws {
+        #expect(try exchange(answer(fields, "plain")) { $0.filterIsStrict = true }.answer.status == 502)
+    }
+
+    @Test(arguments: [
+        "Content-Type: application/json; charset=utf-8\r\n", "Content-Type: APPLICATION/PROBLEM+JSON\r\n", "Content-Type: text/json\r\n", "",
+        "Content-Type: text/html\r\nContent-Type: application/json\r\n", "Content-Type: application/vnd.api+json\r\n",
+    ])
+    func jsonIsKnownByItsTypeOrItsBeginning(_ fields: String) throws {
+        #expect(try exchange(answer(fields, Self.list)).answer.body == #"{"results":[{"tier":"free"}]}"#)
+    }
+
+    @Test(arguments: [
+        ("206 Partial Content", Self.json, "[]"), ("226 IM Used", Self.json, "[]"), ("200 OK", Self.json + "Content-Encoding: br\r\n", "[]"),
+        ("200 OK", Self.json + "Content-Encoding: gzip, gzip\r\n", "[]"), ("200 OK", Self.json + "Content-Encoding: gzip\r\n", "[]"),
+        ("200 OK", "", "\u{FEFF}[]"), ("200 OK", "Content-Type: application/json-seq\r\n", "\u{1E}{}"),
+    ])
+    func whatCannotBeJudgedIsRefused(_ status: String, _ fields: String, _ content: String) throws {
+        #expect(try exchange(answer(fields, content, status: status)).answer.status == 502)
+    }
+
+    @Test func linesLeaveOneByOne() throws {
+        let content = "{\"tier\":\"premium\"}\n{\"tier\":\"free\"}\n{\"tier\":\"premium\"}\n"
+        #expect(try exchange(answer("Content-Type: application/x-ndjson\r\n", content)).answer.body == "{\"tier\":\"free\"}\n")
+    }
+
+    @Test func trailersOfAFilteredAnswerEndHere() throws {
+        let chunked = "HTTP/1.1 200 OK\r\n\(Self.json)Transfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n0\r\nX-Digest: 1\r\n\r\n"
+        let received = try exchange(chunked).answer
+        #expect(received.body == "[]")
+        #expect(!received.text.contains("X-Digest"))
+    }
+
+    @Test func aClientOfHTTP10GetsItsEndWithTheConnection() throws {
+        let bench = try bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("GET / HTTP/1.0\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send(answer(Self.json, Self.list))
+        let all = try client.receiveAll().text
+        #expect(all.hasSuffix("\r\n\r\n" + #"{"results":[{"tier":"free"}]}"#))
+        #expect(!all.contains("chunked"))
+        client.close()
+        upstream.close()
+    }
+
+    @Test func theAnswerToHEADSaysNoLength() throws {
+        let bench = try bench()
+        defer { bench.end() }
+        let client = try bench.client()
+        try client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send("HTTP/1.1 200 OK\r\n\(Self.json)Content-Length: 99\r\nContent-Encoding: gzip\r\n\r\n")
+        let head = try client.receive(until: "\r\n\r\n")
+        #expect(!head.contains("Content-Length") && !head.contains("Content-Encoding"))
+        #expect(head.contains("Vary: Authorization\r\n"))
+        client.close()
+        upstream.close()
+    }
+
+    @Test func aWatchedAnswerPassesAsItIs() throws {
+        let whole = answer(Self.json + "ETag: \"v1\"\r\n", Self.list)
+        let (asked, received) = try exchange(whole, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept-Encoding: br\r\n\r\n") { $0.shadow = .filter }
+        #expect(received.body == Self.list)
+        #expect(received.text.contains("ETag: \"v1\"\r\n"))
+        #expect(asked.contains("Accept-Encoding: br\r\n"))
+    }
+
+    @Test func whoDoesNotReadHoldsTheUpstreamBack() throws {
+        let bench = try bench()
+        defer { bench.end() }
+        let client = try Line(to: bench.worker.address, receiveBuffer: 16_384)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send("HTTP/1.1 200 OK\r\n\(Self.json)Connection: close\r\n\r\n[1")
+        let element = Array((#",{"tier":"free","x":""# + String(repeating: "x", count: 1_000) + "\"}").utf8)
+        let flood = Array(repeatElement(element, count: 32_000).joined())
+        #expect(upstream.sendWhatGoes(flood, waiting: 300) < 16 << 20)
+        #expect(bench.worker.census.bytes < 3 << 20)
+        client.close()
+        upstream.close()
+    }
+}
