@@ -1,3 +1,4 @@
+import Gate
 import Testing
 import Transport
 import Wire
