@@ -19,14 +19,7 @@ package struct RefusalStory: Sendable {
 struct RecentRefusals: ~Copyable {
     static let most = 256
 
-    private struct Kept: ~Copyable {
-        var note = DecisionNote()
-        var requestID = ByteBuffer()
-        var at = WallTime(seconds: 0)
-        var policy: Policy?
-    }
-
-    private var kept = Slab<Kept> { Kept() }
+    private var kept = Slab<KeptRefusal> { KeptRefusal() }
     /// Refusals so far; the place of the newest follows from it.
     private var count = 0
     /// The policy before the one in force: requests it decided about may still be on their way.
@@ -62,4 +55,13 @@ struct RecentRefusals: ~Copyable {
         }
         return stories
     }
+}
+
+/// A refusal as it is kept.
+struct KeptRefusal: ~Copyable {
+    var note = DecisionNote()
+    var requestID = ByteBuffer()
+    var at = WallTime(seconds: 0)
+    /// What decided.
+    var policy: Policy?
 }
