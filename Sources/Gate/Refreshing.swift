@@ -178,10 +178,12 @@ extension Admission {
 }
 
 extension Policy {
-    /// Whether there is somebody who could refresh this token: for the gateway's own, the session that it names.
+    /// Whether there is somebody who could refresh this token: for the gateway's own, the session that it names, of which no
+    /// refresh brings a token with which to act as somebody.
     func refreshes(_ token: VerifiedToken) -> Bool {
         guard token.isOwn else { return refreshers.contains(trust.issuers[token.issuerIndex].name) }
-        return hasAccounts && UUID(parsing: token.sessionID) != nil && UUID(parsing: token.userID) != nil
+        let isActor = token.actorType.byteCount > 0 || token.actorID.byteCount > 0
+        return hasAccounts && !isActor && UUID(parsing: token.sessionID) != nil && UUID(parsing: token.userID) != nil
     }
 }
 
