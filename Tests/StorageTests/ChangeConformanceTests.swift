@@ -200,10 +200,10 @@ import Wire
         let user = try await store.opened("ada@x").account.id
         let heard = Noted(0)
         let problems = Noted<[String?]>([])
-        let listener = try #require(
-            location.listen(
-                start: startThread, heard: { heard.change { $0 += 1 } },
-                changed: { problem in problems.change { $0.append(problem) } }))
+        let started = location.listen(
+            start: startThread, heard: { heard.change { $0 += 1 } },
+            changed: { problem in problems.change { $0.append(problem) } })
+        let listener = try #require(started)
         func wait(for count: Int) async throws {
             for _ in 0..<2_000 where heard.now < count { try await Task.sleep(nanoseconds: 5_000_000) }
             #expect(heard.now == count)

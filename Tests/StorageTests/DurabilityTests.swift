@@ -149,7 +149,7 @@ import Wire
         let database = String(url.split(separator: "/").last ?? "")
         try await Bench(url: url).store.prepare()
         try cluster.run("INSERT INTO schema_versions VALUES (999)", in: database)
-        await #expect(throws: StoreFault.failed("the database is at version 999 and this program knows 1: run the newer program")) {
+        await #expect(throws: StoreFault.failed("the database is at version 999 and this program knows 2: run the newer program")) {
             try await Bench(url: url).store.prepare()
         }
     }

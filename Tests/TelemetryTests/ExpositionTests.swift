@@ -89,4 +89,20 @@ import Wire
         process.clocks.keep(["upstream:u"])
         #expect(!samples([], process).contains { $0.contains("aunt") })
     }
+
+    @Test func howLongChangesTakeIsTold() {
+        var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
+        #expect(!samples([], process).contains { $0.hasPrefix("tollgate_bus_connected") })
+        process.bus.carrier = "redis"
+        for lag: Int64 in [-5, 400, 900_000, 99_000_000] { process.bus.applied(lag: lag) }
+        process.bus.messages = 7
+        let shown = samples([], process)
+        let expected = [
+            #"tollgate_bus_lag_seconds_bucket{le="0.0005"} 2"#, #"tollgate_bus_lag_seconds_bucket{le="0.5"} 2"#,
+            #"tollgate_bus_lag_seconds_bucket{le="1"} 3"#, #"tollgate_bus_lag_seconds_bucket{le="10"} 3"#,
+            #"tollgate_bus_lag_seconds_bucket{le="+Inf"} 4"#, "tollgate_bus_lag_seconds_sum 99.9004", "tollgate_bus_lag_seconds_count 4",
+            #"tollgate_bus_connected{carrier="redis"} 0"#, #"tollgate_bus_messages_total{result="heard"} 7"#,
+        ]
+        for line in expected { #expect(shown.contains(line), "\(line)") }
+    }
 }
