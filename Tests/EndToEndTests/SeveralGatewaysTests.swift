@@ -239,7 +239,7 @@ import Testing
         let asked = Date()
         sleep(3)
         let spent = try transactions() - before
-        // The watch looks once a second, and the listener asks whether it is still heard.
+        // The watch looks twice a second, and the listener asks whether it is still heard.
         #expect(Double(spent) < 100 + 10 * asked.timeIntervalSince(start), "\(spent) transactions for 1,000 requests")
     }
 

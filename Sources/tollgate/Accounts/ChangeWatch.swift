@@ -8,12 +8,13 @@ internal import Wire
 /// Reads from the store what others changed there, commands and gateways that share it, on a thread of its own: as soon as
 /// it hears that there is something, and again and again all the same. What is heard is never believed, only looked up.
 final class ChangeWatch: Sendable {
-    /// Milliseconds between two looks while a bus tells of changes, and while nothing does.
-    private static let period: Int32 = 1_000
+    /// Milliseconds between two looks while a bus tells of changes, and while nothing does. The first is what a change
+    /// takes while the bus is silent and nobody has noticed.
+    private static let period: Int32 = 500
     private static let blindPeriod: Int32 = 300
     /// Changes that come at once are read together.
     private static let spacing: UInt64 = 5
-    /// How long memories are good after a look began: two of the longer periods, and what a look may take.
+    /// How long memories are good after a look began: some periods, and what looks may take.
     private static let trust: UInt64 = 2_500
     /// After so long without a look, memories are not brought up to date but given up. The log goes back further.
     private static let longestGap: UInt64 = 600_000
