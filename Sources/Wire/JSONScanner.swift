@@ -312,6 +312,9 @@ package struct JSONScanner: ~Copyable {
         return true
     }
 
+    /// From now on, stops at every name.
+    package mutating func watchEverything() { watchedNames = .max }
+
     /// From now on, stops at this name.
     package mutating func watch(_ name: RawSpan) { watchedNames |= 1 &<< PlainWord(name: name).bit }
 
@@ -321,7 +324,8 @@ package struct JSONScanner: ~Copyable {
 // MARK: Texts
 
 extension JSONScanner {
-    /// The name or string just read, without its escapes; of one that is too long to be kept, only its beginning.
+    /// The name or string just read, which nothing else has been since, without its escapes; of one that is too long to be
+    /// kept, only its beginning.
     @_lifetime(borrow self, copy bytes)
     package func text(_ bytes: RawSpan) -> RawSpan {
         if isSpelled { return spelled.readable }

@@ -3,14 +3,10 @@ import Testing
 @testable import Wire
 
 @Suite struct JSONScannerTests {
-    private func watchAll(_ scanner: inout JSONScanner) {
-        for length in 0..<64 { scanner.watch([UInt8](repeating: 0, count: length).rawBytes) }
-    }
-
     /// The steps through a text that arrives cut at `cuts`, or `nil` for a fault.
     private func walk(_ text: [UInt8], cuts: [Int] = [], isLines: Bool = false) -> String? {
         var scanner = JSONScanner(isLines: isLines)
-        watchAll(&scanner)
+        scanner.watchEverything()
         var words: [String] = []
         do throws(JSONFault) {
             var start = 0
@@ -29,8 +25,8 @@ import Testing
                         words.append(scanner.text(piece.rawBytes).text + ":")
                         scanner.asksForScalar = true
                     case .scalar:
-                        let text = scanner.text(piece.rawBytes).text
-                        words.append(scanner.isString ? "'\(text)'" : scanner.isNull ? "null" : "-")
+                        words.append(
+                            scanner.isString ? "'\(scanner.text(piece.rawBytes).text)'" : scanner.isNull ? "null" : "-")
                     case .separator: words.append(",")
                     }
                 }
@@ -135,7 +131,7 @@ import Testing
         let long = String(repeating: "é", count: 200)
         let bytes = #"{"\#(long)":1}"#.utf8Bytes
         var scanner = JSONScanner()
-        watchAll(&scanner)
+        scanner.watchEverything()
         scanner.beginPiece()
         var steps: [JSONStep] = []
         while true {

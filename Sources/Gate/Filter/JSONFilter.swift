@@ -341,6 +341,8 @@ extension JSONFilter {
         frames.removeLast(frames.count - 1 - unit)
         skipped = unit
         scanner.quietDepth = unit
+        name = -1
+        fields = 0
         if held >= unit { held = 0 }
     }
 
