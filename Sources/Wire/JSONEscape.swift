@@ -132,7 +132,7 @@ struct PlainWord {
     /// How many bytes are before it.
     @inline(__always) var count: Int { marks.trailingZeroBitCount / 8 }
     /// A number below 64 that is the same for the same text.
-    @inline(__always) var bit: UInt64 { (text &* 0x9E37_79B9_7F4A_7C15) &>> 58 }
+    @inline(__always) var bit: UInt64 { (text &* 0xC4CE_B9FE_1A85_EC53) &>> 58 }
 
     /// The high bit of each byte of `word` that is below 0x20, above 0x7F, a quote or a backslash. A byte above a hit
     /// may be marked wrongly, by the borrow; the lowest mark is always right.

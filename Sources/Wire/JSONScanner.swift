@@ -23,7 +23,7 @@ package struct JSONScanner: ~Copyable {
     package static let longestText = 255
 
     /// The names that are worth stopping at, as the bits of their first words.
-    private var watchedNames: UInt64 = 0
+    var watchedNames: UInt64 = 0
     /// Stop behind the next scalar, if one comes before anything else.
     package var asksForScalar = false
     /// Stop behind the next comma of this container.
@@ -34,44 +34,44 @@ package struct JSONScanner: ~Copyable {
     package let isLines: Bool
 
     /// The first byte of the piece that is not read.
-    package private(set) var offset = 0
+    package internal(set) var offset = 0
     /// Where the latest value ended, or the bracket of the container that has none yet; below 0 in an earlier piece.
     package var valueEnd = 0
     /// What `valueEnd` was before the latest value: the comma and the name that belong to it stand in between.
-    package private(set) var lead = 0
+    package internal(set) var lead = 0
     /// Arrays and objects open now.
-    package private(set) var depth = 0
-    private var kind = Kind.null
+    package internal(set) var depth = 0
+    var kind = Kind.null
 
-    private var phase = Phase.value
-    private var number = NumberPhase.minus
+    var phase = Phase.value
+    var number = NumberPhase.minus
     /// Of the word being read, the letters to come.
-    private var letters: UInt64 = 0
+    var letters: UInt64 = 0
     /// One bit per depth: 1 for an object.
-    private var shallow: UInt64 = 0
-    private var deep: UInt64 = 0
-    private var isInObject = false
+    var shallow: UInt64 = 0
+    var deep: UInt64 = 0
+    var isInObject = false
 
     /// Where the text being read begins, or what of it is not yet in `spelled`.
-    private var textStart = 0
-    private var textEnd = 0
-    private var keepsText = false
+    var textStart = 0
+    var textEnd = 0
+    var keepsText = false
     /// Whether the text is in `spelled`, for it was cut or has escapes.
-    private var isSpelled = false
+    var isSpelled = false
     /// Whether the text just read was too long to be kept.
-    package private(set) var isTooLong = false
-    private var spelled = ByteBuffer()
+    package internal(set) var isTooLong = false
+    var spelled = ByteBuffer()
     /// The beginning of an escape or of a scalar above ASCII, cut by the end of a piece.
-    private var fragment = ByteBuffer()
+    var fragment = ByteBuffer()
 
-    private enum Kind: UInt8 { case string, null, other }
+    enum Kind: UInt8 { case string, null, other }
 
-    private enum Phase: UInt8 {
+    enum Phase: UInt8 {
         case value, firstKey, key, colon, firstElement, afterValue
         case inKey, inString, inNumber, inWord
     }
 
-    private enum NumberPhase: UInt8 {
+    enum NumberPhase: UInt8 {
         case minus, zero, digits, point, fraction, e, sign, exponent
     }
 
@@ -148,7 +148,7 @@ package struct JSONScanner: ~Copyable {
     }
 
     /// Goes on inside a token that the end of a piece cut.
-    private mutating func resume(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+    mutating func resume(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
         switch phase {
         case .inKey:
             guard try resumeText(bytes) else { return .starved }
@@ -165,7 +165,7 @@ package struct JSONScanner: ~Copyable {
     }
 
     @inline(__always)
-    private mutating func value(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+    mutating func value(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
         let isRead: Bool
         switch byte {
         case UInt8(ascii: "\""):
@@ -185,7 +185,7 @@ package struct JSONScanner: ~Copyable {
     }
 
     /// Begins a number or a word; answers whether it is read to its end.
-    private mutating func beginPlain(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> Bool {
+    mutating func beginPlain(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> Bool {
         switch byte {
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
             kind = .other
@@ -202,7 +202,7 @@ package struct JSONScanner: ~Copyable {
 
     /// Whether the scalar that has been read was asked for.
     @inline(__always)
-    private mutating func scalarEnded() -> Bool {
+    mutating func scalarEnded() -> Bool {
         phase = .afterValue
         lead = valueEnd
         valueEnd = offset
@@ -211,7 +211,7 @@ package struct JSONScanner: ~Copyable {
         return depth < quietDepth
     }
 
-    private mutating func open(object: Bool) throws(JSONFault) -> JSONStep? {
+    mutating func open(object: Bool) throws(JSONFault) -> JSONStep? {
         guard depth < Self.maximumDepth else { throw JSONFault(kind: .tooDeep, offset: offset) }
         let bit = 1 as UInt64 &<< UInt64(truncatingIfNeeded: depth)
         if depth < 64 { shallow = object ? shallow | bit : shallow & ~bit } else { deep = object ? deep | bit : deep & ~bit }
@@ -227,7 +227,7 @@ package struct JSONScanner: ~Copyable {
     }
 
     @inline(__always)
-    private mutating func close() -> JSONStep? {
+    mutating func close() -> JSONStep? {
         let wasObject = isInObject
         offset &+= 1
         depth &-= 1
@@ -242,7 +242,7 @@ package struct JSONScanner: ~Copyable {
     }
 
     @inline(__always)
-    private mutating func afterValue(_ byte: UInt8) throws(JSONFault) -> JSONStep? {
+    mutating func afterValue(_ byte: UInt8) throws(JSONFault) -> JSONStep? {
         let separator = depth > 0 ? UInt8(ascii: ",") : UInt8(ascii: "\n")
         if byte == separator {
             guard depth > 0 || isLines else { throw unexpected }
@@ -258,7 +258,7 @@ package struct JSONScanner: ~Copyable {
 
     /// Whether there is a byte that is no white space. In lines, a line feed stands between texts and nowhere else.
     @inline(__always)
-    private mutating func skipWhiteSpace(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+    mutating func skipWhiteSpace(_ bytes: RawSpan) throws(JSONFault) -> Bool {
         while offset < bytes.byteCount {
             let byte = bytes[offset]
             if byte > 0x20 { return true }
@@ -278,7 +278,7 @@ package struct JSONScanner: ~Copyable {
     ///
     /// - Returns: whether there was any.
     @inline(__always)
-    private mutating func skim(_ bytes: RawSpan) -> Bool {
+    mutating func skim(_ bytes: RawSpan) -> Bool {
         let watched = depth < quietDepth ? watchedNames : 0
         // Near the end, what follows a string may be missing.
         let limit = bytes.byteCount &- 24
@@ -318,226 +318,5 @@ package struct JSONScanner: ~Copyable {
     /// From now on, stops at this name.
     package mutating func watch(_ name: RawSpan) { watchedNames |= 1 &<< PlainWord(name: name).bit }
 
-    private var unexpected: JSONFault { JSONFault(kind: .unexpectedByte, offset: offset) }
-}
-
-// MARK: Texts
-
-extension JSONScanner {
-    /// The name or string just read, which nothing else has been since, without its escapes; of one that is too long to be
-    /// kept, only its beginning.
-    @_lifetime(borrow self, copy bytes)
-    package func text(_ bytes: RawSpan) -> RawSpan {
-        if isSpelled { return spelled.readable }
-        return bytes.extracting(textStart..<textEnd)
-    }
-
-    @inline(__always)
-    private mutating func key(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
-        offset &+= 1
-        keepsText = true
-        beginText()
-        phase = .inKey
-        guard try readText(bytes) else { return .starved }
-        return keyEnded(bytes)
-    }
-
-    @inline(__always)
-    private mutating func keyEnded(_ bytes: RawSpan) -> JSONStep? {
-        if offset < bytes.byteCount, bytes[offset] == UInt8(ascii: ":") {
-            offset &+= 1
-            phase = .value
-        } else {
-            phase = .colon
-        }
-        guard depth < quietDepth else { return nil }
-        if isSpelled { return isTooLong ? nil : .key }
-        let word =
-            textStart &+ 8 <= bytes.byteCount
-            ? PlainWord(bytes, at: textStart) : PlainWord(name: bytes.extracting(textStart..<textEnd))
-        return watchedNames &>> word.bit & 1 == 1 ? .key : nil
-    }
-
-    @inline(__always)
-    private mutating func beginText() {
-        textStart = offset
-        isSpelled = false
-        isTooLong = false
-    }
-
-    /// Reads on to behind the closing quote, if that is here.
-    @inline(__always)
-    private mutating func readText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
-        let end = bytes.endOfPlainText(from: offset)
-        if end < bytes.byteCount, bytes[end] == UInt8(ascii: "\"") {
-            textEnd = end
-            offset = end &+ 1
-            return true
-        }
-        return try readSpelled(bytes, from: end)
-    }
-
-    /// Reads on where the text has an escape, a scalar above ASCII, or the end of the piece.
-    private mutating func readSpelled(_ bytes: RawSpan, from plainEnd: Int) throws(JSONFault) -> Bool {
-        if !isSpelled {
-            isSpelled = true
-            spelled.removeAll()
-        }
-        offset = plainEnd
-        while offset < bytes.byteCount {
-            switch bytes[offset] {
-            case UInt8(ascii: "\""):
-                spell(bytes.extracting(textStart..<offset))
-                offset &+= 1
-                return true
-            case UInt8(ascii: "\\"):
-                spell(bytes.extracting(textStart..<offset))
-                textStart = offset
-                guard let escape = try escape(bytes) else { return cut(bytes) }
-                spell(escape)
-                offset &+= escape.length
-                textStart = offset
-            case 0x80...:
-                let length = UTF8Sequence.length(in: bytes, at: offset)
-                if length == 0 {
-                    guard UTF8Sequence.isCut(in: bytes, at: offset) else { throw JSONFault(kind: .notUnicode, offset: offset) }
-                    spell(bytes.extracting(textStart..<offset))
-                    return cut(bytes)
-                }
-                offset &+= length
-                if offset < bytes.byteCount, bytes[offset] >= 0x80 { continue }
-            default: throw unexpected
-            }
-            offset = bytes.endOfPlainText(from: offset)
-        }
-        spell(bytes.extracting(textStart..<offset))
-        return false
-    }
-
-    /// The escape at hand; nil if the piece ends within it.
-    private func escape(_ bytes: RawSpan) throws(JSONFault) -> JSONEscape? {
-        do throws(JSONFault) {
-            return try JSONEscape(in: bytes, at: offset)
-        } catch {
-            guard error.kind == .endsEarly else { throw error }
-            return nil
-        }
-    }
-
-    /// Keeps the rest of the piece, which is less than one character.
-    private mutating func cut(_ bytes: RawSpan) -> Bool {
-        fragment.removeAll()
-        fragment.append(bytes.dropping(offset))
-        offset = bytes.byteCount
-        return false
-    }
-
-    private mutating func resumeText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
-        while !fragment.isEmpty {
-            guard offset < bytes.byteCount else { return false }
-            fragment.append(bytes[offset])
-            offset &+= 1
-            try completeFragment()
-        }
-        textStart = offset
-        return try readSpelled(bytes, from: bytes.endOfPlainText(from: offset))
-    }
-
-    /// Empties the fragment if it is a whole character now.
-    private mutating func completeFragment() throws(JSONFault) {
-        var whole = ByteBuffer()
-        swap(&whole, &fragment)
-        defer { swap(&whole, &fragment) }
-        if whole.readable[0] == UInt8(ascii: "\\") {
-            do throws(JSONFault) {
-                spell(try JSONEscape(in: whole.readable, at: 0))
-            } catch {
-                guard error.kind == .endsEarly else { throw JSONFault(kind: error.kind, offset: offset) }
-                return
-            }
-        } else {
-            guard UTF8Sequence.length(in: whole.readable, at: 0) > 0 else {
-                guard UTF8Sequence.isCut(in: whole.readable, at: 0) else { throw JSONFault(kind: .notUnicode, offset: offset) }
-                return
-            }
-            spell(whole.readable)
-        }
-        whole.removeAll()
-    }
-
-    private mutating func spell(_ text: RawSpan) {
-        guard keepsText, !text.isEmpty else { return }
-        guard spelled.count + text.byteCount <= Self.longestText else { return isTooLong = true }
-        spelled.append(text)
-    }
-
-    private mutating func spell(_ escape: JSONEscape) {
-        guard keepsText, spelled.count + 4 <= Self.longestText else { return isTooLong = true }
-        spelled.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
-    }
-}
-
-// MARK: Numbers and words
-
-extension JSONScanner {
-    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`; answers whether a byte behind it is here.
-    private mutating func readNumber(_ bytes: RawSpan) throws(JSONFault) -> Bool {
-        while offset < bytes.byteCount {
-            guard let next = Self.phase(after: number, bytes[offset]) else {
-                guard isNumber else { throw unexpected }
-                return true
-            }
-            number = next
-            offset &+= 1
-        }
-        return false
-    }
-
-    /// Whether what has been read of the number is one.
-    private var isNumber: Bool {
-        switch number {
-        case .zero, .digits, .fraction, .exponent: true
-        case .minus, .point, .e, .sign: false
-        }
-    }
-
-    /// nil if `byte` does not continue the number.
-    @inline(__always)
-    private static func phase(after phase: NumberPhase, _ byte: UInt8) -> NumberPhase? {
-        if byte.isASCIIDigit {
-            switch phase {
-            case .digits, .fraction, .exponent: return phase
-            case .minus: return byte == UInt8(ascii: "0") ? .zero : .digits
-            case .zero: return nil
-            case .point: return .fraction
-            case .e, .sign: return .exponent
-            }
-        }
-        switch (phase, byte) {
-        case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): return .point
-        case (.zero, UInt8(ascii: "e")), (.digits, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")),
-            (.zero, UInt8(ascii: "E")), (.digits, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")):
-            return .e
-        case (.e, UInt8(ascii: "+")), (.e, UInt8(ascii: "-")): return .sign
-        default: return nil
-        }
-    }
-
-    /// `word`: its letters, the first in the lowest byte.
-    private mutating func beginWord(_ kind: Kind, _ word: UInt64, _ bytes: RawSpan) throws(JSONFault) -> Bool {
-        self.kind = kind
-        letters = word
-        phase = .inWord
-        return try readWord(bytes)
-    }
-
-    private mutating func readWord(_ bytes: RawSpan) throws(JSONFault) -> Bool {
-        while letters != 0 {
-            guard offset < bytes.byteCount else { return false }
-            guard bytes[offset] == UInt8(truncatingIfNeeded: letters) else { throw unexpected }
-            letters &>>= 8
-            offset &+= 1
-        }
-        return true
-    }
+    var unexpected: JSONFault { JSONFault(kind: .unexpectedByte, offset: offset) }
 }

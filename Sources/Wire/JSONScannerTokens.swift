@@ -1,0 +1,217 @@
+/// Names, strings, numbers and words, each of which the end of a piece may cut.
+extension JSONScanner {
+    /// The name or string just read, which nothing else has been since, without its escapes; of one that is too long to be
+    /// kept, only its beginning.
+    @_lifetime(borrow self, copy bytes)
+    package func text(_ bytes: RawSpan) -> RawSpan {
+        if isSpelled { return spelled.readable }
+        return bytes.extracting(textStart..<textEnd)
+    }
+
+    @inline(__always)
+    mutating func key(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
+        offset &+= 1
+        keepsText = true
+        beginText()
+        phase = .inKey
+        guard try readText(bytes) else { return .starved }
+        return keyEnded(bytes)
+    }
+
+    @inline(__always)
+    mutating func keyEnded(_ bytes: RawSpan) -> JSONStep? {
+        if offset < bytes.byteCount, bytes[offset] == UInt8(ascii: ":") {
+            offset &+= 1
+            phase = .value
+        } else {
+            phase = .colon
+        }
+        guard depth < quietDepth else { return nil }
+        if isSpelled { return isTooLong ? nil : .key }
+        let word =
+            textStart &+ 8 <= bytes.byteCount
+            ? PlainWord(bytes, at: textStart) : PlainWord(name: bytes.extracting(textStart..<textEnd))
+        return watchedNames &>> word.bit & 1 == 1 ? .key : nil
+    }
+
+    @inline(__always)
+    mutating func beginText() {
+        textStart = offset
+        isSpelled = false
+        isTooLong = false
+    }
+
+    /// Reads on to behind the closing quote, if that is here.
+    @inline(__always)
+    mutating func readText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        let end = bytes.endOfPlainText(from: offset)
+        if end < bytes.byteCount, bytes[end] == UInt8(ascii: "\"") {
+            textEnd = end
+            offset = end &+ 1
+            return true
+        }
+        return try readSpelled(bytes, from: end)
+    }
+
+    /// Reads on where the text has an escape, a scalar above ASCII, or the end of the piece.
+    mutating func readSpelled(_ bytes: RawSpan, from plainEnd: Int) throws(JSONFault) -> Bool {
+        if !isSpelled {
+            isSpelled = true
+            spelled.removeAll()
+        }
+        offset = plainEnd
+        while offset < bytes.byteCount {
+            switch bytes[offset] {
+            case UInt8(ascii: "\""):
+                spell(bytes.extracting(textStart..<offset))
+                offset &+= 1
+                return true
+            case UInt8(ascii: "\\"):
+                spell(bytes.extracting(textStart..<offset))
+                textStart = offset
+                guard let escape = try escape(bytes) else { return cut(bytes) }
+                spell(escape)
+                offset &+= escape.length
+                textStart = offset
+            case 0x80...:
+                let length = UTF8Sequence.length(in: bytes, at: offset)
+                if length == 0 {
+                    guard UTF8Sequence.isCut(in: bytes, at: offset) else { throw JSONFault(kind: .notUnicode, offset: offset) }
+                    spell(bytes.extracting(textStart..<offset))
+                    return cut(bytes)
+                }
+                offset &+= length
+                if offset < bytes.byteCount, bytes[offset] >= 0x80 { continue }
+            default: throw unexpected
+            }
+            offset = bytes.endOfPlainText(from: offset)
+        }
+        spell(bytes.extracting(textStart..<offset))
+        return false
+    }
+
+    /// The escape at hand; nil if the piece ends within it.
+    func escape(_ bytes: RawSpan) throws(JSONFault) -> JSONEscape? {
+        do throws(JSONFault) {
+            return try JSONEscape(in: bytes, at: offset)
+        } catch {
+            guard error.kind == .endsEarly else { throw error }
+            return nil
+        }
+    }
+
+    /// Keeps the rest of the piece, which is less than one character.
+    mutating func cut(_ bytes: RawSpan) -> Bool {
+        fragment.removeAll()
+        fragment.append(bytes.dropping(offset))
+        offset = bytes.byteCount
+        return false
+    }
+
+    mutating func resumeText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while !fragment.isEmpty {
+            guard offset < bytes.byteCount else { return false }
+            fragment.append(bytes[offset])
+            offset &+= 1
+            try completeFragment()
+        }
+        textStart = offset
+        return try readSpelled(bytes, from: bytes.endOfPlainText(from: offset))
+    }
+
+    /// Empties the fragment if it is a whole character now.
+    mutating func completeFragment() throws(JSONFault) {
+        var whole = ByteBuffer()
+        swap(&whole, &fragment)
+        defer { swap(&whole, &fragment) }
+        if whole.readable[0] == UInt8(ascii: "\\") {
+            do throws(JSONFault) {
+                spell(try JSONEscape(in: whole.readable, at: 0))
+            } catch {
+                guard error.kind == .endsEarly else { throw JSONFault(kind: error.kind, offset: offset) }
+                return
+            }
+        } else {
+            guard UTF8Sequence.length(in: whole.readable, at: 0) > 0 else {
+                guard UTF8Sequence.isCut(in: whole.readable, at: 0) else { throw JSONFault(kind: .notUnicode, offset: offset) }
+                return
+            }
+            spell(whole.readable)
+        }
+        whole.removeAll()
+    }
+
+    mutating func spell(_ text: RawSpan) {
+        guard keepsText, !text.isEmpty else { return }
+        guard spelled.count + text.byteCount <= Self.longestText else { return isTooLong = true }
+        spelled.append(text)
+    }
+
+    mutating func spell(_ escape: JSONEscape) {
+        guard keepsText, spelled.count + 4 <= Self.longestText else { return isTooLong = true }
+        spelled.append(scalar: Unicode.Scalar(escape.scalar) ?? "\u{FFFD}")
+    }
+}
+
+extension JSONScanner {
+    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`; answers whether a byte behind it is here.
+    mutating func readNumber(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while offset < bytes.byteCount {
+            guard let next = Self.phase(after: number, bytes[offset]) else {
+                guard isNumber else { throw unexpected }
+                return true
+            }
+            number = next
+            offset &+= 1
+        }
+        return false
+    }
+
+    /// Whether what has been read of the number is one.
+    var isNumber: Bool {
+        switch number {
+        case .zero, .digits, .fraction, .exponent: true
+        case .minus, .point, .e, .sign: false
+        }
+    }
+
+    /// nil if `byte` does not continue the number.
+    @inline(__always)
+    static func phase(after phase: NumberPhase, _ byte: UInt8) -> NumberPhase? {
+        if byte.isASCIIDigit {
+            switch phase {
+            case .digits, .fraction, .exponent: return phase
+            case .minus: return byte == UInt8(ascii: "0") ? .zero : .digits
+            case .zero: return nil
+            case .point: return .fraction
+            case .e, .sign: return .exponent
+            }
+        }
+        switch (phase, byte) {
+        case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): return .point
+        case (.zero, UInt8(ascii: "e")), (.digits, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")),
+            (.zero, UInt8(ascii: "E")), (.digits, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")):
+            return .e
+        case (.e, UInt8(ascii: "+")), (.e, UInt8(ascii: "-")): return .sign
+        default: return nil
+        }
+    }
+
+    /// `word`: its letters, the first in the lowest byte.
+    mutating func beginWord(_ kind: Kind, _ word: UInt64, _ bytes: RawSpan) throws(JSONFault) -> Bool {
+        self.kind = kind
+        letters = word
+        phase = .inWord
+        return try readWord(bytes)
+    }
+
+    mutating func readWord(_ bytes: RawSpan) throws(JSONFault) -> Bool {
+        while letters != 0 {
+            guard offset < bytes.byteCount else { return false }
+            guard bytes[offset] == UInt8(truncatingIfNeeded: letters) else { throw unexpected }
+            letters &>>= 8
+            offset &+= 1
+        }
+        return true
+    }
+}
