@@ -12,6 +12,15 @@ package struct RefusalStory: Sendable {
     /// Without the query.
     package let path: String
     package let explanation: Explanation
+
+    package init(requestID: String, at: WallTime, method: String, host: String, path: String, explanation: Explanation) {
+        self.requestID = requestID
+        self.at = at
+        self.method = method
+        self.host = host
+        self.path = path
+        self.explanation = explanation
+    }
 }
 
 /// The newest refusals of one worker, kept for whoever asks why. To keep one swaps buffers and allocates nothing in the
