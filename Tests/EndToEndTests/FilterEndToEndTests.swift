@@ -101,7 +101,11 @@ import Testing
             try connection.send(packed)
         }
         let gateway = try Gateway(Self.settings(upstream))
-        #expect(try gateway.ask("GET /x").status == 502)
+        let connection = try gateway.connect()
+        try connection.send(requestHead("GET /x"))
+        let received = connection.takeRest().bytes
+        #expect(received.count < 4_096 && !text(of: received).hasSuffix("0\r\n\r\n"), "it is cut, and does not look whole")
+        #expect(try gateway.accessLog(1)[0]["error"].text == "filter_too_large")
         #expect(try gateway.peakResidentKiB < 40 * 1_024)
     }
 

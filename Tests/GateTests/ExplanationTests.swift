@@ -29,11 +29,12 @@ import Wire
         let token = Gatehouse.token("u7", tier: "premium")
         let request = "POST //export HTTP/1.1\nHost: a\nX-Forwarded-For: 203.0.113.4\nAuthorization: Bearer \(token)"
         let told = house.ask(request, from: "10.0.0.1").explanation
-        #expect(told.steps.map(\.name) == ["client", "path", "route", "identity", "tier", "limit", "verdict"])
+        #expect(told.steps.map(\.name) == ["client", "path", "route", "identity", "standing", "tier", "limit", "verdict"])
         #expect(told.step("client") == "203.0.113.4, told by a trusted proxy")
         #expect(told.step("path") == "//export becomes /export")
         #expect(told.step("route") == "export: POST /export, auth=required")
         #expect(told.step("identity") == "user u7 of test, tier premium, by HS256")
+        #expect(told.step("standing") == "the tier is what the token claims")
         #expect(told.step("tier") == "premium is needed and held")
         #expect(told.step("limit") == "1/h by user: 0 left")
         #expect(told.step("verdict") == "passes, to upstream 0")

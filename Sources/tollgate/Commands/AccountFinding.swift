@@ -33,8 +33,16 @@ struct AccountFinding: Sendable {
 
     /// An embedded database that nobody made holds none, and is not made to be asked.
     private static func holdsAccounts(_ configuration: Configuration) -> Bool {
-        guard case .sqlite(let path)? = try? StoreLocation(configuration) else { return true }
-        return (try? FileBytes.stamp(path)) != nil
+        do {
+            guard case .sqlite(let path) = try StoreLocation(configuration) else { return true }
+            _ = try FileBytes.stamp(path)
+            return true
+        } catch is SystemFault {
+            return false
+        } catch {
+            // What is wrong with the place is told when it is opened.
+            return true
+        }
     }
 
     private init(standing: UserStanding, revoked: [RevokedSession], account: String, session: String?) {
