@@ -9,6 +9,7 @@ extension Admission {
     /// Whether the token still counts; leaves the tier in the decision, and the lines that tell the upstream of it.
     mutating func isLive(_ identity: Identity, _ now: Int64, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
+            decision.sessionEndedAt = revoked.endedAt(identity.session)
             decision.refuse(.unauthorized(.revoked), .refused, .revoked)
             return false
         }
@@ -40,7 +41,7 @@ extension Admission {
     package mutating func revoke(_ sessions: [RevokedSession], at now: Int64) {
         for session in sessions {
             let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) }
-            revoked.insert(key, until: session.until, at: now)
+            revoked.insert(key, until: session.until, endedAt: session.endedAt, at: now)
         }
     }
 

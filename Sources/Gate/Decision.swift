@@ -64,6 +64,8 @@ package struct Decision: ~Copyable {
     package internal(set) var tier: Tier?
     /// Who says so, and since when.
     package internal(set) var tierOrigin = TierOrigin.none
+    /// Of a session that has ended, when it did, in seconds since 1970; nil if that is not known.
+    package internal(set) var sessionEndedAt: Int64?
     /// The session's token that was verified for this request, where it is one of the gateway's own; nil where it was
     /// known from an earlier one.
     package internal(set) var sighting: TokenSighting?
@@ -111,6 +113,7 @@ package struct Decision: ~Copyable {
         identity = nil
         tier = nil
         tierOrigin = .none
+        sessionEndedAt = nil
         sighting = nil
         block.removeAll()
         verifiedAlgorithm = nil

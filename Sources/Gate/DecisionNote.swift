@@ -30,6 +30,7 @@ package struct DecisionNote: ~Copyable {
     /// Seconds since 1970.
     private(set) var decidedAt: Int64 = 0
     private(set) var hasOwnSession = false
+    private(set) var sessionEndedAt: Int64?
     private(set) var offersRefresh = false
     private(set) var refreshRole = RefreshRole.none
     private(set) var shadowed: ShadowSet = []
@@ -66,6 +67,7 @@ package struct DecisionNote: ~Copyable {
         tierOrigin = decision.tierOrigin
         decidedAt = now.seconds
         hasOwnSession = decision.identity?.isOwn == true && decision.sessionID.byteCount > 0
+        sessionEndedAt = decision.sessionEndedAt
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
         shadowed = decision.shadowed

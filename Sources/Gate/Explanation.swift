@@ -107,7 +107,10 @@ package struct Explanation: Sendable, Equatable {
     /// Where the tier and the state of the session come from, and how old they are; nil if nobody is known.
     private static func standing(_ note: borrowing DecisionNote) -> String? {
         guard note.issuerIndex >= 0 else { return nil }
-        if note.authReason == .revoked { return "the session has ended, as this gateway was told" }
+        if note.authReason == .revoked {
+            guard let endedAt = note.sessionEndedAt else { return "the session has ended" }
+            return "the session ended \(max(0, note.decidedAt - endedAt)) s ago, as this gateway was told"
+        }
         let session = note.hasOwnSession ? ", and no end of the session was told" : ""
         switch note.tierOrigin {
         case .none: return "the accounts cannot be asked for the tier" + session

@@ -106,6 +106,7 @@ extension Admission {
         guard let identity else { return refuse(.unsafeClaim, &decision) }
         guard policy.refreshes(expired) else { return refuse(.expired, &decision) }
         if identity.isOwn && revoked.contains(identity.session) {
+            decision.sessionEndedAt = revoked.endedAt(identity.session)
             decision.refuse(.unauthorized(.revoked), .refused, .revoked)
             return false
         }

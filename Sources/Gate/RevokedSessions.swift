@@ -4,10 +4,13 @@ package struct RevokedSession: Sendable, Hashable {
     package var id: String
     /// Seconds since 1970: by then the last of its tokens has expired.
     package var until: Int64
+    /// When it ended, in seconds since 1970; nil if nobody says.
+    package var endedAt: Int64?
 
-    package init(id: String, until: Int64) {
+    package init(id: String, until: Int64, endedAt: Int64? = nil) {
         self.id = id
         self.until = until
+        self.endedAt = endedAt
     }
 }
 
@@ -15,16 +18,25 @@ package struct RevokedSession: Sendable, Hashable {
 /// and no lock. An entry leaves when the last token that it is about has expired: what ends in the longest life of a
 /// token bounds it.
 struct RevokedSessions {
-    private var untils = KeyTable<Int64>()
+    private struct End {
+        var until: Int64
+        var endedAt: Int64?
+    }
 
-    var count: Int { untils.count }
+    private var ends = KeyTable<End>()
 
-    func contains(_ session: LimitKey) -> Bool { untils[session] != nil }
+    var count: Int { ends.count }
+
+    func contains(_ session: LimitKey) -> Bool { ends[session] != nil }
+
+    /// When it ended, in seconds since 1970; nil if that is not known.
+    func endedAt(_ session: LimitKey) -> Int64? { ends[session]?.endedAt }
 
     /// `now` is in seconds since 1970.
-    mutating func insert(_ session: LimitKey, until: Int64, at now: Int64) {
+    mutating func insert(_ session: LimitKey, until: Int64, endedAt: Int64? = nil, at now: Int64) {
         guard until > now else { return }
-        if untils.isFull { untils.keep { $0 > now } }
-        untils.set(max(until, untils[session] ?? until), for: session)
+        if ends.isFull { ends.keep { $0.until > now } }
+        let known = ends[session]
+        ends.set(End(until: max(until, known?.until ?? until), endedAt: known?.endedAt ?? endedAt), for: session)
     }
 }

@@ -125,6 +125,21 @@ import Wire
         #expect(judged.status == 0 && judged.hasIdentity("X-User-Tier: premium"))
     }
 
+    // MARK: what is told of them
+
+    @Test func itIsToldWhereATierAndTheEndOfASessionComeFrom() throws {
+        let house = try Self.house()
+        house.admission.learn([
+            UserStanding(user: Self.user, standing: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(house) - 3)
+        ])
+        let told = house.get("/api/x", token: Self.token()).explanation.step("standing")
+        #expect(told == "the tier is the account's, told 3 s ago, and no end of the session was told")
+        house.admission.revoke(
+            [RevokedSession(id: Self.session, until: now(house) + 100, endedAt: now(house) - 7)], at: now(house))
+        let refused = house.get("/api/x", token: Self.token()).explanation.step("standing")
+        #expect(refused == "the session ended 7 s ago, as this gateway was told")
+    }
+
     // MARK: sessions
 
     @Test func theTokensOfASessionThatEndedAreRefusedWhetherRememberedOrNot() throws {

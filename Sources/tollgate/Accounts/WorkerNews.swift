@@ -18,7 +18,7 @@ extension RevokedSession {
     /// No token of the session outlives the longest life that any has, and the leeway that clocks get.
     init(_ session: EndedSession) {
         let until = session.endedAt.seconds + SessionPolicy.longestAccessSeconds + 600
-        self.init(id: session.id.text, until: until)
+        self.init(id: session.id.text, until: until, endedAt: session.endedAt.seconds)
     }
 }
 
