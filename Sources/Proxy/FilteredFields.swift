@@ -30,6 +30,7 @@ struct FilteredFields {
             case .ifNoneMatch: writeTags("If-None-Match: ", bytes[fields[index].value], keepsOthers: false, &out)
             // A condition that no tag can meet must stay one.
             case .ifMatch: writeTags("If-Match: ", bytes[fields[index].value], keepsOthers: true, &out)
+            // The others were copied as they came.
             default: break
             }
         }

@@ -29,7 +29,7 @@ extension Worker {
     private mutating func endStream(_ exchange: Int, _ end: StreamLife.End, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = end.text
         let client = exchanges[exchange].client
-        apply(clients[Int(client.index)].messages.answerBroken(), Int(client.index), &scratch)
+        cutAnswer(exchange, &scratch)
         if clients.isCurrent(client) { refreshInterest(Int(client.index)) }
     }
 }
