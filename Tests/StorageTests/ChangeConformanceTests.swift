@@ -15,31 +15,30 @@ import Wire
         let store = bench.store
         let ada = try await store.opened("ada@x")
         let (user, session) = (ada.account.id, try #require(ada.session?.id))
-        var mark = try await store.changes(since: nil).next
-        /// What has been logged since the last call.
-        func news() async throws -> Set<StoreChange> {
-            let reading = try await store.changes(since: mark)
-            #expect(reading.isWhole)
-            #expect(reading.changes.allSatisfy { $0.age < 600_000_000 })
-            mark = reading.next
-            return Set(reading.changes.map(\.change))
-        }
-        #expect(try await news().isEmpty)
+        var reader = try await ChangeReader(store)
+        let none = try await reader.news()
+        #expect(none.isEmpty)
         let premium = try #require(try await store.setTier("premium", until: at(9).now, of: user, at(1)))
-        #expect(try await news() == [.account(user, premium)])
-        #expect(try await news().isEmpty)
+        let tier = Set(try await reader.news())
+        #expect(tier == [.account(user, premium)])
+        let noMore = try await reader.news()
+        #expect(noMore.isEmpty)
         _ = try await store.grant(ActorName(type: "team", id: "1"), to: user, at(1))
         try await store.confirm([ConfirmedPair(session: session, counter: 1)])
         #expect(try await store.refresh(ada.session, 1, at: 2).verdict == .rotate)
-        #expect(try await news().isEmpty, "nobody remembers these")
+        let unheard = try await reader.news()
+        #expect(unheard.isEmpty, "nobody remembers these")
         let other = newSession()
         _ = try await store.signIn(user, proof: PasswordProof(hash: "hash"), session: other, at(3))
         let changed = try #require(try await store.setPassword("new hash", of: user, keeping: session, at(4)))
-        #expect(try await news() == Set(changed.ended.map { StoreChange.ended($0) } + [.account(user, premium)]))
+        let password = Set(try await reader.news())
+        #expect(password == Set(changed.ended.map { StoreChange.ended($0) } + [.account(user, premium)]))
         let ended = try #require(try await store.end(session, .signOut, at(5)))
-        #expect(try await news() == [.ended(ended)])
+        let signOut = Set(try await reader.news())
+        #expect(signOut == [.ended(ended)])
         _ = try await store.delete(user, at(6))
-        #expect(try await news().contains(.accountDeleted(user)))
+        let deletion = try await reader.news()
+        #expect(deletion.contains(.accountDeleted(user)))
     }
 
     /// What a caller was told of as done is in the next reading, whatever the clocks of those who did it said.
@@ -50,9 +49,10 @@ import Wire
         let store = bench.store
         let user = try await store.opened("ada@x").account.id
         for seconds: Int64 in [86_400 * 40, -86_400 * 40, 0, 3_600, -3_600] {
-            let mark = try await store.changes(since: nil).next
+            var reader = try await ChangeReader(store)
             let entitlement = try #require(try await store.setTier("premium", until: nil, of: user, at(seconds)))
-            #expect(try await store.changes(since: mark).changes.map(\.change) == [.account(user, entitlement)], "\(seconds)")
+            let news = try await reader.news()
+            #expect(news == [.account(user, entitlement)], "\(seconds)")
         }
     }
 
@@ -116,12 +116,37 @@ import Wire
         await store.close()
     }
 
+    /// While anybody's transaction is under way, in whatever database of the server, changes are read again; their numbers
+    /// tell.
+    @Test func whatIsReadAgainIsKnownByItsNumber() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let url = try cluster.newDatabase()
+        let store = try Bench.open(StoreLocation(url: url))
+        let user = try await store.opened("ada@x").account.id
+        let elsewhere = try #require(try cluster.newDatabase().split(separator: "/").last.map(String.init))
+        // It is cut off below, which psql calls an error.
+        let thread = Thread { _ = try? cluster.run("SELECT pg_current_xact_id(), pg_sleep(3600)", in: elsewhere) }
+        thread.start()
+        let sleeping = "SELECT pid FROM pg_stat_activity WHERE datname = '\(elsewhere)' AND backend_xid IS NOT NULL"
+        while try cluster.run(sleeping).isEmpty { try await Task.sleep(nanoseconds: 10_000_000) }
+        var reader = try await ChangeReader(store)
+        for number: Int64 in 1...3 {
+            let entitlement = try #require(try await store.setTier("t\(number)", until: nil, of: user, at(number)))
+            let news = try await reader.news()
+            #expect(news == [.account(user, entitlement)])
+        }
+        let end = try await store.changes(since: nil).next
+        #expect(try await store.changes(since: end).changes.count == 3, "the transaction elsewhere holds the end back")
+        try cluster.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(elsewhere)'")
+        await store.close()
+    }
+
     @Test(arguments: Backend.databases)
     func whoeverChangesRowsByHandIsHeardToo(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let user = try await bench.store.opened("ada@x").account.id
-        let mark = try await bench.store.changes(since: nil).next
+        var reader = try await ChangeReader(bench.store)
         switch try #require(bench.location) {
         case .sqlite(let path):
             let process = Process()
@@ -135,7 +160,8 @@ import Wire
             try PostgresCluster.shared.get().run("UPDATE accounts SET tier = 'gold'", in: database)
         }
         let expected = StoreChange.account(user, Entitlement(tier: "gold", until: nil, version: 0))
-        #expect(try await bench.store.changes(since: mark).changes.map(\.change) == [expected])
+        let news = try await reader.news()
+        #expect(news == [expected])
     }
 
     @Test func aStoreThatWasPutBackSaysThatItCannotTell() async throws {
@@ -177,7 +203,7 @@ import Wire
         let bench = try backend.bench()
         defer { bench.end() }
         let store = try #require(bench.store as? SQLStore)
-        let mark = try await store.changes(since: nil).next
+        var reader = try await ChangeReader(store)
         #expect(try await store.secret("a") == nil)
         #expect(try await store.keep([1], as: "a", after: 0))
         #expect(try await !store.keep([2], as: "a", after: 0))
@@ -186,7 +212,8 @@ import Wire
         #expect(try await store.keep([3], as: "a", after: first.version))
         #expect(try await !store.keep([4], as: "a", after: first.version))
         #expect(try await store.secret("a")?.sealed == [3])
-        #expect(try await store.changes(since: mark).changes.map(\.change) == [.secrets, .secrets])
+        let news = try await reader.news()
+        #expect(news == [.secrets, .secrets])
     }
 
     // MARK: notifications

@@ -87,7 +87,7 @@ package protocol OperatorRecords: Sendable {
     ) async throws(StoreFault) -> Entitlement?
     /// What has changed from `mark` on: no change that was acknowledged after a reading is missing in the next one, in
     /// whatever order transactions came to an end and whatever the clocks say. Without a mark nothing but where the log
-    /// ends. It goes back for a day.
+    /// ends. What a reading had may be in the next one too, under the same id. It goes back for a day.
     func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading
     /// Lets an account act as an actor; false if there is no such account.
     func grant(_ actor: ActorName, to user: UUID, _ occasion: Occasion) async throws(StoreFault) -> Bool
