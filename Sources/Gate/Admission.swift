@@ -9,6 +9,7 @@ package import Wire
 /// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
+    private let inPlace = InPlace()
     package private(set) var policy: Policy
     var limits: LimitSheet
     let limiter: SharedLimiter

@@ -42,6 +42,7 @@ package struct TokenSighting: Equatable, Sendable {
 /// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One
 /// value is reused for every request of a worker: `decide` overwrites it, and its memory stays.
 package struct Decision: ~Copyable {
+    private let inPlace = InPlace()
     package internal(set) var verdict = Verdict.refuse(.notFound)
     /// Index of the rule; -1 if none took the request.
     package internal(set) var routeIndex = -1

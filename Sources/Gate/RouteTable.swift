@@ -45,7 +45,7 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
 /// prefix, longer prefix before shorter, fewer methods before more.
 ///
 /// One compressed trie of paths for each host. The walk costs the length of the path; it allocates nothing.
-package struct RouteTable: Sendable {
+package final class RouteTable: Sendable {
     package let rules: [RouteRule]
     private let methods: MethodNames
     private let hosts: HostIndex
@@ -133,7 +133,8 @@ package struct RouteTable: Sendable {
 
     /// The rule under `root` for `path`; on the way, the rules that would take the path otherwise.
     private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ refused: inout Refused) -> Int? {
-        let labels = labels.rawBytes
+        let text = labels
+        let labels = text.rawBytes
         var node = root
         var offset = 0
         // The last node on the way whose prefix rules take the path.

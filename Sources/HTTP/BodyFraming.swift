@@ -8,6 +8,15 @@ package enum BodyFraming: Equatable, Sendable {
     /// Everything until the connection closes; only in responses.
     case untilClose
 
+    /// Spelled out so that other modules compare in line.
+    @inlinable package static func == (left: BodyFraming, right: BodyFraming) -> Bool {
+        switch (left, right) {
+        case (.none, .none), (.chunked, .chunked), (.untilClose, .untilClose): true
+        case (.length(let left), .length(let right)): left == right
+        case (.none, _), (.length, _), (.chunked, _), (.untilClose, _): false
+        }
+    }
+
     /// Whether any content may come.
     package var hasContent: Bool { self != .none && self != .length(0) }
 

@@ -156,11 +156,11 @@ extension Worker {
     }
 
     /// Whether the content of the answer goes through a filter.
-    private mutating func isFiltered(_ exchange: Int) -> Bool {
+    private func isFiltered(_ exchange: Int) -> Bool {
         exchanges[exchange].filter.isFiltering
     }
 
-    private mutating func isHeld(_ exchange: Int) -> Bool {
+    private func isHeld(_ exchange: Int) -> Bool {
         exchanges[exchange].filter.isHeld
     }
 

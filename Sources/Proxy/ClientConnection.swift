@@ -6,6 +6,7 @@ import Wire
 /// One connection of a client; at rest no more than its socket and a few words, for its buffers own memory only while
 /// bytes wait in them.
 struct ClientConnection: ~Copyable {
+    private let inPlace = InPlace()
     enum Phase: Equatable {
         /// Nothing is connected here: the place is free.
         case free

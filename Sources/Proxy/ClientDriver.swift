@@ -299,9 +299,7 @@ extension Worker {
     // MARK: interest
 
     /// Whether what the client sends now can be used now; otherwise it waits in the kernel, and the client feels it.
-    ///
-    /// Mutating for speed alone: a method that borrows is handed a copy of the whole worker.
-    mutating func wantsRead(_ client: Int) -> Bool {
+    func wantsRead(_ client: Int) -> Bool {
         guard !clients[client].inputEnded else { return false }
         switch clients[client].phase {
         case .free, .handshaking, .flushing: return false

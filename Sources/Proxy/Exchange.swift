@@ -7,6 +7,7 @@ import Wire
 ///
 /// Exchanges are used again with their buffers, so a request in the steady state allocates nothing.
 struct Exchange: ~Copyable {
+    private let inPlace = InPlace()
     var client = Handle.none
     /// The connection that carries it, or none: not chosen yet, or the answer is made here.
     var upstream = Handle.none
@@ -77,9 +78,11 @@ struct Exchange: ~Copyable {
     mutating func reset(for client: Handle) {
         self.client = client
         upstream = .none
-        isLocal = false
-        local = nil
-        localDeadline = nil
+        if isLocal {
+            isLocal = false
+            local = nil
+            localDeadline = nil
+        }
         awaited = nil
         opening.reuse()
         openingSent = 0

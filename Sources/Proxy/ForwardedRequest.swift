@@ -14,7 +14,7 @@ enum ForwardedRequest {
     ///   - filtered: what changes because the answer will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, marks: borrowing RequestMarks,
-        from peer: Peer, to place: borrowing UpstreamAddress, sendsOwnHost: Bool,
+        from peer: Peer, to place: UpstreamAddress, sendsOwnHost: Bool,
         filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> AddressedWords {
         var words = AddressedWords()
@@ -52,7 +52,7 @@ enum ForwardedRequest {
     }
 
     /// Rewrites a head that `write` appended, at the start of `opening`, for another address.
-    static func readdress(_ opening: inout ByteBuffer, _ words: inout AddressedWords, to place: borrowing UpstreamAddress) {
+    static func readdress(_ opening: inout ByteBuffer, _ words: inout AddressedWords, to place: UpstreamAddress) {
         var head = ByteBuffer(capacity: opening.count + place.pathPrefix.utf8.count + place.authority.utf8.count)
         head.append(opening.readable.extracting(0..<Int(words.prefix.start)))
         let prefix = head.appendAddressed(place.pathPrefix)

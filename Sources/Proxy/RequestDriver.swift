@@ -95,7 +95,7 @@ extension Worker {
     // MARK: body
 
     /// Whether more of the body has a place to go.
-    mutating func takesBody(_ exchange: Int) -> Bool {
+    func takesBody(_ exchange: Int) -> Bool {
         if exchanges[exchange].isLocal || exchanges[exchange].isCut { return true }
         if exchanges[exchange].isConnected { return exchanges[exchange].isFlushed }
         return exchanges[exchange].opening.count < Self.mostKept

@@ -4,6 +4,7 @@ import Wire
 
 /// The identifiers that every request carries to the upstream, into the log and back to the client.
 struct RequestMarks: ~Copyable {
+    private let inPlace = InPlace()
     /// The text of `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
     var requestID = ByteBuffer(capacity: 64)
     /// The text of `traceparent`.

@@ -4,6 +4,7 @@ import Wire
 
 /// One connection to an upstream's address, kept for the next request when an answer has ended well.
 struct UpstreamConnection: ~Copyable {
+    private let inPlace = InPlace()
     enum Phase: Equatable {
         case free
         case connecting

@@ -2,17 +2,18 @@ package import Transport
 import Telemetry
 import Wire
 
-/// One address that a base URL of an upstream resolved to, and how it is spoken to.
-package struct UpstreamAddress: Sendable {
-    package var address: SocketAddress
-    package var tls: TLSClientContext?
+/// One address that a base URL of an upstream resolved to, and how it is spoken to. Immutable, and a class because every
+/// request is given one: that counts one reference and copies nothing.
+package final class UpstreamAddress: Sendable {
+    package let address: SocketAddress
+    package let tls: TLSClientContext?
     /// What the certificate must be for, and the name asked for (SNI).
-    package var serverName: String
+    package let serverName: String
     /// The base URL's host, with its port unless that is the scheme's: `Host` for health checks, for a request that came
     /// without one, and with `host=upstream` for all.
-    package var authority: String
+    package let authority: String
     /// The path in front of every request's path; empty for none.
-    package var pathPrefix: String
+    package let pathPrefix: String
 
     package init(
         address: SocketAddress, tls: TLSClientContext? = nil, serverName: String = "", authority: String = "localhost",

@@ -1,9 +1,12 @@
+import Wire
+
 /// The counters and histograms of one worker: owned by its thread, without locks, and without allocation except when
 /// the configuration changes.
 ///
 /// Its methods are the only way to count; each says what happened, and the label values come as numbers. Another
 /// thread never looks in: it asks the worker for a `snapshot()`.
 package struct WorkerMetrics: ~Copyable {
+    private let inPlace = InPlace()
     private var labels: MetricLabels
     private var layout: MetricLayout
     private var cells: [UInt64]

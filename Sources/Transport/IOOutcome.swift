@@ -8,4 +8,14 @@ package enum IOOutcome: Equatable, Sendable {
     case closed
     /// The connection is lost; the error number.
     case failed(Int32)
+
+    /// Spelled out so that other modules compare in line.
+    @inlinable package static func == (left: IOOutcome, right: IOOutcome) -> Bool {
+        switch (left, right) {
+        case (.wouldBlock, .wouldBlock), (.closed, .closed): true
+        case (.done(let left), .done(let right)): left == right
+        case (.failed(let left), .failed(let right)): left == right
+        case (.done, _), (.wouldBlock, _), (.closed, _), (.failed, _): false
+        }
+    }
 }

@@ -8,14 +8,15 @@ import Wire
 
 /// Which address gets the next request, and what is believed of each.
 @Suite struct UpstreamPoolTests {
-    private static func address(_ port: Int) -> UpstreamAddress {
-        UpstreamAddress(address: SocketAddress(parsing: "127.0.0.1:\(port)")!)
+    private static func address(_ port: Int, authority: String = "localhost", pathPrefix: String = "") -> UpstreamAddress {
+        UpstreamAddress(
+            address: SocketAddress(parsing: "127.0.0.1:\(port)")!, authority: authority, pathPrefix: pathPrefix)
     }
 
     private func pool(_ count: Int, _ balance: UpstreamSettings.Balance = .leastOutstanding) -> UpstreamPool {
         var settings = UpstreamSettings(name: "u")
         settings.balance = balance
-        return UpstreamPool(settings: settings, addresses: (1...count).map(Self.address))
+        return UpstreamPool(settings: settings, addresses: (1...count).map { Self.address($0) })
     }
 
     private func moment(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: (1_000 + seconds) * 1_000_000_000) }
@@ -111,13 +112,9 @@ import Wire
 
     @Test func anotherNameOrPathAtTheSameAddressIsAnotherPlace() {
         var pool = pool(1)
-        var other = Self.address(1)
-        other.pathPrefix = "/v2"
-        pool.adopt(pool.settings, addresses: [Self.address(1), other])
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(1, pathPrefix: "/v2")])
         #expect(pool.endpoints.count == 2)
-        other.pathPrefix = ""
-        other.authority = "other.test"
-        pool.adopt(pool.settings, addresses: [other])
+        pool.adopt(pool.settings, addresses: [Self.address(1, authority: "other.test")])
         #expect(pool.endpoints.filter { !$0.isRetired }.map(\.place.authority) == ["other.test"])
     }
 

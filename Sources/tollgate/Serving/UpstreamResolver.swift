@@ -123,7 +123,7 @@ extension UpstreamDeclaration {
 }
 
 extension UpstreamAddress {
-    fileprivate init(_ address: SocketAddress, _ base: UpstreamBase, serverName: String, _ tls: TLSClientContext?) {
+    fileprivate convenience init(_ address: SocketAddress, _ base: UpstreamBase, serverName: String, _ tls: TLSClientContext?) {
         self.init(
             address: address, tls: base.isTLS ? tls : nil, serverName: serverName, authority: base.hostField,
             pathPrefix: base.pathPrefix)
