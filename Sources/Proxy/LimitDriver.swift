@@ -115,11 +115,8 @@ extension Worker {
             if result.tag == SharedCounting.censusTag {
                 censusEnded(result.outcome)
             } else if SharedCounting.isAsked(result.tag) {
-                telemetry.metrics.redisCommand(.take, result.outcome.metric, nanoseconds: nil)
-                shared!.askedEnded(result.tag, isAnswered: result.outcome == .answered)
-            } else if SharedCounting.isLease(result.tag) {
-                telemetry.metrics.redisCommand(.lease, result.outcome.metric, nanoseconds: nil)
-                shared!.leaseEnded(result.tag, isAnswered: result.outcome == .answered)
+                let name = shared!.askedEnded(result.tag, isAnswered: result.outcome == .answered)
+                if let name { telemetry.metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
             } else {
                 takeEnded(result)
             }

@@ -37,11 +37,10 @@ package struct SharedCounting: ~Copyable {
     var command = RedisCommand()
     var limitCommand = LimitCommand()
     /// What the control plane has asked and not heard of, by tag, and the number of the latest.
-    var asked: [UInt64: CountReply] = [:]
+    var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
-    var awaitedLeases: [UInt64: LeaseReply] = [:]
 
-    /// The tag of a census; those of takes are the ledger's or of `AwaitedCounts`, which never reach it.
+    /// The tag of a census; those of takes are the ledger's or an `AwaitedReply`'s, which never reach it.
     static let censusTag = UInt64.max
 
     /// - Parameters:

@@ -216,7 +216,6 @@ extension Worker {
     private mutating func end(_ scratch: inout Scratch) {
         if shared != nil {
             shared!.forgetAsked()
-            shared!.forgetLeases()
         }
         for index in clients.indices where clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.indices where upstreams[index].phase != .free { closeUpstream(index) }

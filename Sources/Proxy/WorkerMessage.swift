@@ -19,9 +19,9 @@ package enum WorkerMessage: Sendable {
     case forgotUsers
     /// What came of the refresh of this number, for the request that waits on this connection.
     case refreshed(Handle, UInt64, RefreshAnswer)
-    /// A count that the control plane asks about; see `AwaitedCounts`.
+    /// A count that the control plane asks about; see `AwaitedReply`.
     case count(LimitCharge.Item, want: UInt32, CountReply)
-    /// A lease that the control plane asks for; see `AwaitedLeases`.
+    /// A lease that the control plane asks for; see `AwaitedReply`.
     case lease(LeaseCall, LeaseReply)
     /// New certificates for connections to come.
     case adoptCertificates(TLSServerContext)

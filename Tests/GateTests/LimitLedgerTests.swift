@@ -284,6 +284,34 @@ extension GCRAReply {
         #expect(kinds[3]?[0].retryAfter == 200_000)
     }
 
+    @Test func whatWasGrantedBeforeRunsDownAtTheShareOfTheRate() throws {
+        let desk = Desk()
+        desk.ledger.gatewaysCounted(2)
+        for _ in 0..<3 { #expect(desk.waits(charge)) }
+        desk.answer(try #require(desk.command()), .granting(3, remaining: 7))
+        _ = desk.verdicts()
+        desk.now += 400_000
+        desk.ledger.storeIsAway(desk.time)
+        // Half of the burst of ten, less the one of the three that is left.
+        let kinds = (0..<6).map { _ in desk.ask(charge).verdict?.kind }
+        #expect(kinds == [.granted, .granted, .granted, .granted, .refused, .refused])
+    }
+
+    /// A server that says what cannot be must not bring the gateway down, nor forbid more than a burst.
+    @Test func absurdGrantsCountAsOneBurst() throws {
+        let desk = Desk()
+        let slow = LimitCharge.of((7, try rate("2/d")))
+        desk.ledger.gatewaysCounted(.max)
+        #expect(desk.waits(slow))
+        desk.answer(try #require(desk.command()), .granting(.max, remaining: 1))
+        _ = desk.verdicts()
+        desk.ledger.gatewaysCounted(1)
+        desk.ledger.storeIsAway(desk.time)
+        #expect(desk.ask(slow).verdict?.kind == .refused)
+        desk.now += 86_400_000_000
+        #expect(desk.ask(slow).verdict?.kind == .granted)
+    }
+
     /// All gateways together, each by its share, keep the bound while Redis is away.
     @Test(arguments: [1, 2, 3, 7] as [UInt32])
     func sharesAddUpToTheLimit(_ gateways: UInt32) throws {

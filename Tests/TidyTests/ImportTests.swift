@@ -25,7 +25,8 @@ private let rings: [String: Set<String>] = [
 
 /// What the system gives and a ring may use.
 private let systemModules: [String: Set<String>] = [
-    "Wire": ["Glibc"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
+    // An atomic is the one member that gives what holds it an address (`InPlace`).
+    "Wire": ["Glibc", "Synchronization"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
     "Transport": ["Glibc", "Synchronization"], "Redis": [], "Proxy": ["Glibc", "Synchronization"],

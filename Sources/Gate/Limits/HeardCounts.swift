@@ -7,10 +7,15 @@
 ///
 /// A table of fixed size. A key that finds its bucket full takes the place of the one that is full again first, which
 /// costs a command and nothing else.
+///
+/// Beside it stands what of the count this gateway was granted, by its own share of the rate: for when it must go on alone.
+/// To keep it here costs nothing more, for the place is at hand whenever something is heard.
 struct HeardCounts: ~Copyable {
     private struct Slot {
         var key = LimitKey()
         var tat: UInt64 = 0
+        /// The TAT of a count of this worker's grants alone, by the gateway's share.
+        var ownTAT: UInt64 = 0
     }
 
     private var slots: [Slot]
@@ -50,17 +55,41 @@ struct HeardCounts: ~Copyable {
         return 0
     }
 
-    mutating func hear(_ key: LimitKey, tat: UInt64) {
+    /// The server told a TAT.
+    ///
+    /// - Parameters:
+    ///   - granted: what it granted to this worker, by a rate that so many `gateways` share; 0 where nobody will want to know.
+    mutating func hear(_ item: LimitCharge.Item, tat: UInt64, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
+        let slot = place(item.key)
+        if slots[slot].key != item.key { slots[slot] = Slot(key: item.key) }
+        slots[slot].tat = tat
+        guard granted > 0 else { return }
+        // What is more than a burst is not counted: an upstart pays for one burst at most.
+        let (length, isTooLong) = item.rate.shareInterval(of: gateways).multipliedReportingOverflow(by: UInt64(granted))
+        let paid = isTooLong ? item.rate.tolerance : min(length, item.rate.tolerance)
+        slots[slot].ownTAT = min(max(slots[slot].ownTAT, clock) &+ paid, clock &+ item.rate.tolerance)
+    }
+
+    /// How many intervals of its share this worker was granted that have not run down, rounded up; then forgets them.
+    mutating func takeGranted(_ share: LimitCharge.Item, _ clock: UInt64) -> UInt32 {
+        let start = Int(truncatingIfNeeded: share.key.low) & mask
+        for slot in start..<start + Self.width where slots[slot].key == share.key {
+            let left = slots[slot].ownTAT - min(slots[slot].ownTAT, clock)
+            slots[slot].ownTAT = 0
+            return UInt32(clamping: (left &+ share.rate.interval &- 1) / share.rate.interval)
+        }
+        return 0
+    }
+
+    /// Where `key` stands, or whose place it takes.
+    private mutating func place(_ key: LimitKey) -> Int {
         let start = Int(truncatingIfNeeded: key.low) & mask
         var place = start
         for slot in start..<start + Self.width {
-            if slots[slot].key == key {
-                place = slot
-                break
-            }
+            if slots[slot].key == key { return slot }
             if slots[slot].tat < slots[place].tat { place = slot }
         }
-        slots[place] = Slot(key: key, tat: tat)
+        return place
     }
 }
 

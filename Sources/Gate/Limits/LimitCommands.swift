@@ -79,8 +79,7 @@ extension LimitLedger {
     /// The answer to command `id` has come. Grants go to who asked for them, in the order of their coming.
     package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) {
         guard let queue = end(id) else { return }
-        hear(queue, &reply)
-        keepWarm(queue, reply.granted, now)
+        hear(queue, &reply, Self.clock(now))
         let left = distribute(queue, &reply)
         let lease = queues.items[queue].leaseTime
         if lease > 0 { queues.items[queue].lease.hold(left, until: queues.items[queue].sentAt + lease) }
@@ -111,14 +110,15 @@ extension LimitLedger {
     }
 
     /// Remembers what the server told. It told it after it was asked: a TAT reckoned from the asking is not too late.
-    private mutating func hear(_ queue: Int, _ reply: inout GCRAReply) {
+    private mutating func hear(_ queue: Int, _ reply: inout GCRAReply, _ clock: UInt64) {
+        let granted = settings.failureMode == .local ? reply.granted : 0
         let sentAt = queues.items[queue].sentAt
         queues.items[queue].answeredAt = reply.at
         var remaining = UInt32.max
         for index in 0..<queues.items[queue].charge.count {
             let tat = sentAt + reply.readings[index].reset
             queues.items[queue].tats[index] = tat
-            heard.hear(queues.items[queue].charge[index].key, tat: tat)
+            heard.hear(queues.items[queue].charge[index], tat: tat, granted: granted, gateways: gateways, clock)
             remaining = min(remaining, reply.readings[index].remaining)
         }
         queues.items[queue].remaining = remaining

@@ -23,8 +23,11 @@ extension LimitRate {
     func share(of gateways: UInt32) -> LimitRate {
         let gateways = min(max(gateways, 1), Self.mostGateways)
         return gateways == 1
-            ? self : LimitRate(of: self, burst: max(1, burst / gateways), interval: interval * UInt64(gateways))
+            ? self : LimitRate(of: self, burst: max(1, burst / gateways), interval: shareInterval(of: gateways))
     }
+
+    /// The interval of that share.
+    func shareInterval(of gateways: UInt32) -> UInt64 { interval * UInt64(min(max(gateways, 1), Self.mostGateways)) }
 
     /// A day between two grants, times this, is far from overflow.
     private static let mostGateways: UInt32 = 4_096

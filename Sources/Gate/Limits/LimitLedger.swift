@@ -123,16 +123,13 @@ package struct LimitLedger: ~Copyable {
         case .closed: verdict = .closed(retryAfterSeconds: 1)
         case .local:
             share.fill(with: &charge, sharedBy: gateways)
+            for index in 0..<share.count {
+                let granted = heard.takeGranted(share[index], Self.clock(now))
+                if granted > 0 { _ = limiter.take(share[index], now: now, want: granted) }
+            }
             limiter.take(&share, now: now, into: &verdict)
             verdict.becomes(granted: verdict.kind == .granted, .fallback, count: share.count)
         }
-    }
-
-    /// Lets the count of this process know what Redis granted to a queue.
-    mutating func keepWarm(_ queue: Int, _ granted: UInt32, _ now: MonotonicTime) {
-        guard granted > 0, settings.failureMode == .local else { return }
-        share.fill(with: &queues.items[queue].charge, sharedBy: gateways)
-        limiter.record(&share, granted: granted, now: now)
     }
 
     // MARK: waiting

@@ -43,12 +43,7 @@ package final class SharedLimiter: Sendable {
         if outcome.granted == 0 { verdict.becomes(granted: false, .process, count: 1) }
     }
 
-    /// Counts what another store has granted, as far as it fits: so that this one knows of it when it has to stand in.
-    package func record(_ charge: inout LimitCharge, granted: UInt32, now: MonotonicTime) {
-        for index in 0..<charge.count { _ = take(charge[index], now: now, want: granted) }
-    }
-
-    /// Charges up to `want` to one count.
+    /// Charges up to `want` to one count: also what another store has granted, as far as it fits.
     package func take(_ item: LimitCharge.Item, now: MonotonicTime, want: UInt32) -> GCRA.Outcome {
         var place = SlotTable.Place()
         return table.take(item, now: Self.clock(now), want: want, &place)

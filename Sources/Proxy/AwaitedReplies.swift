@@ -1,0 +1,95 @@
+package import Gate
+import Redis
+import Telemetry
+import Transport
+import Wire
+
+/// One call of `RefreshLease`'s script.
+package struct LeaseCall: Sendable {
+    package let keys: [[UInt8]]
+    package let arguments: [[UInt8]]
+
+    package init(keys: [[UInt8]], arguments: [[UInt8]]) {
+        self.keys = keys
+        self.arguments = arguments
+    }
+}
+
+/// Who waits for the answer to a question of the control plane, and gets nil if Redis gave none. Called on the worker's
+/// loop, and must only hand it on.
+enum AwaitedReply: Sendable {
+    case count(CountReply)
+    case lease(LeaseReply)
+}
+
+/// Takes the answer to a question about one count.
+package typealias CountReply = @Sendable (LimitReading?) -> Void
+/// Takes what the script said.
+package typealias LeaseReply = @Sendable (RefreshLease.Reply?) -> Void
+
+/// What the control plane asks Redis for over the connection of one worker: counts of attempts at accounts, leases of
+/// refreshes. They are few, and no request waits for them on the loop, so they go past the ledger.
+extension Worker {
+    /// Takes up to `want` from a count, or looks at it where that is 0.
+    mutating func count(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply) {
+        guard shared != nil, shared!.ask(item, want: want, reply, now.monotonic) else { return reply(nil) }
+    }
+
+    mutating func callLease(_ call: LeaseCall, _ reply: @escaping LeaseReply) {
+        guard shared != nil, shared!.ask(call, reply, now.monotonic) else { return reply(nil) }
+    }
+}
+
+extension SharedCounting {
+    /// Marks the tags of these questions: no queue of the ledger has this number.
+    private static let mark: UInt64 = 0x8000_0000
+
+    static func isAsked(_ tag: UInt64) -> Bool { tag & 0xFFFF_FFFF == mark }
+
+    /// False if it cannot be asked now.
+    mutating func ask(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply, _ now: MonotonicTime) -> Bool {
+        limitCommand.ask(item, want: want)
+        command.begin(take, keys: 1)
+        for index in 0..<limitCommand.argumentCount { command.append { limitCommand.write(index, into: &$0) } }
+        return ask(for: .count(reply), now)
+    }
+
+    mutating func ask(_ call: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
+        command.begin(lease, keys: call.keys.count)
+        for word in call.keys + call.arguments { command.append(word.rawBytes) }
+        return ask(for: .lease(reply), now)
+    }
+
+    private mutating func ask(for reply: AwaitedReply, _ now: MonotonicTime) -> Bool {
+        lastAsked &+= 1
+        let tag = UInt64(lastAsked) << 32 | Self.mark
+        guard redis.append(command, tag: tag, now) == .accepted else { return false }
+        awaited[tag] = reply
+        return true
+    }
+
+    /// The answer to a question has come, or none will. Answers what was called; nil if nobody waits.
+    mutating func askedEnded(_ tag: UInt64, isAnswered: Bool) -> RedisCommandKind? {
+        switch awaited.removeValue(forKey: tag) {
+        case .count(let reply):
+            let answer = isAnswered ? takeReply(counts: 1) : nil
+            reply(answer.map { $0.readings[0] })
+            return .take
+        case .lease(let reply):
+            reply(isAnswered ? RefreshLease.Reply(redis.reader.reply.bytes(1), redis.reader.reply.bytes(2)) : nil)
+            return .lease
+        case nil: return nil
+        }
+    }
+
+    /// Nobody will be asked any more: whoever waits is told so.
+    mutating func forgetAsked() {
+        for reply in awaited.values {
+            switch reply {
+            case .count(let reply): reply(nil)
+            case .lease(let reply): reply(nil)
+            }
+        }
+        awaited = [:]
+    }
+}
