@@ -32,6 +32,11 @@ extension RawSpan {
         UInt16(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt16.self))
     }
 
+    /// Four bytes from `offset` on, the first in the lowest bits; traps outside the span.
+    @inlinable public func load32(_ offset: Int) -> UInt32 {
+        UInt32(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    }
+
     /// Eight bytes from `offset` on, the first in the lowest bits; traps outside the span.
     @inlinable public func load64(_ offset: Int) -> UInt64 {
         UInt64(littleEndian: unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self))

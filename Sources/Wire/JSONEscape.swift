@@ -59,32 +59,34 @@ extension RawSpan {
     /// the end of the span if there is none. What it passes over stands for itself in a JSON string.
     @inline(__always)
     func endOfPlainText(from start: Int) -> Int {
-        // Many strings end among the first 16 bytes.
-        guard start &+ 16 <= byteCount else { return endOfShortText(from: start) }
-        let words = unsafe unsafeLoadUnaligned(fromByteOffset: start, as: SIMD2<UInt64>.self)
-        let first = PlainWord.specialBytes(words[0])
-        if first != 0 { return start &+ first.trailingZeroBitCount / 8 }
-        let second = PlainWord.specialBytes(words[1])
-        if second != 0 { return start &+ 8 &+ second.trailingZeroBitCount / 8 }
-        return endOfLongText(from: start &+ 16)
+        // Most names and many strings end in the first word.
+        guard byteCount &- start >= 8 else { return endOfShortText(from: start) }
+        let marks = PlainWord.specialBytes(load64(start))
+        return marks != 0 ? start &+ marks.trailingZeroBitCount / 8 : endOfLongText(from: start &+ 8)
     }
 
     private func endOfLongText(from start: Int) -> Int {
         var offset = start
-        while offset &+ 32 <= byteCount {
-            let words = unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD4<UInt64>.self)
-            let quotes = (words ^ SIMD4(repeating: PlainWord.quoteBit)) &- SIMD4(repeating: PlainWord.belowQuote)
-            let backslashes = (words ^ SIMD4(repeating: PlainWord.backslashes)) &- SIMD4(repeating: PlainWord.ones)
-            let marks = quotes | backslashes | words
-            if (marks[0] | marks[1] | marks[2] | marks[3]) & PlainWord.highBits != 0 { break }
-            offset &+= 32
+        while byteCount &- offset >= 8, offset < start &+ 32 {
+            let marks = PlainWord.specialBytes(load64(offset))
+            if marks != 0 { return offset &+ marks.trailingZeroBitCount / 8 }
+            offset &+= 8
+        }
+        while byteCount &- offset >= 64 {
+            let words = unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD8<UInt64>.self)
+            let (first, second) = (words.lowHalf, words.highHalf)
+            let marks =
+                PlainWord.specialBytes(first.lowHalf) | PlainWord.specialBytes(first.highHalf)
+                | PlainWord.specialBytes(second.lowHalf) | PlainWord.specialBytes(second.highHalf)
+            if (marks[0] | marks[1]) & PlainWord.highBits != 0 { break }
+            offset &+= 64
         }
         return endOfShortText(from: offset)
     }
 
     private func endOfShortText(from start: Int) -> Int {
         var offset = start
-        while offset &+ 8 <= byteCount {
+        while byteCount &- offset >= 8 {
             let marks = PlainWord.specialBytes(load64(offset))
             if marks != 0 { return offset &+ marks.trailingZeroBitCount / 8 }
             offset &+= 8
@@ -141,5 +143,13 @@ struct PlainWord {
         let quotes = (word ^ quoteBit) &- belowQuote
         let backslashes = (word ^ backslashes) &- ones
         return (quotes | backslashes | word) & highBits
+    }
+
+    /// The same of two words, among other bits.
+    @inline(__always)
+    static func specialBytes(_ words: SIMD2<UInt64>) -> SIMD2<UInt64> {
+        let quotes = (words ^ SIMD2(repeating: quoteBit)) &- SIMD2(repeating: belowQuote)
+        let backslashes = (words ^ SIMD2(repeating: Self.backslashes)) &- SIMD2(repeating: ones)
+        return quotes | backslashes | words
     }
 }

@@ -13,9 +13,9 @@ package enum JSONStep: UInt8, Sendable {
 
 /// A strict walk over JSON text (RFC 8259) that arrives in pieces, cut anywhere: what `JSONReader` is for a whole text.
 ///
-/// It stops only where its user may have something to do; names, scalars and commas that nobody asked for are checked and
-/// passed over. It keeps none of the text but names and strings that were cut or escaped, the first 255 bytes of them.
-/// Offsets are those of the piece that was handed in. After a fault it must not be asked again.
+/// It stops only where its user may have something to do; names, scalars and commas that nobody asked for, and arrays that
+/// hold nothing else, are checked and passed over. It keeps none of the text but names and strings that were cut or escaped,
+/// the first 255 bytes of them. Offsets are those of the piece that was handed in. After a fault it must not be asked again.
 package struct JSONScanner: ~Copyable {
     /// Arrays and objects that may be open at once.
     package static let maximumDepth = 128
@@ -41,7 +41,10 @@ package struct JSONScanner: ~Copyable {
     package internal(set) var lead = 0
     /// Arrays and objects open now.
     package internal(set) var depth = 0
-    var kind = Kind.null
+    /// Whether the scalar just read is a string.
+    package internal(set) var isString = false
+    /// Whether the scalar just read is `null`.
+    package internal(set) var isNull = false
 
     var phase = Phase.value
     var number = NumberPhase.minus
@@ -64,13 +67,12 @@ package struct JSONScanner: ~Copyable {
     /// The beginning of an escape or of a scalar above ASCII, cut by the end of a piece.
     var fragment = ByteBuffer()
 
-    enum Kind: UInt8 { case string, null, other }
-
     enum Phase: UInt8 {
         case value, firstKey, key, colon, firstElement, afterValue
         case inKey, inString, inNumber, inWord
     }
 
+    /// What has been read of a number: `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
     enum NumberPhase: UInt8 {
         case minus, zero, digits, point, fraction, e, sign, exponent
     }
@@ -100,14 +102,9 @@ package struct JSONScanner: ~Copyable {
     /// Whether nothing but white space has come, or nothing else behind the last line.
     package var isBlank: Bool { if case .value = phase { depth == 0 } else { false } }
 
-    /// Whether the scalar just read is a string.
-    package var isString: Bool { if case .string = kind { true } else { false } }
-    /// Whether the scalar just read is `null`.
-    package var isNull: Bool { if case .null = kind { true } else { false } }
-
     /// The text is over.
     package mutating func end() throws(JSONFault) {
-        if case .inNumber = phase, depth == 0, isNumber { phase = .afterValue }
+        if case .inNumber = phase, depth == 0, number.isWhole { phase = .afterValue }
         var isBetween = isLines && isBlank
         if case .afterValue = phase { isBetween = true }
         guard depth == 0, isBetween else { throw JSONFault(kind: .endsEarly, offset: offset) }
@@ -134,8 +131,9 @@ package struct JSONScanner: ~Copyable {
                 if let step = close() { return step }
             case .firstKey, .key:
                 guard byte == UInt8(ascii: "\"") else { throw unexpected }
-                if !asksForSeparator, skim(bytes) { continue }
-                if let step = try key(bytes) { return step }
+                let start = offset
+                if !asksForSeparator, let step = skim(bytes) { return step }
+                if offset == start, let step = try key(bytes) { return step }
             case .colon:
                 guard byte == UInt8(ascii: ":") else { throw unexpected }
                 offset &+= 1
@@ -170,7 +168,8 @@ package struct JSONScanner: ~Copyable {
         switch byte {
         case UInt8(ascii: "\""):
             offset &+= 1
-            kind = .string
+            isString = true
+            isNull = false
             keepsText = asksForScalar
             beginText()
             phase = .inString
@@ -186,16 +185,17 @@ package struct JSONScanner: ~Copyable {
 
     /// Begins a number or a word; answers whether it is read to its end.
     mutating func beginPlain(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> Bool {
+        isString = false
+        isNull = byte == UInt8(ascii: "n")
         switch byte {
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-            kind = .other
             phase = .inNumber
-            number = byte == UInt8(ascii: "-") ? .minus : byte == UInt8(ascii: "0") ? .zero : .digits
+            number = NumberPhase(beginning: byte)
             offset &+= 1
             return try readNumber(bytes)
-        case UInt8(ascii: "t"): return try beginWord(.other, 0x65_7572_74, bytes)
-        case UInt8(ascii: "f"): return try beginWord(.other, 0x65_736C_6166, bytes)
-        case UInt8(ascii: "n"): return try beginWord(.null, 0x6C_6C75_6E, bytes)
+        case UInt8(ascii: "t"): return try beginWord(0x65_7572_74, bytes)
+        case UInt8(ascii: "f"): return try beginWord(0x65_736C_6166, bytes)
+        case UInt8(ascii: "n"): return try beginWord(0x6C_6C75_6E, bytes)
         default: throw unexpected
         }
     }
@@ -271,45 +271,6 @@ package struct JSONScanner: ~Copyable {
             while offset &+ 8 <= bytes.byteCount, bytes.load64(offset) == 0x2020_2020_2020_2020 { offset &+= 8 }
         }
         return false
-    }
-
-    /// Passes over the plain members that come next and that nobody asked for: names and strings without escapes, all in
-    /// this piece, and whole numbers. What is not as plain is left where it begins. Most of most texts is read here.
-    ///
-    /// - Returns: whether there was any.
-    @inline(__always)
-    mutating func skim(_ bytes: RawSpan) -> Bool {
-        let watched = depth < quietDepth ? watchedNames : 0
-        // Near the end, what follows a string may be missing.
-        let limit = bytes.byteCount &- 24
-        var start = offset
-        while start < limit, bytes[start] == UInt8(ascii: "\"") {
-            let name = PlainWord(bytes, at: start &+ 1)
-            if watched &>> name.bit & 1 == 1 { break }
-            let nameEnd = name.isWhole ? start &+ 1 &+ name.count : bytes.endOfPlainText(from: start &+ 9)
-            guard nameEnd < limit, bytes.load16(nameEnd) == 0x3A22 else { break }
-            var at = nameEnd &+ 2
-            if bytes[at] == 0x20 { at &+= 1 }
-            let first = bytes[at]
-            at &+= 1
-            if first == UInt8(ascii: "\"") {
-                at = bytes.endOfPlainText(from: at)
-                guard at < limit, bytes.load16(at) == 0x2C22 else { break }
-                at &+= 1
-            } else {
-                guard first &- UInt8(ascii: "1") < 9 else { break }
-                while at < limit, bytes[at].isASCIIDigit { at &+= 1 }
-                guard at < limit, bytes[at] == UInt8(ascii: ",") else { break }
-            }
-            lead = valueEnd
-            valueEnd = at
-            start = at &+ 1
-            if bytes[start] == 0x20 { start &+= 1 }
-        }
-        guard start > offset else { return false }
-        offset = start
-        phase = .key
-        return true
     }
 
     /// From now on, stops at every name.

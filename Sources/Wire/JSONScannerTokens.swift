@@ -1,9 +1,9 @@
 /// Names, strings, numbers and words, each of which the end of a piece may cut.
 extension JSONScanner {
     /// The name or string just read, which nothing else has been since, without its escapes; of one that is too long to be
-    /// kept, only its beginning.
-    @_lifetime(borrow self, copy bytes)
-    package func text(_ bytes: RawSpan) -> RawSpan {
+    /// kept, only its beginning. Mutating, for a borrowed scanner is copied at each call.
+    @_lifetime(&self, copy bytes)
+    package mutating func text(_ bytes: RawSpan) -> RawSpan {
         if isSpelled { return spelled.readable }
         return bytes.extracting(textStart..<textEnd)
     }
@@ -154,52 +154,16 @@ extension JSONScanner {
 }
 
 extension JSONScanner {
-    /// `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`; answers whether a byte behind it is here.
+    /// Answers whether a byte behind the number is here.
     mutating func readNumber(_ bytes: RawSpan) throws(JSONFault) -> Bool {
-        while offset < bytes.byteCount {
-            guard let next = Self.phase(after: number, bytes[offset]) else {
-                guard isNumber else { throw unexpected }
-                return true
-            }
-            number = next
-            offset &+= 1
-        }
-        return false
-    }
-
-    /// Whether what has been read of the number is one.
-    var isNumber: Bool {
-        switch number {
-        case .zero, .digits, .fraction, .exponent: true
-        case .minus, .point, .e, .sign: false
-        }
-    }
-
-    /// nil if `byte` does not continue the number.
-    @inline(__always)
-    static func phase(after phase: NumberPhase, _ byte: UInt8) -> NumberPhase? {
-        if byte.isASCIIDigit {
-            switch phase {
-            case .digits, .fraction, .exponent: return phase
-            case .minus: return byte == UInt8(ascii: "0") ? .zero : .digits
-            case .zero: return nil
-            case .point: return .fraction
-            case .e, .sign: return .exponent
-            }
-        }
-        switch (phase, byte) {
-        case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): return .point
-        case (.zero, UInt8(ascii: "e")), (.digits, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")),
-            (.zero, UInt8(ascii: "E")), (.digits, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")):
-            return .e
-        case (.e, UInt8(ascii: "+")), (.e, UInt8(ascii: "-")): return .sign
-        default: return nil
-        }
+        offset = number.advance(in: bytes, from: offset)
+        guard offset < bytes.byteCount else { return false }
+        guard number.isWhole else { throw unexpected }
+        return true
     }
 
     /// `word`: its letters, the first in the lowest byte.
-    mutating func beginWord(_ kind: Kind, _ word: UInt64, _ bytes: RawSpan) throws(JSONFault) -> Bool {
-        self.kind = kind
+    mutating func beginWord(_ word: UInt64, _ bytes: RawSpan) throws(JSONFault) -> Bool {
         letters = word
         phase = .inWord
         return try readWord(bytes)
@@ -213,5 +177,62 @@ extension JSONScanner {
             offset &+= 1
         }
         return true
+    }
+}
+
+extension JSONScanner.NumberPhase {
+    /// `byte` must be a digit or the minus sign.
+    @inline(__always)
+    init(beginning byte: UInt8) {
+        self = byte == UInt8(ascii: "-") ? .minus : byte == UInt8(ascii: "0") ? .zero : .digits
+    }
+
+    /// Whether the number may end here.
+    @inline(__always)
+    var isWhole: Bool {
+        switch self {
+        case .zero, .digits, .fraction, .exponent: true
+        case .minus, .point, .e, .sign: false
+        }
+    }
+
+    /// Answers where what continues the number ends. Most digits follow others, and most numbers end in a comma: neither
+    /// asks a table.
+    @inline(__always)
+    mutating func advance(in bytes: RawSpan, from start: Int) -> Int {
+        var offset = start
+        while offset < bytes.byteCount {
+            let byte = bytes[offset]
+            if byte == UInt8(ascii: ",") { break }
+            guard let next = byte.isASCIIDigit ? afterDigit(byte) : afterSign(byte) else { break }
+            self = next
+            offset &+= 1
+        }
+        return offset
+    }
+
+    /// nil if the digit does not continue the number.
+    @inline(__always)
+    private func afterDigit(_ byte: UInt8) -> Self? {
+        if case .digits = self { return self }
+        switch self {
+        case .digits, .fraction, .exponent: return self
+        case .minus: return byte == UInt8(ascii: "0") ? .zero : .digits
+        case .zero: return nil
+        case .point: return .fraction
+        case .e, .sign: return .exponent
+        }
+    }
+
+    /// nil if `byte`, which is no digit, does not continue the number.
+    private func afterSign(_ byte: UInt8) -> Self? {
+        switch (self, byte) {
+        case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): .point
+        case (.zero, UInt8(ascii: "e")), (.digits, UInt8(ascii: "e")), (.fraction, UInt8(ascii: "e")),
+            (.zero, UInt8(ascii: "E")), (.digits, UInt8(ascii: "E")), (.fraction, UInt8(ascii: "E")):
+            .e
+        case (.e, UInt8(ascii: "+")), (.e, UInt8(ascii: "-")): .sign
+        default: nil
+        }
     }
 }

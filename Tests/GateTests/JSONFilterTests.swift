@@ -284,6 +284,12 @@ import Wire
             #expect(Run(plan, Array(within.utf8)).text == within)
             #expect(Run(plan, Array((open + within + close).utf8)).fault == .broken(.tooDeep))
         }
+        // Also in members that nobody looks for.
+        for (depth, fault) in [(127, nil), (128, FilterFault.broken(.tooDeep))] {
+            let member = #"{"x":1,"tags":["a",2],"text":"and so much text that nothing ends here"}"#
+            let text = String(repeating: "[", count: depth - 1) + member + String(repeating: "]", count: depth - 1)
+            #expect(Run(plan, Array(text.utf8)).fault == fault)
+        }
     }
 }
 
@@ -318,6 +324,37 @@ extension String {
                 case .aboveTier: #expect(run.fault == .aboveTier)
                 case .noList: #expect(run.fault == .noList)
                 }
+            }
+        }
+    }
+
+    /// What servers answer, as they write it: the same members in each element.
+    @Test(arguments: 0..<9) func listsComeOutAsTheReferenceSays(_ route: Int) throws {
+        let (texts, requiresField) = Self.routes[route]
+        let paths = try texts.map { try FilterPath(parsing: $0) }
+        let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
+        let reference = ReferenceFilter(paths: paths, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
+        for (comma, colon, line) in [(",", ":", ""), (", ", ": ", ""), (",", ": ", "\n  "), (" , ", " : ", "")] {
+            let elements = ["free", "premium", "plus", "gold", "free"].enumerated().map { index, tier in
+                let members = [
+                    #""id"\#(colon)\#(index)"#, #""title"\#(colon)"A title of some length""#, #""tier"\#(colon)"\#(tier)""#,
+                    #""score"\#(colon)-\#(index).5"#, #""tags"\#(colon)["a"\#(comma)"b"]"#, #""data"\#(colon){"tier"\#(colon)"free"\#(comma)"x"\#(colon)[1]}"#,
+                    #""items"\#(colon)[{"tier"\#(colon)"\#(tier)"}]"#, #""next"\#(colon)null"#,
+                ]
+                let shifted = members[index...] + members[..<index]
+                return "{" + shifted.map { line + $0 }.joined(separator: comma) + line + "}"
+            }
+            let text = Array(#"{"count"\#(colon)5\#(comma)"results"\#(colon)[\#(elements.joined(separator: comma))]\#(comma)"next"\#(colon)[]}"#.utf8)
+            let expected = reference.filter(text)
+            for cuts in [[], Array(0..<text.count)] + (0..<text.count).map({ [$0] }) {
+                let run = JSONFilterTests.Run(plan, text, cuts: cuts)
+                guard case .passes(let out, let counts) = expected else {
+                    #expect(expected == .noList && run.fault == .noList)
+                    continue
+                }
+                #expect(run.fault == nil)
+                let isSame = run.out == out && run.counts == counts
+                #expect(isSame, "cut at \(cuts)")
             }
         }
     }

@@ -3,10 +3,11 @@ import Testing
 @testable import Wire
 
 @Suite struct JSONScannerTests {
-    /// The steps through a text that arrives cut at `cuts`, or `nil` for a fault.
-    private func walk(_ text: [UInt8], cuts: [Int] = [], isLines: Bool = false) -> String? {
+    /// The steps through a text that arrives cut at `cuts`, or `nil` for a fault. With `watched`, only names of this spelling
+    /// are looked for, and the steps are these and the scalars behind them.
+    private func walk(_ text: [UInt8], cuts: [Int] = [], isLines: Bool = false, watched: String? = nil) -> String? {
         var scanner = JSONScanner(isLines: isLines)
-        scanner.watchEverything()
+        if let watched { scanner.watch(watched.utf8Bytes.rawBytes) } else { scanner.watchEverything() }
         var words: [String] = []
         do throws(JSONFault) {
             var start = 0
@@ -17,12 +18,14 @@ import Testing
                 steps: while true {
                     switch try scanner.next(piece.rawBytes) {
                     case .starved: break steps
-                    case .beginObject: words.append("{")
-                    case .endObject: words.append("}")
-                    case .beginArray: words.append("[")
-                    case .endArray: words.append("]")
+                    case .beginObject: if watched == nil { words.append("{") }
+                    case .endObject: if watched == nil { words.append("}") }
+                    case .beginArray: if watched == nil { words.append("[") }
+                    case .endArray: if watched == nil { words.append("]") }
                     case .key:
-                        words.append(scanner.text(piece.rawBytes).text + ":")
+                        let name = scanner.text(piece.rawBytes).text
+                        guard watched == nil || name == watched else { continue }
+                        words.append(name + ":")
                         scanner.asksForScalar = true
                     case .scalar:
                         words.append(
@@ -40,7 +43,7 @@ import Testing
     }
 
     /// What the reader of whole texts makes of it, in the same words; values are told only behind names.
-    private func read(_ text: [UInt8]) -> String? {
+    private func read(_ text: [UInt8], watched: String? = nil) -> String? {
         var reader = JSONReader(text.rawBytes, maximumDepth: 64)
         var words: [String] = []
         var isNamed = false
@@ -50,11 +53,12 @@ import Testing
                 let wasNamed = isNamed
                 isNamed = false
                 switch token {
-                case .beginObject: words.append("{")
-                case .endObject: words.append("}")
-                case .beginArray: words.append("[")
-                case .endArray: words.append("]")
+                case .beginObject: if watched == nil { words.append("{") }
+                case .endObject: if watched == nil { words.append("}") }
+                case .beginArray: if watched == nil { words.append("[") }
+                case .endArray: if watched == nil { words.append("]") }
                 case .key(let name):
+                    guard watched == nil || reader.string(name) == watched else { continue }
                     words.append(reader.string(name) + ":")
                     isNamed = true
                 case .string(let text): if wasNamed { words.append("'\(reader.string(text))'") }
@@ -110,6 +114,50 @@ import Testing
             #expect(walk(text) == expected)
             let cuts = (0..<3).map { _ in Int.random(in: 0...text.count, using: &random) }.sorted()
             #expect(walk(text, cuts: cuts) == expected)
+        }
+    }
+
+    private static let values = [
+        "1", "0", "-1", "-0", "907", "1.5", "-0.25e+10", "1E5", "0e-1", "01", "-01", "1.", ".5", "-", "1e", "1e+", "+1", "0x1", "1-2", "1.2.3", "--1",
+        "true", "false", "null", "tru", "nulL", "falsf", "truex", "True", "",
+        #""x""#, #""""#, #""12345678""#, #""a longer text than one or two words, so that blocks are read, and it goes on""#, #""漢🙂""#, #""\n\u00e9""#,
+        "\"x\u{1}\"", #""\x""#, #""x"#, #""x"y"#, #""x"" "#,
+        "[]", "[ ]", "[1]", "[1,2]", "[1, 2]", "[ 1]", "[1 ]", #"["x","y", "a long enough text in an array"]"#, "[true,null,-1.5e3]", "[1,]", "[,1]", "[1 2]", "[1",
+        #"["x"1]"#, "[[1],[]]", "[{}]", "[01]", #"["a":1]"#, "[1}", "[1,2]]", #"["é"]"#, "]", "{}", #"{"a":1}"#, #"{"b":[]}"#, "{1}", ",", ":",
+    ]
+
+    @Test(arguments: values) func whatNobodyLooksForIsJudgedLikeEverythingElse(_ value: String) {
+        for text in [
+            #"{"b":\#(value),"a":"x","a name that is long":\#(value),"c":"and so much text that nothing ends here"}"#,
+            #"{"a": \#(value), "b": \#(value), "a" : 2 , "c": \#(value), "a":  "and so much text that nothing ends here"}"#,
+            #"[{"b":1,"c":\#(value)},{"a":[],"b":{"c":\#(value)}},{"\u0061":1,"a":3,"b":\#(value)},"and so much text that nothing ends"]"#,
+            #"{"x":{"b":"","c":\#(value)},"y":["b","c",\#(value)],"b":\#(value) ,"a":1,"b":1"#,
+        ] {
+            let bytes = text.utf8Bytes
+            let expected = read(bytes, watched: "a")
+            #expect(walk(bytes, watched: "a") == expected)
+            #expect(walk(bytes, cuts: Array(0..<bytes.count), watched: "a") == expected, "byte by byte")
+            for cut in 0..<bytes.count { #expect(walk(bytes, cuts: [cut], watched: "a") == expected, "cut at \(cut)") }
+        }
+    }
+
+    @Test func anyMembersReadAlikeWholeAndInPieces() {
+        var random = SplitMix64(seed: 22)
+        let names = [#""a""#, #""b""#, #""""#, #""a name that is long""#, #""12345678""#, #""\u0061""#, #""aé""#, "\"a"].map(\.utf8Bytes)
+        let marks = [":", ":", ":", ": ", " :", "::", ""].map(\.utf8Bytes)
+        let commas = [",", ",", ",", ", ", " ,", "}", "]"].map(\.utf8Bytes)
+        for _ in 0..<4_000 {
+            var text = [UInt8(ascii: "{")]
+            for number in 0..<Int.random(in: 1...6, using: &random) {
+                if number > 0 { text += commas.randomElement(using: &random)! }
+                let value = Self.values.prefix(Bool.random(using: &random) ? 9 : .max).randomElement(using: &random)!
+                text += names.randomElement(using: &random)! + marks.randomElement(using: &random)! + value.utf8Bytes
+            }
+            text += #"}                                "#.utf8Bytes
+            let expected = read(text, watched: "a")
+            #expect(walk(text, watched: "a") == expected)
+            let cuts = (0..<3).map { _ in Int.random(in: 0...text.count, using: &random) }.sorted()
+            #expect(walk(text, cuts: cuts, watched: "a") == expected)
         }
     }
 

@@ -266,6 +266,7 @@ extension JSONFilter {
 
     /// The value of a field: a tier that the caller has lets its object pass, anything else does not.
     private mutating func takeLabel(_ piece: RawSpan) throws(FilterFault) {
+        let tier = tier
         let mayPass = scanner.isString && !scanner.isTooLong && plan.mayPass(scanner.text(piece), for: tier)
         guard mayPass else { return try condemnUnits(isLabelled: true, piece) }
         var left = fields

@@ -1,0 +1,97 @@
+/// Passing over what nobody asked for: most of most texts. What is read here is plain: whole in this piece, with 24 bytes
+/// behind it, in ASCII and without escapes. Anything else is left where it begins.
+extension JSONScanner {
+    /// Passes over the members that come next; answers the name of the first that is watched, if it gets there. Where nothing
+    /// is plain, it stays where it is.
+    @inline(__always)
+    mutating func skim(_ bytes: RawSpan) -> JSONStep? {
+        let watched = depth < quietDepth ? watchedNames : 0
+        let limit = bytes.byteCount &- 24
+        phase = .key
+        while offset < limit {
+            let start = offset &+ 1
+            let name = PlainWord(bytes, at: start)
+            let end = name.isWhole ? start &+ name.count : bytes.endOfPlainText(from: start &+ 8)
+            guard end < limit else { return nil }
+            let colon = bytes.load32(end)
+            guard colon & 0xFFFF == 0x3A22 else { return nil }
+            if watched &>> name.bit & 1 == 1 {
+                isSpelled = false
+                isTooLong = false
+                textStart = start
+                textEnd = end
+                offset = end &+ 2
+                phase = .value
+                return .key
+            }
+            var value = end &+ 2
+            if bytes[value] == 0x20 { value &+= 1 }
+            let next: Int
+            let first = bytes[value]
+            switch first {
+            case UInt8(ascii: "\""): next = bytes.endOfPlainString(at: value)
+            case UInt8(ascii: "["): next = depth < Self.maximumDepth ? bytes.endOfPlainArray(at: value) : 0
+            default: next = bytes.endOfPlain(first, at: value)
+            }
+            guard next > 0, next < limit else {
+                offset = value
+                phase = .value
+                return nil
+            }
+            lead = valueEnd
+            valueEnd = next
+            let comma = bytes.load32(next)
+            if comma & 0xFFFF == 0x222C {
+                offset = next &+ 1
+            } else if comma & 0xFF_FFFF == 0x22_202C {
+                offset = next &+ 2
+            } else {
+                offset = next
+                phase = .afterValue
+                return nil
+            }
+        }
+        return nil
+    }
+}
+
+extension RawSpan {
+    /// Where the string at `start` ends, if it is plain; 0 if not.
+    @inline(__always)
+    fileprivate func endOfPlainString(at start: Int) -> Int {
+        let end = endOfPlainText(from: start &+ 1)
+        if end < byteCount, self[end] == UInt8(ascii: "\"") { return end &+ 1 }
+        return 0
+    }
+
+    /// Where the array at `start` ends, if it holds plain scalars and nothing else; 0 if not.
+    fileprivate func endOfPlainArray(at start: Int) -> Int {
+        let limit = byteCount &- 24
+        var offset = start &+ 1
+        guard offset < limit else { return 0 }
+        if self[offset] == UInt8(ascii: "]") { return offset &+ 1 }
+        while offset < limit {
+            let byte = self[offset]
+            offset = byte == UInt8(ascii: "\"") ? endOfPlainString(at: offset) : endOfPlain(byte, at: offset)
+            guard offset > 0, offset < limit else { return 0 }
+            let comma = load16(offset)
+            if comma & 0xFF == UInt16(UInt8(ascii: "]")) { return offset &+ 1 }
+            guard comma & 0xFF == UInt16(UInt8(ascii: ",")) else { return 0 }
+            offset &+= comma &>> 8 == 0x20 ? 2 : 1
+        }
+        return 0
+    }
+
+    /// Where the number or word at `start` ends, which begins with `byte`; 0 if it is neither.
+    fileprivate func endOfPlain(_ byte: UInt8, at start: Int) -> Int {
+        if byte.isASCIIDigit || byte == UInt8(ascii: "-") {
+            var number = JSONScanner.NumberPhase(beginning: byte)
+            let end = number.advance(in: self, from: start &+ 1)
+            return number.isWhole && end < byteCount ? end : 0
+        }
+        guard byteCount &- start >= 8 else { return 0 }
+        let word = load64(start) & 0xFF_FFFF_FFFF
+        if word & 0xFFFF_FFFF == 0x6C6C_756E || word & 0xFFFF_FFFF == 0x6575_7274 { return start &+ 4 }
+        return word == 0x65_736C_6166 ? start &+ 5 : 0
+    }
+}
