@@ -58,6 +58,9 @@ extension RawSpan {
         let count = byteCount
         guard count == other.byteCount else { return false }
         guard count > 0 else { return true }
+        // Two words that overlap spare most names the call.
+        if count >= 8, count <= 16 { return load64(0) == other.load64(0) && load64(count &- 8) == other.load64(count &- 8) }
+        if count >= 4, count < 8 { return load32(0) == other.load32(0) && load32(count &- 4) == other.load32(count &- 4) }
         return unsafe withUnsafeBytes { mine in
             unsafe other.withUnsafeBytes { unsafe memcmp(mine.baseAddress!, $0.baseAddress!, count) == 0 }
         }

@@ -284,12 +284,16 @@ extension JSONFilter {
     private func unit(of filter: UInt8) -> Int? { frames.lastIndex { $0.judges & filter != 0 } }
 
     private mutating func condemnUnits(isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {
-        let fields = fields
-        self.fields = 0
+        var left = fields
+        fields = 0
         name = -1
-        // The outermost of them takes the others with it.
-        guard let unit = (0..<8).compactMap({ fields >> $0 & 1 == 0 ? nil : unit(of: 1 << $0) }).min() else { return }
-        try condemn(unit, isLabelled: isLabelled, piece)
+        var outermost = frames.count
+        while left != 0 {
+            if let unit = unit(of: left & (~left &+ 1)) { outermost = min(outermost, unit) }
+            left &= left &- 1
+        }
+        // It takes the others with it.
+        if outermost < frames.count { try condemn(outermost, isLabelled: isLabelled, piece) }
     }
 
     private mutating func close(_ piece: RawSpan) throws(FilterFault) {
