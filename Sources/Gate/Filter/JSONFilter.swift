@@ -34,8 +34,11 @@ package struct JSONFilter: ~Copyable {
     package internal(set) var counts = FilterCounts()
 
     var scanner = JSONScanner()
-    /// The document, then the arrays and objects that are open.
-    var frames: [Frame] = []
+    /// The innermost array or object that is open, or the document: number `last`.
+    var top = Frame(mark: 0)
+    var last = 0
+    /// Those around it, number 0 being the document; what stands behind them is left over, for taking it away would cost.
+    var outer: [Frame] = []
     /// The outermost unit that is being held back; 0 for none.
     var held = 0
     /// The unit that is being passed over; 0 for none.
@@ -87,8 +90,8 @@ package struct JSONFilter: ~Copyable {
         counts = FilterCounts()
         scanner = JSONScanner(isLines: isLines)
         plan.watchNames(in: &scanner)
-        frames.removeAll(keepingCapacity: true)
-        frames.append(Frame(mark: 0))
+        top = Frame(mark: 0)
+        last = 0
         held = 0
         skipped = 0
         name = -1
@@ -123,9 +126,26 @@ package struct JSONFilter: ~Copyable {
 
     /// How many bytes of what is pending cannot be taken back any more.
     private var ready: Int {
-        if held > 0 { return frames[held].mark - handedOn }
+        if held > 0 { return frame(held).mark - handedOn }
         if skipped > 0 || scanner.isInsideScalar || isOver { return pending.count }
         return scanner.valueEnd + shift - handedOn
+    }
+
+    // MARK: frames
+
+    @inline(__always)
+    func frame(_ index: Int) -> Frame { index == last ? top : outer[index] }
+
+    private mutating func push(_ frame: Frame) {
+        if last < outer.count { outer[last] = top } else { outer.append(top) }
+        last += 1
+        top = frame
+    }
+
+    mutating func pop(to index: Int) {
+        guard index < last else { return }
+        top = outer[index]
+        last = index
     }
 
     // MARK: input
@@ -168,8 +188,8 @@ package struct JSONFilter: ~Copyable {
 
     /// What is held back must end within its bound. A root object does not leave: it goes out when it becomes too large.
     private mutating func checkHeld() throws(FilterFault) {
-        if held == 1, !isLines, before - frames[1].start > Self.mostHeld { releaseRoot() }
-        if held > 0, held > 1 || isLines, before - frames[held].start > Self.mostHeld { throw .tooLarge }
+        if held == 1, !isLines, before - frame(1).start > Self.mostHeld { releaseRoot() }
+        if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
         if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
     }
 
@@ -197,54 +217,50 @@ extension JSONFilter {
         name = plan.name(scanner.text(piece))
         guard name >= 0 else { return }
         scanner.asksForScalar = true
-        let top = frames.count - 1
-        fields = plan.fields[name] & frames[top].judges
-        if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(frames[top].progress, by: UInt8(name))) }
+        fields = plan.fields[name] & top.judges
+        if plan.paths != 0 { fields |= plan.fieldsAt(plan.advance(top.progress, by: UInt8(name))) }
     }
 
     private mutating func open(isObject: Bool, _ piece: RawSpan) throws(FilterFault) {
         if fields != 0 { return try condemnUnits(isLabelled: true, piece) }
-        let index = frames.count
-        let isElement = index == 1 ? isLines : !frames[index - 1].isObject
+        let isElement = last == 0 ? isLines : !top.isObject
         let judges = isObject ? plan.anywhere : 0
         let needs = isElement && plan.requiresField ? judges : 0
-        frames.append(
+        push(
             Frame(
                 mark: scanner.lead + shift, inside: scanner.offset + shift, start: before + scanner.offset - 1,
                 isObject: isObject, isElement: isElement, judges: judges, needs: needs, counts: counts))
         if plan.paths != 0 {
-            place(index)
-            if isObject { try refuseObject(index, piece) } else { try enterArray(index, piece) }
+            if last > 1 { place() }
+            if isObject { try refuseObject(piece) } else { try enterArray(piece) }
             if skipped > 0 { return }
         }
         name = -1
-        if held == 0, frames[index].judges != 0 { held = index }
+        if held == 0, top.judges != 0 { held = last }
     }
 
-    /// How far the paths have come with the frame.
-    private mutating func place(_ index: Int) {
-        guard index > 1 else { return }
-        let outer = frames[index - 1].progress
-        let step = frames[index - 1].isObject ? UInt8(truncatingIfNeeded: name) : FilterPlan.element
-        frames[index].progress = plan.advance(outer, by: step)
-        let units = plan.units(frames[index].progress)
-        frames[index].judges |= units
-        frames[index].needs |= units
+    /// How far the paths have come with the array or object just opened.
+    private mutating func place() {
+        let step = outer[last - 1].isObject ? UInt8(truncatingIfNeeded: name) : FilterPlan.element
+        top.progress = plan.advance(outer[last - 1].progress, by: step)
+        let units = plan.units(top.progress)
+        top.judges |= units
+        top.needs |= units
     }
 
     /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says.
-    private mutating func enterArray(_ index: Int, _ piece: RawSpan) throws(FilterFault) {
-        if frames[index].judges != 0 { return try condemn(index, isLabelled: false, piece) }
-        scanner.asksForScalar = plan.expectsArray(frames[index].progress)
+    private mutating func enterArray(_ piece: RawSpan) throws(FilterFault) {
+        if top.judges != 0 { return try condemn(last, isLabelled: false, piece) }
+        scanner.asksForScalar = plan.expectsArray(top.progress)
     }
 
     /// Where a path names an array, nothing else passes: it would not be judged.
-    private mutating func refuseObject(_ index: Int, _ piece: RawSpan) throws(FilterFault) {
-        guard plan.expectsArray(frames[index].progress) else { return }
-        if index == 1, !isLines {
+    private mutating func refuseObject(_ piece: RawSpan) throws(FilterFault) {
+        guard plan.expectsArray(top.progress) else { return }
+        if last == 1, !isLines {
             if !toleratesAnyRoot { throw .noList }
         } else {
-            try condemn(index, isLabelled: false, piece)
+            try condemn(last, isLabelled: false, piece)
         }
     }
 
@@ -253,8 +269,8 @@ extension JSONFilter {
         let known = name
         name = -1
         guard plan.paths != 0, scanner.depth > 0 else { return }
-        let progress = frames[frames.count - 1].progress
-        if frames[frames.count - 1].isObject {
+        let progress = top.progress
+        if top.isObject {
             guard known >= 0, !scanner.isNull else { return }
             if plan.expectsArray(plan.advance(progress, by: UInt8(known))) { dropScalar(piece) }
         } else if plan.expectsArray(progress) {
@@ -275,33 +291,38 @@ extension JSONFilter {
         while left != 0 {
             let bit = left & (~left &+ 1)
             left &= left &- 1
-            if let unit = unit(of: bit) { frames[unit].labels |= bit }
+            switch unit(of: bit) {
+            case last: top.labels |= bit
+            case let unit?: outer[unit].labels |= bit
+            case nil: break
+            }
         }
-        if held == 1, !isLines, frames[1].labels & plan.anywhere == plan.anywhere { releaseRoot() }
+        if held == 1, !isLines, frame(1).labels & plan.anywhere == plan.anywhere { releaseRoot() }
     }
 
     /// The innermost unit of a filter.
-    private func unit(of filter: UInt8) -> Int? { frames.lastIndex { $0.judges & filter != 0 } }
+    private func unit(of filter: UInt8) -> Int? {
+        top.judges & filter != 0 ? last : outer[..<last].lastIndex { $0.judges & filter != 0 }
+    }
 
     private mutating func condemnUnits(isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {
         var left = fields
         fields = 0
         name = -1
-        var outermost = frames.count
+        var outermost = Int.max
         while left != 0 {
             if let unit = unit(of: left & (~left &+ 1)) { outermost = min(outermost, unit) }
             left &= left &- 1
         }
         // It takes the others with it.
-        if outermost < frames.count { try condemn(outermost, isLabelled: isLabelled, piece) }
+        if outermost <= last { try condemn(outermost, isLabelled: isLabelled, piece) }
     }
 
     private mutating func close(_ piece: RawSpan) throws(FilterFault) {
-        let index = frames.count - 1
-        if skipped == index { return endSkipping() }
-        let mark = frames[index].mark
-        let leaves = frames[index].judges != 0 ? try judge(index) : false
-        frames.removeLast()
+        if skipped == last { return endSkipping() }
+        let mark = top.mark
+        let leaves = top.judges != 0 ? try judge() : false
+        pop(to: last - 1)
         if leaves {
             cut(to: mark, piece)
             resumeCopying()
@@ -310,21 +331,21 @@ extension JSONFilter {
         askForElements()
     }
 
-    /// Whether the unit leaves now that all of it was seen.
-    private mutating func judge(_ index: Int) throws(FilterFault) -> Bool {
-        let isRoot = index == 1 && !isLines
-        if !isRoot, before + scanner.offset - frames[index].start > Self.mostHeld { throw .tooLarge }
-        if held == index { held = 0 }
-        let isElement = frames[index].isElement
-        let labels = frames[index].labels
-        if frames[index].needs & ~labels != 0 {
-            counts = frames[index].counts
+    /// Whether the innermost unit leaves now that all of it was seen.
+    private mutating func judge() throws(FilterFault) -> Bool {
+        let isRoot = last == 1 && !isLines
+        if !isRoot, before + scanner.offset - top.start > Self.mostHeld { throw .tooLarge }
+        if held == last { held = 0 }
+        let isElement = top.isElement
+        let labels = top.labels
+        if top.needs & ~labels != 0 {
+            counts = top.counts
             counts.dropped &+= 1
             counts.unlabelled &+= 1
             return true
         }
         if isElement || labels != 0 { counts.kept &+= 1 }
-        if isElement, frames[index].judges & ~labels != 0 { counts.unlabelled &+= 1 }
+        if isElement, top.judges & ~labels != 0 { counts.unlabelled &+= 1 }
         return false
     }
 }

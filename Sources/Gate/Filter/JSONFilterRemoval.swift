@@ -8,12 +8,12 @@ extension JSONFilter {
             counts = FilterCounts(dropped: 1)
             throw .aboveTier
         }
-        guard before + scanner.offset - frames[unit].start <= Self.mostHeld else { throw .tooLarge }
-        counts = frames[unit].counts
+        pop(to: unit)
+        guard before + scanner.offset - top.start <= Self.mostHeld else { throw .tooLarge }
+        counts = top.counts
         counts.dropped &+= 1
         if !isLabelled { counts.unlabelled &+= 1 }
-        cut(to: frames[unit].mark, piece)
-        frames.removeLast(frames.count - 1 - unit)
+        cut(to: top.mark, piece)
         skipped = unit
         scanner.quietDepth = unit
         name = -1
@@ -22,8 +22,8 @@ extension JSONFilter {
     }
 
     mutating func endSkipping() {
-        let mark = frames[skipped].mark
-        frames.removeLast()
+        let mark = top.mark
+        pop(to: last - 1)
         skipped = 0
         scanner.quietDepth = .max
         resumeCopying()
@@ -58,18 +58,18 @@ extension JSONFilter {
 
     /// If nothing is before what was removed, the separator behind it goes too.
     mutating func askForSeparator(_ mark: Int) {
-        if mark == frames[frames.count - 1].inside { scanner.asksForSeparator = true }
+        if mark == top.inside { scanner.asksForSeparator = true }
     }
 
     /// In an array that a path names, scalars are judged as well.
     mutating func askForElements() {
-        guard plan.paths != 0, frames.count > 1, !frames[frames.count - 1].isObject else { return }
-        if plan.expectsArray(frames[frames.count - 1].progress) { scanner.asksForScalar = true }
+        guard plan.paths != 0, last > 0, !top.isObject else { return }
+        if plan.expectsArray(top.progress) { scanner.asksForScalar = true }
     }
 
     /// The root object goes out before its end; what is open inside it is held for itself.
     mutating func releaseRoot() {
-        let end = skipped > 0 ? skipped : frames.count
-        held = (2..<max(2, end)).first { frames[$0].judges != 0 } ?? 0
+        let end = skipped > 0 ? skipped : last + 1
+        held = (2..<max(2, end)).first { frame($0).judges != 0 } ?? 0
     }
 }
