@@ -8,7 +8,7 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     /// A connection whose oldest command is not answered for so long is closed.
     package var silence: UInt64 = 1_000
     /// Microseconds that commands wait at most for the answers to those before them, to go together with what comes meanwhile.
-    package var gathering: UInt64 = 200
+    package var gathering: UInt64 = 500
     /// For connecting, the TLS handshake and the greeting together.
     package var patience: UInt64 = 1_000
     /// Unanswered commands, and the bytes of them; past either a command is not taken.

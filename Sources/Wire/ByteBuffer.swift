@@ -59,11 +59,40 @@ public struct ByteBuffer: ~Copyable {
         let count = bytes.byteCount
         guard count > 0 else { return }
         reserve(count)
-        unsafe bytes.withUnsafeBytes { unsafe (base! + end).copyMemory(from: $0.baseAddress!, byteCount: count) }
+        unsafe bytes.withUnsafeBytes { unsafe Self.copy($0.baseAddress!, to: base! + end, count) }
         end += count
     }
 
-    @inlinable public mutating func append(_ text: StaticString) {
+    /// Copies 1 to 32 bytes in place: most pieces of a head are as short, and the call of a library function costs more.
+    @inlinable static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
+        if count > 32 { return unsafe target.copyMemory(from: source, byteCount: count) }
+        if count > 16 {
+            unsafe copyEnds(source, to: target, count, as: SIMD2<UInt64>.self)
+        } else if count >= 8 {
+            unsafe copyEnds(source, to: target, count, as: UInt64.self)
+        } else if count >= 4 {
+            unsafe copyEnds(source, to: target, count, as: UInt32.self)
+        } else if count >= 2 {
+            unsafe copyEnds(source, to: target, count, as: UInt16.self)
+        } else {
+            unsafe target.storeBytes(of: source.load(as: UInt8.self), as: UInt8.self)
+        }
+    }
+
+    /// Copies `count` bytes as the first and the last word of a size, which may overlap.
+    @inlinable @inline(__always) static func copyEnds<Word: BitwiseCopyable>(
+        _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int, as type: Word.Type
+    ) {
+        let last = count - MemoryLayout<Word>.size
+        let (head, tail) = unsafe (
+            source.loadUnaligned(as: type), source.loadUnaligned(fromByteOffset: last, as: type)
+        )
+        unsafe target.storeBytes(of: head, as: type)
+        unsafe target.storeBytes(of: tail, toByteOffset: last, as: type)
+    }
+
+    /// In line, so that the length of a literal is known there and nothing is called for it.
+    @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
         let count = text.utf8CodeUnitCount
         guard count > 0 else { return }
         reserve(count)
@@ -109,31 +138,24 @@ public struct ByteBuffer: ~Copyable {
 
     /// `value` in decimal, without sign or padding.
     public mutating func append(decimal value: UInt64) {
-        if value < 1_000 { return append(small: value) }
-        var digits = 1
-        var bound: UInt64 = 10
-        while value >= bound && digits < 20 {
-            digits += 1
-            bound = digits == 20 ? UInt64.max : bound * 10
+        guard value < Self.tenToTheEighth else {
+            append(decimal: value / Self.tenToTheEighth)
+            return append(lowBytes: Self.eightDigits(value % Self.tenToTheEighth), count: 8)
         }
-        reserve(digits)
-        var rest = value
-        var at = end + digits
-        end = at
-        repeat {
-            at -= 1
-            unsafe base!.storeBytes(of: 48 + UInt8(truncatingIfNeeded: rest % 10), toByteOffset: at, as: UInt8.self)
-            rest /= 10
-        } while rest > 0
+        let digits = Self.eightDigits(value)
+        let zeros = min((digits ^ UInt64(repeatingByte: 0x30)).trailingZeroBitCount / 8, 7)
+        append(lowBytes: digits &>> UInt64(8 * zeros), count: 8 - zeros)
     }
 
-    /// Status codes, parts of addresses and most lengths: up to three digits, as one word.
-    private mutating func append(small value: UInt64) {
-        let hundreds = value / 100
-        let tens = value / 10 % 10
-        let word = 0x303030 | hundreds | tens << 8 | (value % 10) << 16
-        let digits = value > 99 ? 3 : value > 9 ? 2 : 1
-        append(lowBytes: word >> UInt64(8 * (3 - digits)), count: digits)
+    private static let tenToTheEighth: UInt64 = 100_000_000
+
+    /// Eight decimal digits as bytes, the first in the lowest: halves, quarters and digits are divided side by side.
+    private static func eightDigits(_ value: UInt64) -> UInt64 {
+        let halves = value / 10_000 | (value % 10_000) << 32
+        let hundreds = (halves &* 10_486) >> 20 & 0x0000_007F_0000_007F
+        let quarters = hundreds | (halves &- hundreds &* 100) << 16
+        let tens = (quarters &* 103) >> 10 & 0x000F_000F_000F_000F
+        return (tens | (quarters &- tens &* 10) << 8) | UInt64(repeatingByte: 0x30)
     }
 
     public mutating func append(decimal value: Int) {
@@ -144,9 +166,13 @@ public struct ByteBuffer: ~Copyable {
     /// `value` in lower-case hexadecimal, `digits` digits wide (1 to 16), high digits first.
     public mutating func append(hex value: UInt64, digits: Int) {
         precondition((1...16).contains(digits))
+        reserve(16)
         let aligned = value << UInt64(64 - 4 * digits)
-        append(highBytes: Self.hexDigits(UInt32(truncatingIfNeeded: aligned >> 32)), count: min(digits, 8))
-        if digits > 8 { append(highBytes: Self.hexDigits(UInt32(truncatingIfNeeded: aligned)), count: digits - 8) }
+        let high = Self.hexDigits(UInt32(truncatingIfNeeded: aligned >> 32))
+        let low = Self.hexDigits(UInt32(truncatingIfNeeded: aligned))
+        unsafe base!.storeBytes(of: high.bigEndian, toByteOffset: end, as: UInt64.self)
+        unsafe base!.storeBytes(of: low.bigEndian, toByteOffset: end + 8, as: UInt64.self)
+        end += digits
     }
 
     /// Eight hexadecimal digits as bytes, the first in the highest: each nibble gets a byte of its own, and those above 9
