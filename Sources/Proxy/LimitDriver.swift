@@ -150,8 +150,9 @@ extension SharedCounting {
 
     /// The reply to a take; nil if it is none.
     mutating func takeReply(counts: Int) -> GCRAReply? {
-        guard case .array? = redis.reader.reply.nodes.first else { return nil }
-        return GCRAReply(counts: counts) { redis.reader.reply.integer($0 + 1) }
+        var integers = GCRAReply.Integers(repeating: 0)
+        guard let length = redis.reader.reply.integers(into: &integers) else { return nil }
+        return GCRAReply(counts: counts, integers, length: length)
     }
 }
 

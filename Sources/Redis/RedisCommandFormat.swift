@@ -53,12 +53,22 @@ enum RedisCommandFormat {
         out.append(head.rawBytes)
         var start = 0
         for end in call.ends {
-            out.append(UInt8(ascii: "$"))
-            out.append(decimal: UInt64(end - start))
-            out.append("\r\n")
+            appendLength(end - start, to: &out)
             out.append(call.texts.readable.extracting(start..<end))
             out.append("\r\n")
             start = end
         }
+    }
+
+    /// What stands before an argument of so many bytes; mostly a word.
+    private static func appendLength(_ count: Int, to out: inout ByteBuffer) {
+        guard count < 100 else {
+            out.append(UInt8(ascii: "$"))
+            out.append(decimal: count)
+            return out.append("\r\n")
+        }
+        let (tens, ones) = (UInt64(count / 10) | 0x30, UInt64(count % 10) | 0x30)
+        if tens == 0x30 { return out.append(lowBytes: 0x0A0D_0024 | ones << 8, count: 4) }
+        out.append(lowBytes: 0x0A_0D00_0024 | tens << 8 | ones << 16, count: 5)
     }
 }

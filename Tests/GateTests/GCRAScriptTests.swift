@@ -36,9 +36,8 @@ extension LimitCharge {
     private func take(_ charge: LimitCharge, want: UInt32, now: UInt64? = nil) throws -> GCRAReply {
         let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(charge.count)"] + words(charge, want: want)
         let answer = try link.ask(call + (now.map { ["\($0)"] } ?? []))
-        let values = answer.elements
-        let reply = GCRAReply(counts: charge.count) { $0 < values.count ? values[$0].integer : nil }
-        return try #require(reply, "\(answer)")
+        let values = try answer.elements.map { try #require($0.integer, "\(answer)") }
+        return try #require(GCRAReply(counts: charge.count, values), "\(answer)")
     }
 
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
@@ -169,9 +168,7 @@ extension LimitCharge {
 }
 
 @Suite struct GCRAReplyTests {
-    private func read(_ values: [Int64?], counts: Int) -> GCRAReply? {
-        GCRAReply(counts: counts) { $0 < values.count ? values[$0] : nil }
-    }
+    private func read(_ values: [Int64], counts: Int) -> GCRAReply? { GCRAReply(counts: counts, values) }
 
     @Test func aReplyIsRead() {
         let reply = read([2, 5, 700, 0, 0, 900, 30, 1_700_000_000_000_000], counts: 2)
@@ -183,10 +180,17 @@ extension LimitCharge {
 
     @Test(arguments: [
         [], [1], [1, 2, 3], [1, 2, 3, 0], [1, 2, 3, 0, 9, 5], [1, 2, 3, 0, -9], [-1, 2, 3, 0, 9], [1, -2, 3, 0, 9],
-        [1, 2, -3, 0, 9], [1, 0, 3, -1, 9], [nil, 2, 3, 0, 9], [1, nil, 3, 0, 9], [1 << 40, 2, 3, 0, 9],
-        [1, 1 << 40, 3, 0, 9], [0, 0, 3, 0, 9], [0, 2, 3, 4, 9],
-    ] as [[Int64?]])
-    func whatIsNoReplyIsNone(_ values: [Int64?]) {
+        [1, 2, -3, 0, 9], [1, 0, 3, -1, 9], [1 << 40, 2, 3, 0, 9], [1, 1 << 40, 3, 0, 9], [0, 0, 3, 0, 9], [0, 2, 3, 4, 9],
+    ] as [[Int64]])
+    func whatIsNoReplyIsNone(_ values: [Int64]) {
         #expect(read(values, counts: 1) == nil)
+    }
+}
+
+extension GCRAReply {
+    fileprivate init?(counts: Int, _ values: [Int64]) {
+        var integers = Integers(repeating: 0)
+        for (index, value) in values.prefix(integers.count).enumerated() { integers[index] = value }
+        self.init(counts: counts, integers, length: values.count)
     }
 }

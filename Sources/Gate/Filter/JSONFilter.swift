@@ -21,6 +21,7 @@ package enum FilterFault: Error, Equatable, Sendable {
 /// Places in the output are counted from its beginning, also those that have been handed on: `mark + shift` is where the
 /// byte at an offset of the piece comes to stand.
 package struct JSONFilter: ~Copyable {
+    private let inPlace = InPlace()
     /// Bytes that are held back at most.
     package static let mostHeld = 1 << 20
 

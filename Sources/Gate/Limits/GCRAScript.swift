@@ -98,18 +98,21 @@ package struct GCRAReply: Equatable, Sendable {
         readings = InlineArray(repeating: .unknown)
     }
 
-    /// Reads the reply to a call for `counts` counts; `integer` answers its integers by their place, from 0 on, and nil
-    /// behind the last. nil if it is no answer of the script.
-    package init?(counts: Int, integer: (Int) -> Int64?) {
+    /// The most integers that the script answers with.
+    package typealias Integers = InlineArray<14, Int64>
+
+    /// Reads the reply to a call for `counts` counts, which has the first `length` of `integers`. nil if it is no answer of the
+    /// script.
+    package init?(counts: Int, _ integers: Integers, length: Int) {
         self.init()
-        guard let granted = integer(0).flatMap(UInt32.init(exactly:)),
-            let at = integer(1 + 3 * counts).flatMap(UInt64.init(exactly:)), integer(2 + 3 * counts) == nil
+        guard counts <= LimitCharge.capacity, length == 2 + 3 * counts, let granted = UInt32(exactly: integers[0]),
+            let at = UInt64(exactly: integers[length - 1])
         else { return nil }
         self.granted = granted
         self.at = at
         for index in 0..<counts {
-            guard let remaining = integer(3 * index + 1), let reset = integer(3 * index + 2),
-                let wait = integer(3 * index + 3), let remaining = UInt32(exactly: remaining), reset >= 0, wait >= 0,
+            let (reset, wait) = (integers[3 * index + 2], integers[3 * index + 3])
+            guard let remaining = UInt32(exactly: integers[3 * index + 1]), reset >= 0, wait >= 0,
                 (wait == 0) == (remaining > 0)
             else { return nil }
             readings[index] = LimitReading(remaining: remaining, reset: UInt64(reset), retryAfter: UInt64(wait))
