@@ -50,9 +50,16 @@ struct HeardCounts: ~Copyable {
     /// The TAT of `key`; 0 if nothing is known.
     @inline(__always)
     private mutating func tat(_ key: LimitKey) -> UInt64 {
+        let slot = find(key)
+        return slot < 0 ? 0 : slots[slot].tat
+    }
+
+    /// Where `key` stands; -1 if nothing is known of it.
+    @inline(__always)
+    private mutating func find(_ key: LimitKey) -> Int {
         let start = Int(truncatingIfNeeded: key.low) & mask
-        for slot in start..<start + Self.width where slots[slot].key == key { return slots[slot].tat }
-        return 0
+        for slot in start..<start + Self.width where slots[slot].key == key { return slot }
+        return -1
     }
 
     /// The server told a TAT.
@@ -72,13 +79,11 @@ struct HeardCounts: ~Copyable {
 
     /// How many intervals of its share this worker was granted that have not run down, rounded up; then forgets them.
     mutating func takeGranted(_ share: LimitCharge.Item, _ clock: UInt64) -> UInt32 {
-        let start = Int(truncatingIfNeeded: share.key.low) & mask
-        for slot in start..<start + Self.width where slots[slot].key == share.key {
-            let left = slots[slot].ownTAT - min(slots[slot].ownTAT, clock)
-            slots[slot].ownTAT = 0
-            return UInt32(clamping: (left &+ share.rate.interval &- 1) / share.rate.interval)
-        }
-        return 0
+        let slot = find(share.key)
+        guard slot >= 0 else { return 0 }
+        let left = slots[slot].ownTAT - min(slots[slot].ownTAT, clock)
+        slots[slot].ownTAT = 0
+        return UInt32(clamping: (left &+ share.rate.interval &- 1) / share.rate.interval)
     }
 
     /// Where `key` stands, or whose place it takes.
