@@ -18,7 +18,7 @@ package struct LeaseCall: Sendable {
 /// Who waits for the answer to a question of the control plane, and gets nil if Redis gave none. Called on the worker's
 /// loop, and must only hand it on.
 enum AwaitedReply: Sendable {
-    case count(CountReply)
+    case count(LimitRate, CountReply)
     case lease(LeaseReply)
 }
 
@@ -49,21 +49,20 @@ extension SharedCounting {
     /// False if it cannot be asked now.
     mutating func ask(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply, _ now: MonotonicTime) -> Bool {
         limitCommand.ask(item, want: want)
-        command.begin(take, keys: 1)
-        for index in 0..<limitCommand.argumentCount { command.append { limitCommand.write(index, into: &$0) } }
-        return ask(for: .count(reply), now)
+        beginTake()
+        return ask(for: .count(item.rate, reply), now)
     }
 
-    mutating func ask(_ call: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
-        command.begin(lease, keys: call.keys.count)
-        for word in call.keys + call.arguments { command.append(word.rawBytes) }
+    mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
+        call.begin(lease, keys: question.keys.count)
+        for word in question.keys + question.arguments { call.arguments.append(word.rawBytes) }
         return ask(for: .lease(reply), now)
     }
 
     private mutating func ask(for reply: AwaitedReply, _ now: MonotonicTime) -> Bool {
         lastAsked &+= 1
         let tag = UInt64(lastAsked) << 32 | Self.mark
-        guard redis.append(command, tag: tag, now) == .accepted else { return false }
+        guard redis.append(call, tag: tag, now) == .accepted else { return false }
         awaited[tag] = reply
         return true
     }
@@ -71,9 +70,9 @@ extension SharedCounting {
     /// The answer to a question has come, or none will. Answers what was called; nil if nobody waits.
     mutating func askedEnded(_ tag: UInt64, isAnswered: Bool) -> RedisCommandKind? {
         switch awaited.removeValue(forKey: tag) {
-        case .count(let reply):
+        case .count(let rate, let reply):
             let answer = isAnswered ? takeReply(counts: 1) : nil
-            reply(answer.map { $0.readings[0] })
+            reply(answer.map { $0.reading(0, rate) })
             return .take
         case .lease(let reply):
             reply(isAnswered ? RefreshLease.Reply(redis.reader.reply.bytes(1), redis.reader.reply.bytes(2)) : nil)
@@ -86,7 +85,7 @@ extension SharedCounting {
     mutating func forgetAsked() {
         for reply in awaited.values {
             switch reply {
-            case .count(let reply): reply(nil)
+            case .count(_, let reply): reply(nil)
             case .lease(let reply): reply(nil)
             }
         }

@@ -101,6 +101,7 @@ extension Worker {
     /// - Returns: whether there were any.
     @discardableResult
     private mutating func giveVerdicts(_ scratch: inout Scratch) -> Bool {
+        guard shared!.ledger.hasVerdicts else { return false }
         var verdict = LimitVerdict()
         var gave = false
         while let ticket = shared!.ledger.nextVerdict(into: &verdict) {
@@ -133,7 +134,6 @@ extension Worker {
         let isAnswered = result.outcome == .answered
         telemetry.metrics.redisCommand(
             .take, result.outcome.metric, nanoseconds: isAnswered ? now.monotonic.nanoseconds(since: asked.at) : nil)
-        // Node 0 is the array itself.
         guard isAnswered, var reply = shared!.takeReply(counts: asked.counts) else {
             return shared!.ledger.failed(result.tag, now: now.monotonic)
         }
@@ -150,9 +150,7 @@ extension SharedCounting {
 
     /// The reply to a take; nil if it is none.
     mutating func takeReply(counts: Int) -> GCRAReply? {
-        var integers = GCRAReply.Integers(repeating: 0)
-        guard let length = redis.reader.reply.integers(into: &integers) else { return nil }
-        return GCRAReply(counts: counts, integers, length: length)
+        GCRAReply(counts: counts, redis.reader.reply.bytes(0))
     }
 }
 

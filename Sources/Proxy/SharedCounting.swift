@@ -33,9 +33,12 @@ package struct SharedCounting: ~Copyable {
     var censusDue: MonotonicTime?
     /// Whether the ledger has been told that Redis does not answer.
     var isAway = true
-    /// The command being put together, and what it is put together from.
-    var command = RedisCommand()
+    /// The call being put together, and what it is put together from.
+    var call = RedisCall()
     var limitCommand = LimitCommand()
+    /// The arguments that were written last, and what they came to.
+    private var written = LimitArguments(repeating: 0)
+    private var writtenArguments = RedisArguments()
     /// What the control plane has asked and not heard of, by tag, and the number of the latest.
     var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
@@ -76,10 +79,24 @@ package struct SharedCounting: ~Copyable {
     /// Puts what the ledger asks for on the connection.
     mutating func sendCommands(_ now: MonotonicTime) {
         while ledger.nextCommand(now, into: &limitCommand) {
-            command.begin(take, keys: limitCommand.charge.count)
-            for index in 0..<limitCommand.argumentCount { command.append { limitCommand.write(index, into: &$0) } }
-            if redis.append(command, tag: limitCommand.id, now) != .accepted { ledger.failed(limitCommand.id, now: now) }
+            beginTake()
+            if redis.append(call, tag: limitCommand.id, now) != .accepted { ledger.failed(limitCommand.id, now: now) }
         }
+    }
+
+    /// Puts the call together that `limitCommand` is.
+    mutating func beginTake() {
+        call.begin(take, keys: limitCommand.count)
+        for index in 0..<limitCommand.count {
+            call.arguments.append(byteCount: GCRAScript.keyLength) { limitCommand.writeKey(index, into: &$0) }
+        }
+        let arguments = limitCommand.arguments
+        if (0..<arguments.count).contains(where: { arguments[$0] != written[$0] }) {
+            written = arguments
+            writtenArguments.removeAll()
+            for index in 0...2 * limitCommand.count { writtenArguments.append(decimal: arguments[index]) }
+        }
+        call.arguments.append(writtenArguments)
     }
 
     /// Announces this gateway when it is time; while the breaker keeps requests back, that is what tries whether Redis
@@ -91,12 +108,14 @@ package struct SharedCounting: ~Copyable {
         if case .open(let probeAt) = redis.breaker.state { isDue = isDue || now >= probeAt }
         guard isDue else { return }
         if censusDue != nil { censusDue = now.advanced(milliseconds: GatewayCensus.interval) }
-        command.begin(census, keys: 1)
+        call.begin(census, keys: 1)
         for index in 0..<GatewayCensus.argumentCount {
-            command.append { GatewayCensus.write(index, id: gateways.id, into: &$0) }
+            var argument = ByteBuffer()
+            GatewayCensus.write(index, id: gateways.id, into: &argument)
+            call.arguments.append(argument.readable)
         }
         // Not taken: then it is tried again an interval later, as Redis is away.
-        _ = redis.append(command, tag: Self.censusTag, now)
+        _ = redis.append(call, tag: Self.censusTag, now)
     }
 
     /// Tells the ledger whether Redis can be asked, as far as is known.

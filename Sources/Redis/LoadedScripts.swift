@@ -5,8 +5,9 @@ struct LoadedScripts {
     private struct Loaded {
         /// The SHA-1 of the source as the server computed it, in hexadecimal; empty before it was asked.
         var sha: [UInt8] = []
-        /// What a call with `arguments` arguments begins with; most scripts are always called with as many.
+        /// What a call with `keys` keys and `arguments` arguments begins with; most scripts are always called with as many.
         var head: [UInt8] = []
+        var keys = -1
         var arguments = -1
         /// Asked for, and the answer has not come.
         var isLoading = false
@@ -37,7 +38,7 @@ struct LoadedScripts {
         guard sha.count == 40 else { return false }
         if sha != loaded[Int(id.index)].sha {
             loaded[Int(id.index)].sha = sha
-            loaded[Int(id.index)].arguments = -1
+            loaded[Int(id.index)].keys = -1
         }
         return true
     }
@@ -50,13 +51,15 @@ struct LoadedScripts {
         for index in loaded.indices { loaded[index].isLoading = false }
     }
 
-    /// What a call with so many arguments begins with; the script must have been loaded once.
-    mutating func head(_ id: RedisScriptID, arguments: Int) -> [UInt8] {
+    /// Appends `call`, of the script `id`, which must have been loaded once, as the server reads it.
+    mutating func append(_ call: borrowing RedisCall, of id: RedisScriptID, to out: inout ByteBuffer) {
         let index = Int(id.index)
-        if loaded[index].arguments != arguments {
-            loaded[index].head = RedisCommandFormat.callHead(sha: loaded[index].sha, arguments: arguments)
-            loaded[index].arguments = arguments
+        if loaded[index].keys != call.keys || loaded[index].arguments != call.arguments.count {
+            loaded[index].head = RedisCommandFormat.callHead(sha: loaded[index].sha, keys: call.keys, arguments: call.arguments.count)
+            loaded[index].keys = call.keys
+            loaded[index].arguments = call.arguments.count
         }
-        return loaded[index].head
+        out.append(loaded[index].head)
+        out.append(call.arguments.bytes.readable)
     }
 }

@@ -1,28 +1,18 @@
 package import Wire
 
-/// One command being put together: its arguments as bytes, in memory that the next command uses again.
+/// One command of the server's being put together: its arguments as bytes, in memory that the next command uses again.
 package struct RedisCommand: ~Copyable {
     private(set) var texts = ByteBuffer()
     /// Where each argument ends in `texts`.
     private(set) var ends: [Int] = []
-    /// The script that is called; nil for a command of the server's.
-    private(set) var script: RedisScriptID?
 
     /// Nothing yet: `begin` comes first.
     package init() {}
 
-    /// Begins a command of the server's, whose words follow, the first of them its name.
+    /// Begins a command, whose words follow, the first of them its name.
     package mutating func begin() {
         texts.removeAll()
         ends.removeAll(keepingCapacity: true)
-        script = nil
-    }
-
-    /// Begins a call of a script: the arguments that follow are `keys` keys, then what the script gets as ARGV.
-    package mutating func begin(_ script: RedisScriptID, keys: Int) {
-        begin()
-        self.script = script
-        append(decimal: keys)
     }
 
     /// Appends one argument, of any bytes.
@@ -50,6 +40,6 @@ package struct RedisCommand: ~Copyable {
         ends.append(texts.count)
     }
 
-    /// At most so many bytes are sent for it, a script's name included.
-    var size: Int { texts.count + 16 * (ends.count + 4) + 48 }
+    /// At most so many bytes are sent for it.
+    var size: Int { texts.count + 16 * (ends.count + 1) }
 }

@@ -61,6 +61,7 @@ package struct RedisResult: Equatable, Sendable {
 /// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
 /// formatter, for commands that are no calls of scripts, takes memory.
 package struct RedisConnection: ~Copyable {
+    private let inPlace = InPlace()
     package let endpoint: RedisEndpoint
     let settings: RedisConnectionSettings
     let tls: TLSClientContext?
@@ -163,22 +164,34 @@ package struct RedisConnection: ~Copyable {
     package mutating func append(
         _ command: borrowing RedisCommand, tag: UInt64, _ now: MonotonicTime
     ) -> RedisAdmission {
-        guard isReady else { return .notReady }
-        guard unanswered.count < settings.mostCommands, output.bytes.count + command.size <= settings.mostBytes else {
-            return .full
-        }
-        guard breaker.admit(now) else { return .breakerOpen }
-        let byteCount: Int
-        if let script = command.script {
-            let head = scripts.head(script, arguments: command.ends.count)
-            byteCount = output.append { RedisCommandFormat.append(call: command, head: head, to: &$0) }
-        } else {
-            byteCount = output.append { RedisCommandFormat.append(command, to: &$0) }
-        }
-        unanswered.append(
-            UnansweredCommand(purpose: .call(script: command.script), tag: tag, sentAt: now, byteCount: byteCount))
-        batch += 1
+        let admission = admit(command.size, now)
+        guard admission == .accepted else { return admission }
+        let before = output.bytes.count
+        RedisCommandFormat.append(command, to: &output.bytes)
+        accepted(script: nil, tag, output.bytes.count - before, now)
         return .accepted
+    }
+
+    /// Takes a call of a script, which was begun, to be sent by the next `flush`. Its result will carry `tag`.
+    package mutating func append(_ call: borrowing RedisCall, tag: UInt64, _ now: MonotonicTime) -> RedisAdmission {
+        guard let script = call.script else { preconditionFailure("a call of no script") }
+        let admission = admit(call.size, now)
+        guard admission == .accepted else { return admission }
+        let before = output.bytes.count
+        scripts.append(call, of: script, to: &output.bytes)
+        accepted(script: script, tag, output.bytes.count - before, now)
+        return .accepted
+    }
+
+    private mutating func admit(_ size: Int, _ now: MonotonicTime) -> RedisAdmission {
+        guard isReady else { return .notReady }
+        guard unanswered.count < settings.mostCommands, output.bytes.count + size <= settings.mostBytes else { return .full }
+        return breaker.admit(now) ? .accepted : .breakerOpen
+    }
+
+    private mutating func accepted(script: RedisScriptID?, _ tag: UInt64, _ byteCount: Int, _ now: MonotonicTime) {
+        unanswered.append(UnansweredCommand(purpose: .call(script: script), tag: tag, sentAt: now, byteCount: byteCount))
+        batch += 1
     }
 
     /// When `timedOut` and `next` are to be called if nothing happens before; nil if nothing is due by itself.

@@ -139,7 +139,9 @@ extension RedisConnection {
     private mutating func append(
         _ command: borrowing RedisCommand, as purpose: UnansweredCommand.Purpose, _ now: MonotonicTime
     ) {
-        let byteCount = output.append { RedisCommandFormat.append(command, to: &$0) }
+        let before = output.bytes.count
+        RedisCommandFormat.append(command, to: &output.bytes)
+        let byteCount = output.bytes.count - before
         unanswered.append(UnansweredCommand(purpose: purpose, tag: 0, sentAt: now, byteCount: byteCount))
     }
 

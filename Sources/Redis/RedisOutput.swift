@@ -3,7 +3,8 @@ import Wire
 /// The bytes of all commands whose answers have not come, oldest first: what was sent stays until it is answered, so that
 /// a command can be sent again.
 struct RedisOutput: ~Copyable {
-    private(set) var bytes = ByteBuffer()
+    /// Commands are appended here.
+    var bytes = ByteBuffer()
     /// So many of them the system has taken.
     private(set) var sent = 0
     /// The system takes nothing more for now.
@@ -12,13 +13,6 @@ struct RedisOutput: ~Copyable {
     private var copy = ByteBuffer()
 
     var hasUnsent: Bool { sent < bytes.count }
-
-    /// Lets `write` append one command; answers how many bytes it has.
-    mutating func append(_ write: (inout ByteBuffer) -> Void) -> Int {
-        let before = bytes.count
-        write(&bytes)
-        return bytes.count - before
-    }
 
     mutating func wasSent(_ count: Int) { sent += count }
 

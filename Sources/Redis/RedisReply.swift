@@ -45,17 +45,6 @@ package struct RedisReply: ~Copyable {
         return value
     }
 
-    /// Writes the integers of a reply that is an array of integers and nothing else, fourteen at most, and answers how many it
-    /// has; nil for any other reply.
-    package func integers(into out: inout InlineArray<14, Int64>) -> Int? {
-        guard case .array(let count)? = nodes.first, count <= out.count, nodes.count == count + 1 else { return nil }
-        for index in 0..<count {
-            guard case .integer(let value) = nodes[index + 1] else { return nil }
-            out[index] = value
-        }
-        return count
-    }
-
     /// The bytes of the status, error or bulk at node `index`; empty if there is no such node or it has none.
     @_lifetime(borrow self)
     package func bytes(_ index: Int) -> RawSpan {

@@ -19,6 +19,8 @@ package struct RedisReplyReader: ~Copyable {
     /// At one address for as long as the reader, which writes to it.
     private let recording: UnsafeMutablePointer<RedisReply>
     private var isComplete = false
+    /// All that was fed has been read.
+    private var isDrained = true
 
     /// A reader at the start of a stream.
     package init(limits: RedisReplyLimits = RedisReplyLimits()) {
@@ -43,12 +45,14 @@ package struct RedisReplyReader: ~Copyable {
 
     /// Takes received bytes over. Read all replies in them before feeding more: the limits are of what is incomplete.
     package mutating func feed(_ bytes: borrowing ByteBuffer) {
+        isDrained = false
         // A broken reader takes nothing, as `next` says.
         _ = unsafe bytes.readable.withUnsafeBytes { unsafe chiredis_reader_feed(reader, $0.baseAddress, $0.count) }
     }
 
     /// Reads the next reply. Once broken it stays broken.
     package mutating func next() -> RedisReading {
+        guard !isDrained else { return .incomplete }
         if isComplete { unsafe recording.pointee.removeAll() }
         isComplete = false
         switch unsafe chiredis_reader_next(reader) {
@@ -56,6 +60,7 @@ package struct RedisReplyReader: ~Copyable {
             isComplete = true
             return .complete
         case 0:
+            isDrained = true
             let limit = unsafe recording.pointee.limits.bytes
             return unsafe chiredis_reader_waiting(reader) > limit ? .broken(tooLarge) : .incomplete
         default:

@@ -138,24 +138,12 @@ public struct ByteBuffer: ~Copyable {
 
     /// `value` in decimal, without sign or padding.
     public mutating func append(decimal value: UInt64) {
-        guard value < Self.tenToTheEighth else {
-            append(decimal: value / Self.tenToTheEighth)
-            return append(lowBytes: Self.eightDigits(value % Self.tenToTheEighth), count: 8)
+        guard value < DecimalDigits.bound else {
+            append(decimal: value / DecimalDigits.bound)
+            return append(lowBytes: DecimalDigits.padded(value % DecimalDigits.bound), count: 8)
         }
-        let digits = Self.eightDigits(value)
-        let zeros = min((digits ^ UInt64(repeatingByte: 0x30)).trailingZeroBitCount / 8, 7)
-        append(lowBytes: digits &>> UInt64(8 * zeros), count: 8 - zeros)
-    }
-
-    private static let tenToTheEighth: UInt64 = 100_000_000
-
-    /// Eight decimal digits as bytes, the first in the lowest: halves, quarters and digits are divided side by side.
-    private static func eightDigits(_ value: UInt64) -> UInt64 {
-        let halves = value / 10_000 | (value % 10_000) << 32
-        let hundreds = (halves &* 10_486) >> 20 & 0x0000_007F_0000_007F
-        let quarters = hundreds | (halves &- hundreds &* 100) << 16
-        let tens = (quarters &* 103) >> 10 & 0x000F_000F_000F_000F
-        return (tens | (quarters &- tens &* 10) << 8) | UInt64(repeatingByte: 0x30)
+        let digits = DecimalDigits(value)
+        append(lowBytes: digits.word, count: digits.count)
     }
 
     public mutating func append(decimal value: Int) {

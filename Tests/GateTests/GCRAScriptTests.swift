@@ -24,20 +24,24 @@ extension LimitCharge {
     private static let timed = GCRAScript.source(clock: "local now = tonumber(ARGV[#ARGV])")
 
     private func words(_ charge: LimitCharge, want: UInt32) -> [String] {
-        var charge = charge
-        return (0..<GCRAScript.argumentCount(charge.count)).map { index in
+        var command = LimitCommand()
+        command.charge = charge
+        command.want = want
+        let keys = (0..<command.count).map { index in
             var out = ByteBuffer()
-            GCRAScript.write(index, &charge, want: want, into: &out)
+            command.writeKey(index, into: &out)
             return out.readable.text
         }
+        let arguments = command.arguments
+        return keys + (0...2 * charge.count).map { "\(arguments[$0])" }
     }
 
     /// What the server answers at `now`, or by its own clock.
     private func take(_ charge: LimitCharge, want: UInt32, now: UInt64? = nil) throws -> GCRAReply {
         let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(charge.count)"] + words(charge, want: want)
         let answer = try link.ask(call + (now.map { ["\($0)"] } ?? []))
-        let values = try answer.elements.map { try #require($0.integer, "\(answer)") }
-        return try #require(GCRAReply(counts: charge.count, values), "\(answer)")
+        let text = try #require(answer.text, "\(answer)")
+        return try #require(GCRAReply(counts: charge.count, text), "\(answer)")
     }
 
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
@@ -76,7 +80,7 @@ extension LimitCharge {
         for (key, tat) in store.tats where tat > now + 5_000_000 { #expect(try link.ask("GET", name(key)) == .text("\(tat)")) }
     }
 
-    /// By the server's own clock, which each answer betrays: the count less the time until it is full.
+    /// By the server's own clock, which each answer tells.
     @Test func theProductsScriptGoesByTheServersClock() throws {
         let charge = LimitCharge([.init(key: key(1), rate: try rate("2000/s+burst=40"))])
         var store = VirtualStore()
@@ -88,9 +92,9 @@ extension LimitCharge {
             let told = try take(charge, want: want)
             let after = try serverTime()
             let tat = try #require(try link.ask("GET", name(key(1))).text.flatMap { UInt64($0) })
-            let now = tat - told.readings[0].reset
-            #expect((before...after).contains(now))
-            #expect(told == store.take(charge, want: want, now: now))
+            #expect(told.tats[0] == tat)
+            #expect((before...after).contains(told.at))
+            #expect(told == store.take(charge, want: want, now: told.at))
             granted += told.granted
         }
         #expect(granted > 40 && granted < 3_600)
@@ -105,7 +109,8 @@ extension LimitCharge {
     @Test func everyCountLivesUntilItIsFull() throws {
         for (number, text) in ["10/s", "3/d", "60/m+burst=1", "1000000/s+burst=1"].enumerated() {
             let charge = LimitCharge([.init(key: key(UInt64(number)), rate: try rate(text))])
-            let reset = Int64(try take(charge, want: 1).readings[0].reset)
+            let told = try take(charge, want: 1)
+            let reset = Int64(told.tats[0] - told.at)
             let life = try #require(try link.ask("PTTL", name(key(UInt64(number)))).integer)
             // A count of some microseconds may have gone by now.
             guard reset > 10_000_000 || life > 0 else { continue }
@@ -124,7 +129,8 @@ extension LimitCharge {
         for step in 1...50 as ClosedRange<UInt64> {
             let refused = try take(LimitCharge([wide, narrow]), want: 1, now: now + step)
             #expect(refused.granted == 0)
-            #expect(refused.readings[0].retryAfter == 0 && refused.readings[1].retryAfter == 3_600_000_000 - step)
+            #expect(refused.reading(0, wide.rate).retryAfter == 0)
+            #expect(refused.reading(1, narrow.rate).retryAfter == 3_600_000_000 - step)
         }
         #expect(try take(LimitCharge([wide]), want: 99, now: now + 60).granted == 9)
     }
@@ -141,8 +147,8 @@ extension LimitCharge {
         #expect(try link.ask([words[0], name(key(1))] + words.dropFirst()) != .error(""))
         let first = try take(charge, want: 3, now: now)
         #expect(first.granted == 0)
-        #expect(first.readings[0] == LimitReading(remaining: 0, reset: 3_600_000_000, retryAfter: 360_000_000))
-        #expect(first.readings[1].remaining == 99)
+        #expect(first.reading(0, charge[0].rate) == LimitReading(remaining: 0, reset: 3_600_000_000, retryAfter: 360_000_000))
+        #expect(first.reading(1, charge[1].rate).remaining == 99)
         #expect(try link.ask("GET", name(key(1))) == .text("\(now + 3_600_000_000)"))
         #expect(try #require(try link.ask("PTTL", name(key(1))).integer) > 0)
         #expect(try take(charge, want: 3, now: now + 360_000_000).granted == 1)
@@ -153,7 +159,7 @@ extension LimitCharge {
         let now: UInt64 = 1_800_000_000_000_000
         #expect(try take(charge, want: 20, now: now).granted == 10)
         let day: UInt64 = 86_400_000_000
-        #expect(try take(charge, want: 1, now: now - day).readings[0].retryAfter == 360_000_000)
+        #expect(try take(charge, want: 1, now: now - day).reading(0, charge[0].rate).retryAfter == 360_000_000)
         #expect(try take(charge, want: 1, now: now - day + 360_000_000).granted == 1)
     }
 
@@ -168,29 +174,28 @@ extension LimitCharge {
 }
 
 @Suite struct GCRAReplyTests {
-    private func read(_ values: [Int64], counts: Int) -> GCRAReply? { GCRAReply(counts: counts, values) }
-
-    @Test func aReplyIsRead() {
-        let reply = read([2, 5, 700, 0, 0, 900, 30, 1_700_000_000_000_000], counts: 2)
+    @Test func aReplyIsRead() throws {
+        let rate = try #require(LimitRate(parsing: "10/s"))
+        let reply = GCRAReply(counts: 2, "2 1700000000000000 1700000000500000 1700000001000000")
         #expect(reply?.granted == 2)
         #expect(reply?.at == 1_700_000_000_000_000)
-        #expect(reply?.readings[0] == LimitReading(remaining: 5, reset: 700, retryAfter: 0))
-        #expect(reply?.readings[1] == LimitReading(remaining: 0, reset: 900, retryAfter: 30))
+        #expect(reply?.reading(0, rate) == LimitReading(remaining: 5, reset: 500_000, retryAfter: 0))
+        #expect(reply?.reading(1, rate) == LimitReading(remaining: 0, reset: 1_000_000, retryAfter: 100_000))
     }
 
     @Test(arguments: [
-        [], [1], [1, 2, 3], [1, 2, 3, 0], [1, 2, 3, 0, 9, 5], [1, 2, 3, 0, -9], [-1, 2, 3, 0, 9], [1, -2, 3, 0, 9],
-        [1, 2, -3, 0, 9], [1, 0, 3, -1, 9], [1 << 40, 2, 3, 0, 9], [1, 1 << 40, 3, 0, 9], [0, 0, 3, 0, 9], [0, 2, 3, 4, 9],
-    ] as [[Int64]])
-    func whatIsNoReplyIsNone(_ values: [Int64]) {
-        #expect(read(values, counts: 1) == nil)
+        "", "1", "1 9", "1 9 9 9", "1 9 8", "-1 9 9", "1 -9 9", "1 9 -9", "1 9 9 ", " 1 9 9", "1  9 9", "1 9 9.5", "1 9 9e1", "1,9,9",
+        "4294967296 9 9", "99999999999999999 9 9", "1 99999999999999999 99999999999999999", "1 9 123456789012345678901234567890",
+        "1 9 1234567x", "1 9 x2345678", "1 9 nan",
+    ])
+    func whatIsNoReplyIsNone(_ text: String) {
+        #expect(GCRAReply(counts: 1, text) == nil)
     }
 }
 
 extension GCRAReply {
-    fileprivate init?(counts: Int, _ values: [Int64]) {
-        var integers = Integers(repeating: 0)
-        for (index, value) in values.prefix(integers.count).enumerated() { integers[index] = value }
-        self.init(counts: counts, integers, length: values.count)
+    fileprivate init?(counts: Int, _ text: String) {
+        let bytes = Array(text.utf8)
+        self.init(counts: counts, bytes.rawBytes)
     }
 }

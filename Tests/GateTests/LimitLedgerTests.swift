@@ -37,6 +37,8 @@ private final class Desk {
         return ledger.nextCommand(time, into: &command) ? command : nil
     }
 
+    func answer(_ command: LimitCommand, _ told: Told) { answer(command, told.reply(to: command)) }
+
     func answer(_ command: LimitCommand, _ reply: GCRAReply) {
         var reply = reply
         ledger.answered(command.id, &reply, now: time)
@@ -50,16 +52,23 @@ private final class Desk {
     }
 }
 
-extension GCRAReply {
-    /// `reset` is what `10/s` has when so much remains, unless it is given.
-    fileprivate static func granting(
-        _ granted: UInt32, remaining: UInt32 = 0, reset: UInt64? = nil, retryAfter: UInt64 = 0
-    ) -> GCRAReply {
-        let reset = reset ?? UInt64(10 - min(10, remaining)) * 100_000
+/// What the server answers: so much granted, and of each count so much left or `reset` microseconds until it is full.
+private struct Told {
+    var granted: UInt32
+    var remaining: UInt64 = 0
+    var reset: UInt64?
+
+    static func granting(_ granted: UInt32, remaining: UInt64 = 0, reset: UInt64? = nil) -> Told {
+        Told(granted: granted, remaining: remaining, reset: reset)
+    }
+
+    func reply(to command: LimitCommand) -> GCRAReply {
         var reply = GCRAReply()
         reply.granted = granted
-        for index in 0..<LimitCharge.capacity {
-            reply.readings[index] = LimitReading(remaining: remaining, reset: reset, retryAfter: retryAfter)
+        reply.at = 1_700_000_000_000_000
+        for index in 0..<command.charge.count {
+            let rate = command.charge[index].rate
+            reply.tats[index] = reply.at + (reset ?? rate.storedTolerance - min(rate.storedTolerance, remaining * rate.interval))
         }
         return reply
     }
@@ -85,12 +94,12 @@ extension GCRAReply {
         #expect(desk.command() == nil)
         #expect([first.want, second.want] == [5, 1])
         desk.now += 300
-        desk.answer(first, .granting(3, retryAfter: 70_000))
+        desk.answer(first, .granting(3, reset: 970_000))
         let verdicts = desk.verdicts()
         #expect(verdicts.map(\.ticket) == [1, 2, 3, 4, 5])
         #expect(verdicts.map(\.verdict.kind) == [.granted, .granted, .granted, .refused, .refused])
         #expect(verdicts.allSatisfy { $0.verdict.source == .redis })
-        #expect(verdicts[4].verdict[0] == LimitReading(remaining: 0, reset: 1_000_000, retryAfter: 70_000))
+        #expect(verdicts[4].verdict[0] == LimitReading(remaining: 0, reset: 970_000, retryAfter: 70_000))
         desk.answer(second, .granting(1, remaining: 9))
         #expect(desk.verdicts().map(\.ticket) == [6])
     }
@@ -113,7 +122,7 @@ extension GCRAReply {
         let sentAt = desk.now
         let command = try #require(desk.command())
         desk.now += 900
-        desk.answer(command, .granting(0, retryAfter: 100_000))
+        desk.answer(command, .granting(0))
         _ = desk.verdicts()
         for time in [sentAt + 901, sentAt + 50_000, sentAt + 99_999] {
             desk.now = time
@@ -131,7 +140,7 @@ extension GCRAReply {
     @Test func theLastGrantSaysWhenTheNextMayPass() throws {
         let desk = Desk()
         #expect(desk.waits(charge))
-        desk.answer(try #require(desk.command()), .granting(1, retryAfter: 100_000))
+        desk.answer(try #require(desk.command()), .granting(1))
         #expect(desk.verdicts().map(\.verdict.kind) == [.granted])
         #expect(desk.ask(charge).verdict?.source == .denyCache)
     }
@@ -141,7 +150,7 @@ extension GCRAReply {
         #expect(desk.waits(charge))
         let command = try #require(desk.command())
         #expect(desk.waits(charge))
-        desk.answer(command, .granting(1, retryAfter: 100_000))
+        desk.answer(command, .granting(1))
         let verdicts = desk.verdicts()
         #expect(verdicts.map(\.ticket) == [1, 2])
         #expect(verdicts.map(\.verdict.source) == [.redis, .denyCache])
@@ -153,9 +162,10 @@ extension GCRAReply {
         let (user, address) = (try rate("10/s"), try rate("5/s"))
         let first = LimitCharge.of((1, user), (100, address))
         #expect(desk.waits(first))
-        var reply = GCRAReply.granting(0, retryAfter: 200_000)
-        reply.readings[0] = LimitReading(remaining: 7, reset: 300_000, retryAfter: 0)
-        desk.answer(try #require(desk.command()), reply)
+        let command = try #require(desk.command())
+        var reply = Told.granting(0).reply(to: command)
+        reply.tats[0] = reply.at + 300_000
+        desk.answer(command, reply)
         _ = desk.verdicts()
         let again = try #require(desk.ask(first).verdict)
         #expect(again.kind == .refused && again.tightest == 1)
@@ -198,7 +208,7 @@ extension GCRAReply {
         let later = desk.ask(charge).ticket
         for ticket in [tickets[0], tickets[2], later] { desk.ledger.cancel(try #require(desk.waits[ticket])) }
         desk.ledger.cancel(try #require(desk.waits[tickets[0]]))
-        desk.answer(command, .granting(1, retryAfter: 100_000))
+        desk.answer(command, .granting(1))
         let verdicts = desk.verdicts()
         #expect(verdicts.map(\.ticket) == [tickets[1], tickets[3]])
         #expect(verdicts.map(\.verdict.kind) == [.granted, .refused])
@@ -263,7 +273,7 @@ extension GCRAReply {
     @Test func whatWasRefusedBeforeStaysRefusedWhileTheStoreIsAway() throws {
         let desk = Desk { $0.failureMode = .open }
         #expect(desk.waits(charge))
-        desk.answer(try #require(desk.command()), .granting(0, retryAfter: 100_000))
+        desk.answer(try #require(desk.command()), .granting(0))
         desk.ledger.storeIsAway(desk.time)
         #expect(desk.ask(charge).verdict?.source == .denyCache)
         #expect(desk.ask(other).verdict == .open)
@@ -366,7 +376,7 @@ extension GCRAReply {
         while let command = desk.command() { commands.append(command) }
         #expect(commands.count == 4_000)
         #expect(commands.allSatisfy { $0.want == 2 })
-        for command in commands { desk.answer(command, .granting(1, retryAfter: 100_000)) }
+        for command in commands { desk.answer(command, .granting(1)) }
         #expect(desk.verdicts().filter { $0.verdict.kind == .granted }.count == 4_000)
         #expect(desk.ledger.nextDeadline == nil)
     }
@@ -444,7 +454,7 @@ extension GCRAReply {
         let wants = try [100, 60, 39, 3].map { (remaining: UInt32) in
             for _ in 0..<20 { #expect(desk.waits(charge)) }
             let command = try #require(desk.command())
-            desk.answer(command, .granting(20, remaining: remaining))
+            desk.answer(command, .granting(20, remaining: UInt64(remaining)))
             return command.want - 20
         }
         // Before the first answer nothing is known; then a half of it among ten holders, and never a lease of one.

@@ -8,11 +8,12 @@ struct VirtualStore {
     /// Takes up to `want` from all counts of `charge`. Times are microseconds of the store's clock.
     mutating func take(_ charge: LimitCharge, want: UInt32, now: UInt64) -> GCRAReply {
         var reply = GCRAReply()
+        reply.at = now
         reply.granted = (0..<charge.count).map { count(charge[$0], want, now).granted }.min() ?? 0
         for index in 0..<charge.count {
             let outcome = count(charge[index], reply.granted, now)
             if outcome.granted > 0 { tats[charge[index].key] = outcome.tat }
-            reply.readings[index] = LimitReading(outcome)
+            reply.tats[index] = max(outcome.tat, now)
         }
         return reply
     }

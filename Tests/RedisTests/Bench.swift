@@ -19,6 +19,7 @@ struct Bench: ~Copyable {
     var redis: RedisConnection
     var workspace = TLSWorkspace()
     var command = RedisCommand()
+    var scriptCall = RedisCall()
     /// Results in their order.
     var answers: [Answer] = []
     /// What the log was told.
@@ -96,10 +97,12 @@ struct Bench: ~Copyable {
 
     /// Appends a call of a script with one key.
     mutating func call(_ script: RedisScriptID, _ key: String, _ arguments: [String] = [], tag: UInt64 = 0) -> RedisAdmission {
-        command.begin(script, keys: 1)
-        command.append { $0.append(key) }
-        for argument in arguments { command.append { $0.append(argument) } }
-        return redis.append(command, tag: tag, now)
+        scriptCall.begin(script, keys: 1)
+        for argument in [key] + arguments {
+            let bytes = Array(argument.utf8)
+            scriptCall.arguments.append(bytes.rawBytes)
+        }
+        return redis.append(scriptCall, tag: tag, now)
     }
 
     /// Sends one command and waits for its result.

@@ -33,25 +33,34 @@ import Wire
         var scripts = RedisScripts()
         let script = scripts.register(RedisScript(name: "take", source: "return 1"))
         let sha = (0..<40).map { _ in UInt8(ascii: "0") + UInt8(random.next() % 10) }
-        var call = RedisCommand()
+        var call = RedisCall()
+        var later = RedisArguments()
         var plain = RedisCommand()
-        for _ in 0..<500 {
-            call.begin(script, keys: 1)
+        for round in 0..<500 as Range<UInt64> {
+            let keys = Int(random.next() % 4)
+            call.begin(script, keys: keys)
             plain.begin()
             plain.append("EVALSHA")
             plain.append { $0.append(sha) }
-            plain.append(decimal: 1)
+            plain.append(decimal: keys)
             for _ in 0..<(random.next() % 12) {
                 let argument = (0..<(random.next() % 150)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-                call.append { $0.append(argument) }
+                call.arguments.append(argument.rawBytes)
                 plain.append { $0.append(argument) }
             }
-            var made = ByteBuffer()
-            let head = RedisCommandFormat.callHead(sha: sha, arguments: call.ends.count)
-            RedisCommandFormat.append(call: call, head: head, to: &made)
+            later.removeAll()
+            for number in [0, 9, 10, 99_999_999, 100_000_000, .max, random.next() >> (round % 64)] as [UInt64] {
+                later.append(decimal: number)
+                plain.append { $0.append(decimal: number) }
+            }
+            call.arguments.append(later)
+            call.arguments.append(byteCount: 3) { $0.append("abc") }
+            plain.append("abc")
+            var made = RedisCommandFormat.callHead(sha: sha, keys: keys, arguments: call.arguments.count)
+            made += call.arguments.bytes.readable.array
             var expected = ByteBuffer()
             RedisCommandFormat.append(plain, to: &expected)
-            #expect(made.readable.array == expected.readable.array)
+            #expect(made == expected.readable.array)
             #expect(made.count <= call.size && expected.count <= plain.size)
         }
     }

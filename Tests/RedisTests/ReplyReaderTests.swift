@@ -145,22 +145,6 @@ private func cuts(_ bytes: [UInt8]) -> [[[UInt8]]] {
         #expect(read([Array(many.utf8)], limits: limits).fault == fault)
     }
 
-    @Test(
-        arguments: [
-            (":1\r\n", nil), ("*0\r\n", []), ("*2\r\n:1\r\n:-7\r\n", [1, -7]), ("*2\r\n:1\r\n$1\r\n2\r\n", nil),
-            ("*2\r\n:1\r\n$-1\r\n", nil), ("*2\r\n:1\r\n*1\r\n:2\r\n", nil), ("*-1\r\n", nil),
-            ("*14\r\n" + String(repeating: ":3\r\n", count: 14), Array(repeating: 3, count: 14)),
-            ("*15\r\n" + String(repeating: ":3\r\n", count: 15), nil),
-        ] as [(String, [Int64]?)])
-    func `a list of integers is one that holds nothing else`(_ text: String, _ expected: [Int64]?) {
-        var reader = RedisReplyReader()
-        reader.feed(text.utf8)
-        #expect(reader.next() == .complete)
-        var integers = InlineArray<14, Int64>(repeating: 0)
-        let count = reader.reply.integers(into: &integers)
-        #expect(count.map { (0..<$0).map { integers[$0] } } == expected)
-    }
-
     @Test func `the same memory serves the next reply`() {
         var reader = RedisReplyReader()
         reader.feed("*2\r\n:1\r\n$3\r\nabc\r\n+OK\r\n:5\r\n".utf8)

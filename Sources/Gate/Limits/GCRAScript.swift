@@ -1,10 +1,10 @@
-import Wire
+package import Wire
 
 /// `GCRA.take` as a script that runs inside Redis: for all gateways at once, by the one clock that they share, and for
 /// several counts in one step. `GCRA` is the oracle: the tests hold the two against each other.
 ///
 ///     KEYS  one for each count          ARGV  want, then interval and tolerance of each count, in microseconds
-///     reply granted, then remaining, reset and retry_after of each count, as in `GCRA.Outcome`, then the time it was
+///     reply one text: granted, the time it was, then the TAT of each count, in decimal
 ///
 /// What is granted is what the strictest of the counts has left, up to `want`, and it is taken from all of them; what is
 /// not granted costs nothing in any. A count is a TAT in decimal and lives until it is full again, when it is worth nothing.
@@ -45,37 +45,24 @@ package enum GCRAScript {
           tats[i] = tat
           granted = math.min(granted, math.floor((horizon - tat) / tonumber(ARGV[2 * i])))
         end
-        local reply = {granted}
+        local reply = string.format('%.0f %.0f', granted, now)
         for i = 1, #KEYS do
-          local interval = tonumber(ARGV[2 * i])
-          local reset = tats[i] + granted * interval - now
+          local reset = tats[i] + granted * tonumber(ARGV[2 * i]) - now
+          local tat = string.format('%.0f', now + reset)
           if granted > 0 or mended[i] then
-            redis.call('SET', KEYS[i], string.format('%.0f', now + reset), 'PX', string.format('%.0f', math.ceil(reset / 1000) + 1))
+            redis.call('SET', KEYS[i], tat, 'PX', string.format('%.0f', math.ceil(reset / 1000) + 1))
           end
-          local room = tonumber(ARGV[2 * i + 1]) - reset
-          local remaining = math.floor(room / interval)
-          reply[3 * i - 1], reply[3 * i] = remaining, reset
-          reply[3 * i + 1] = remaining > 0 and 0 or interval - room
+          reply = reply .. ' ' .. tat
         end
-        reply[3 * #KEYS + 2] = now
         return reply
         """
     }
 
-    /// Arguments of a call for so many counts, keys included.
-    static func argumentCount(_ counts: Int) -> Int { 1 + 3 * counts }
-
-    /// Appends argument `index` of a call; the keys come first.
-    static func write(_ index: Int, _ charge: inout LimitCharge, want: UInt32, into out: inout ByteBuffer) {
-        let number = index - charge.count
-        if number < 0 { return writeKey(charge[index].key, into: &out) }
-        if number == 0 { return out.append(decimal: UInt64(want)) }
-        let rate = charge[(number - 1) / 2].rate
-        out.append(decimal: number % 2 == 1 ? rate.interval : rate.storedTolerance)
-    }
+    /// Bytes of a key.
+    package static let keyLength = 44
 
     /// The name of a count in the server: a hash, from which nobody learns whom it is about.
-    static func writeKey(_ key: LimitKey, into out: inout ByteBuffer) {
+    package static func writeKey(_ key: LimitKey, into out: inout ByteBuffer) {
         out.append("tollgate:rl:" as StaticString)
         out.append(hex: key.high, digits: 16)
         out.append(hex: key.low, digits: 16)
@@ -88,38 +75,36 @@ package struct GCRAReply: Equatable, Sendable {
     package var granted: UInt32
     /// When it was, by the server's clock, in microseconds since 1970.
     package var at: UInt64
-    /// A reading for each count, in the order of the charge; the rest are unknown.
-    package var readings: InlineArray<4, LimitReading>
+    /// The TAT of each count by the same clock, at `at` or later, in the order of the charge; the rest are 0.
+    package var tats: InlineArray<4, UInt64>
 
     /// Nothing granted, and nothing known.
     package init() {
         granted = 0
         at = 0
-        readings = InlineArray(repeating: .unknown)
+        tats = InlineArray(repeating: 0)
     }
 
-    /// The most integers that the script answers with.
-    package typealias Integers = InlineArray<14, Int64>
-
-    /// Reads the reply to a call for `counts` counts, which has the first `length` of `integers`. nil if it is no answer of the
-    /// script.
-    package init?(counts: Int, _ integers: Integers, length: Int) {
+    /// Reads the reply to a call for `counts` counts; nil if it is no answer of the script.
+    package init?(counts: Int, _ text: RawSpan) {
         self.init()
-        guard counts <= LimitCharge.capacity, length == 2 + 3 * counts, let granted = UInt32(exactly: integers[0]),
-            let at = UInt64(exactly: integers[length - 1])
+        var numbers = DecimalReader(text)
+        guard counts <= LimitCharge.capacity, let granted = numbers.next().flatMap(UInt32.init(exactly:)), let at = numbers.next()
         else { return nil }
         self.granted = granted
         self.at = at
         for index in 0..<counts {
-            let (reset, wait) = (integers[3 * index + 2], integers[3 * index + 3])
-            guard let remaining = UInt32(exactly: integers[3 * index + 1]), reset >= 0, wait >= 0,
-                (wait == 0) == (remaining > 0)
-            else { return nil }
-            readings[index] = LimitReading(remaining: remaining, reset: UInt64(reset), retryAfter: UInt64(wait))
+            guard let tat = numbers.next(), tat >= at else { return nil }
+            tats[index] = tat
         }
+        guard numbers.isAtEnd else { return nil }
     }
 
+    /// Where count `index` stands by `rate`.
+    package func reading(_ index: Int, _ rate: LimitRate) -> LimitReading { LimitReading(tat: tats[index], rate, at: at) }
+
     package static func == (left: Self, right: Self) -> Bool {
-        left.granted == right.granted && (0..<LimitCharge.capacity).allSatisfy { left.readings[$0] == right.readings[$0] }
+        left.granted == right.granted && left.at == right.at
+            && (0..<LimitCharge.capacity).allSatisfy { left.tats[$0] == right.tats[$0] }
     }
 }

@@ -77,8 +77,14 @@ package struct LimitCharge: Sendable {
 
     package mutating func removeAll() { count = 0 }
 
+    /// Becomes `other`; copies the items that it has and no more.
+    mutating func becomes(_ other: inout LimitCharge) {
+        count = other.count
+        for index in 0..<count { items[index] = other.items[index] }
+    }
+
     /// Microseconds for which grants of this charge may be held in advance: all of its limits must allow it.
-    package var leaseTime: UInt64 {
+    @inline(__always) package var leaseTime: UInt64 {
         var time = UInt64.max
         for index in 0..<count { time = min(time, items[index].rate.leaseTime) }
         return time
@@ -93,13 +99,7 @@ package struct LimitCharge: Sendable {
 
     /// Item `index`, below `count`.
     package subscript(index: Int) -> Item {
-        get {
-            precondition(index < count)
-            return items[index]
-        }
-        set {
-            precondition(index < count)
-            items[index] = newValue
-        }
+        precondition(index < count)
+        return items[index]
     }
 }

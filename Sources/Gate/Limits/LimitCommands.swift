@@ -1,16 +1,38 @@
 package import Wire
 
-/// A call of `GCRAScript` that is to be sent. Filled and read where it lies.
+/// A call of `GCRAScript` that is to be sent: its keys are those of the charge, its arguments `want` and then the interval
+/// and the stored tolerance of each count. Filled and read where it lies.
 package struct LimitCommand: Sendable {
     /// What `answered` or `failed` must name.
     package fileprivate(set) var id: UInt64 = 0
     /// Grants that are asked for; of a ledger at least 1.
-    package fileprivate(set) var want: UInt32 = 0
+    var want: UInt32 = 0
     /// From which counts.
-    package fileprivate(set) var charge = LimitCharge()
+    var charge = LimitCharge()
 
     /// None yet.
     package init() {}
+
+    /// How many counts it asks for.
+    package var count: Int { charge.count }
+
+    /// Appends the key of count `index`, of `GCRAScript.keyLength` bytes.
+    package mutating func writeKey(_ index: Int, into out: inout ByteBuffer) {
+        GCRAScript.writeKey(charge[index].key, into: &out)
+    }
+
+    /// What follows the keys, as numbers in the order in which they are written; 0 behind the last.
+    package var arguments: LimitArguments {
+        mutating get {
+            var arguments = LimitArguments(repeating: 0)
+            arguments[0] = UInt64(want)
+            for index in 0..<charge.count {
+                arguments[2 * index + 1] = charge[index].rate.interval
+                arguments[2 * index + 2] = charge[index].rate.storedTolerance
+            }
+            return arguments
+        }
+    }
 
     /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
     package mutating func ask(_ item: LimitCharge.Item, want: UInt32) {
@@ -19,14 +41,10 @@ package struct LimitCommand: Sendable {
         charge.append(item)
     }
 
-    /// Arguments of the call, keys included: as many keys as the charge has counts come first.
-    package var argumentCount: Int { GCRAScript.argumentCount(charge.count) }
-
-    /// Appends argument `index`.
-    package mutating func write(_ index: Int, into out: inout ByteBuffer) {
-        GCRAScript.write(index, &charge, want: want, into: &out)
-    }
 }
+
+/// How many are asked for, then the interval and the tolerance of each count: most calls have those of the call before.
+package typealias LimitArguments = InlineArray<9, UInt64>
 
 /// Commands and what comes of them.
 extension LimitLedger {
@@ -50,20 +68,7 @@ extension LimitLedger {
 
     private mutating func ask(_ queue: Int, _ clock: UInt64, _ command: inout LimitCommand) {
         command.id = UInt64(queues.items[queue].command) << 32 | UInt64(queue)
-        command.charge = queues.items[queue].charge
-        command.want = queues.items[queue].lists[LimitQueue.waiting].count
-        let leaseTime = queues.items[queue].leaseTime
-        if leaseTime > 0 {
-            let remaining = queues.items[queue].remaining
-            let lease = queues.items[queue].pace.lease(
-                clock, leaseTime: leaseTime, remaining: remaining, holders: gateways &* settings.workers)
-            command.want += lease
-        }
-        queues.items[queue].lists[LimitQueue.asked] = queues.items[queue].lists[LimitQueue.waiting]
-        queues.items[queue].lists[LimitQueue.waiting] = LimitWaiterList()
-        queues.items[queue].command &+= 1
-        queues.items[queue].isAsking = true
-        queues.items[queue].sentAt = clock
+        queues.items[queue].ask(clock, holders: gateways &* settings.workers, &command)
     }
 
     /// A command that is under way: how many counts it asks about, how many requests it was sent for, and when; nil for one
@@ -80,7 +85,7 @@ extension LimitLedger {
     package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) {
         guard let queue = end(id) else { return }
         hear(queue, &reply, Self.clock(now))
-        let left = distribute(queue, &reply)
+        let left = distribute(queue, reply.granted)
         let lease = queues.items[queue].leaseTime
         if lease > 0 { queues.items[queue].lease.hold(left, until: queues.items[queue].sentAt + lease) }
         goOn(queue, now)
@@ -109,31 +114,18 @@ extension LimitLedger {
         return queues.items[queue].command &- 1 == UInt32(id >> 32) ? queue : nil
     }
 
-    /// Remembers what the server told. It told it after it was asked: a TAT reckoned from the asking is not too late.
+    /// Remembers what the server told, and makes it the verdict of those whom it granted something.
     private mutating func hear(_ queue: Int, _ reply: inout GCRAReply, _ clock: UInt64) {
         let granted = settings.failureMode == .local ? reply.granted : 0
-        let sentAt = queues.items[queue].sentAt
-        queues.items[queue].answeredAt = reply.at
-        var remaining = UInt32.max
-        for index in 0..<queues.items[queue].charge.count {
-            let tat = sentAt + reply.readings[index].reset
-            queues.items[queue].tats[index] = tat
-            heard.hear(queues.items[queue].charge[index], tat: tat, granted: granted, gateways: gateways, clock)
-            remaining = min(remaining, reply.readings[index].remaining)
-        }
-        queues.items[queue].remaining = remaining
+        queues.items[queue].hear(&reply, &verdict)
+        for index in 0..<verdict.count { queues.items[queue].tell(&heard, index, granted: granted, gateways: gateways, clock) }
     }
 
     /// Gives those who were asked for what was granted, and answers how much nobody took.
-    private mutating func distribute(_ queue: Int, _ reply: inout GCRAReply) -> UInt32 {
-        let count = queues.items[queue].charge.count
-        let asked = queues.items[queue].lists[LimitQueue.asked].count
-        var passing = min(asked, reply.granted)
-        let left = reply.granted - passing
-        var verdict = LimitVerdict()
-        verdict.becomes(granted: true, .redis, count: count)
-        verdict.countedAt = reply.at
-        for index in 0..<count { verdict[index] = reply.readings[index] }
+    private mutating func distribute(_ queue: Int, _ granted: UInt32) -> UInt32 {
+        let count = verdict.count
+        var passing = min(queues.items[queue].lists[LimitQueue.asked].count, granted)
+        let left = granted - passing
         if queues.items[queue].leaseTime > 0 { verdict.add(left) }
         while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
             if passing == 0 { verdict.becomes(granted: false, .redis, count: count) } else { passing -= 1 }
@@ -147,10 +139,9 @@ extension LimitLedger {
     /// Serves those who came while a command was under way: from what is left, or with the next.
     private mutating func goOn(_ queue: Int, _ now: MonotonicTime) {
         let clock = Self.clock(now)
-        var verdict = LimitVerdict()
         while queues.items[queue].lists[LimitQueue.waiting].first >= 0 {
             let isAnswered =
-                spendLease(queue, clock, &verdict) || heard.refuses(&queues.items[queue].charge, clock, &verdict)
+                queues.items[queue].spendLease(clock, &verdict) || heard.refuses(&queues.items[queue].charge, clock, &verdict)
             guard isAnswered else { return queues.makeReady(queue) }
             waiters.settle(
                 queues.items[queue].lists[LimitQueue.waiting].first, &verdict,

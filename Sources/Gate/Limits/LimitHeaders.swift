@@ -68,25 +68,19 @@ enum LimitHeaders {
         reset.write(into: &out)
     }
 
-    /// A number in decimal, worked out once for the two places where each stands. Up to eight digits fit a word.
+    /// A number in decimal, worked out once for the two places where each stands.
     private struct Digits {
-        private let value: UInt32
-        private var word: UInt64 = 0
-        private var count = 0
+        private let value: UInt64
+        private let digits: DecimalDigits
 
         init(_ value: UInt32) {
-            self.value = value
-            guard value < 100_000_000 else { return }
-            var rest = value
-            repeat {
-                word = word << 8 | UInt64(48 + rest % 10)
-                rest /= 10
-                count += 1
-            } while rest > 0
+            self.value = UInt64(value)
+            digits = DecimalDigits(self.value % DecimalDigits.bound)
         }
 
         func write(into out: inout ByteBuffer) {
-            if count > 0 { out.append(lowBytes: word, count: count) } else { out.append(decimal: UInt64(value)) }
+            guard value < DecimalDigits.bound else { return out.append(decimal: value) }
+            out.append(lowBytes: digits.word, count: digits.count)
         }
     }
 }

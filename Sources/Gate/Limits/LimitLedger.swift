@@ -52,6 +52,8 @@ package struct LimitLedger: ~Copyable {
     var waiters: LimitWaiters
     /// A charge by this gateway's share of the rates.
     private var share = LimitCharge()
+    /// What is being said to those who waited.
+    var verdict = LimitVerdict()
 
     /// `limiter` is the one that all workers of this process share.
     package init(_ settings: Settings, limiter: SharedLimiter) {
@@ -75,7 +77,7 @@ package struct LimitLedger: ~Copyable {
         let clock = Self.clock(now)
         let mayLease = charge.leaseTime > 0
         var queue = mayLease ? queues.find(&charge) : -1
-        if queue >= 0, spendLease(Int(queue), clock, &verdict) {
+        if queue >= 0, queues.items[Int(queue)].spendLease(clock, &verdict) {
             queues.items[Int(queue)].pace.note(clock)
             return nil
         }
@@ -100,20 +102,6 @@ package struct LimitLedger: ~Copyable {
         if queues.items[queue].leaseTime > 0 { queues.items[queue].pace.note(clock) }
         queues.makeReady(queue)
         return wait
-    }
-
-    /// Whether there was a grant in hand for a request of this queue; then `verdict` is it.
-    mutating func spendLease(_ queue: Int, _ clock: UInt64, _ verdict: inout LimitVerdict) -> Bool {
-        guard queues.items[queue].lease.spend(clock) else { return false }
-        let count = queues.items[queue].charge.count
-        verdict.becomes(granted: true, .lease, count: count)
-        verdict.countedAt = queues.items[queue].answeredAt
-        for index in 0..<count {
-            let rate = queues.items[queue].charge[index].rate
-            verdict[index] = LimitReading(tat: queues.items[queue].tats[index], rate, at: clock)
-        }
-        verdict.add(queues.items[queue].lease.grants)
-        return true
     }
 
     /// Judges by the failure mode.
@@ -155,6 +143,9 @@ package struct LimitLedger: ~Copyable {
         let (queue, list) = place(waiter)
         waiters.drop(waiter, from: &queues.items[queue].lists[list])
     }
+
+    /// Whether `nextVerdict` may have one.
+    package var hasVerdicts: Bool { waiters.hasVerdicts }
 
     /// The next verdict of those who waited, and the ticket it is for; nil if there is none.
     package mutating func nextVerdict(into verdict: inout LimitVerdict) -> UInt64? { waiters.next(into: &verdict) }

@@ -33,6 +33,75 @@ struct LimitQueue {
 
     /// Whether nobody waits and nothing is under way. Who was asked for has left when a command is answered.
     fileprivate var isDone: Bool { lists[Self.waiting].first < 0 && !isAsking && !isReady }
+
+    /// Serves these counts from now on; it was done with others. The numbers of its commands go on, so that an answer to
+    /// the one before is nobody's.
+    fileprivate mutating func begin(_ charge: inout LimitCharge, before next: Int32) {
+        self.charge.becomes(&charge)
+        nextInChain = next
+        leaseTime = charge.leaseTime
+        remaining = 0
+        lease = LimitLease()
+        pace = LimitPace()
+    }
+
+    /// False if it is ready already, or its next command must wait.
+    fileprivate mutating func becomeReady() -> Bool {
+        guard !isReady, !isAsking else { return false }
+        isReady = true
+        nextReady = -1
+        return true
+    }
+
+    /// Answers which is the next one that is ready.
+    fileprivate mutating func leaveReady() -> Int32 {
+        isReady = false
+        return nextReady
+    }
+
+    /// Hands out the next command: who waits goes with it, and a lease among so many `holders` where one is worth it.
+    mutating func ask(_ clock: UInt64, holders: UInt32, _ command: inout LimitCommand) {
+        command.charge.becomes(&charge)
+        command.want = lists[Self.waiting].count
+        if leaseTime > 0 {
+            command.want += pace.lease(clock, leaseTime: leaseTime, remaining: remaining, holders: holders)
+        }
+        lists[Self.asked] = lists[Self.waiting]
+        lists[Self.waiting] = LimitWaiterList()
+        self.command &+= 1
+        isAsking = true
+        sentAt = clock
+    }
+
+    /// Takes over the server's answer to the command under way, and makes it the verdict of a request that it granted.
+    mutating func hear(_ reply: inout GCRAReply, _ verdict: inout LimitVerdict) {
+        answeredAt = reply.at
+        verdict.becomes(granted: true, .redis, count: charge.count)
+        verdict.countedAt = reply.at
+        remaining = .max
+        for index in 0..<charge.count {
+            let reading = LimitReading(tat: reply.tats[index], charge[index].rate, at: reply.at)
+            verdict[index] = reading
+            // It told it after it was asked: reckoned from the asking, a TAT is not too late.
+            tats[index] = sentAt &+ reading.reset
+            remaining = min(remaining, reading.remaining)
+        }
+    }
+
+    /// Has `heard` remember what the server told of count `index`, and that it `granted` so much to this worker.
+    mutating func tell(_ heard: inout HeardCounts, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
+        heard.hear(charge[index], tat: tats[index], granted: granted, gateways: gateways, clock)
+    }
+
+    /// Whether there was a grant in hand for a request of this queue; then `verdict` is it.
+    mutating func spendLease(_ clock: UInt64, _ verdict: inout LimitVerdict) -> Bool {
+        guard lease.spend(clock) else { return false }
+        verdict.becomes(granted: true, .lease, count: charge.count)
+        verdict.countedAt = answeredAt
+        for index in 0..<charge.count { verdict[index] = LimitReading(tat: tats[index], charge[index].rate, at: clock) }
+        verdict.add(lease.grants)
+        return true
+    }
 }
 
 /// The queues of a worker, found by their counts. Memory grows up to a bound and is used again.
@@ -84,9 +153,7 @@ struct LimitQueues: ~Copyable {
         let index = place()
         guard index >= 0 else { return -1 }
         let chain = Self.chain(&charge, chains.count)
-        items[Int(index)].charge = charge
-        items[Int(index)].leaseTime = charge.leaseTime
-        items[Int(index)].nextInChain = chains[chain]
+        items[Int(index)].begin(&charge, before: chains[chain])
         chains[chain] = index
         return index
     }
@@ -118,10 +185,6 @@ struct LimitQueues: ~Copyable {
             while items[Int(before)].nextInChain != index { before = items[Int(before)].nextInChain }
             items[Int(before)].nextInChain = items[Int(index)].nextInChain
         }
-        // The numbers go on, so that an answer to the one before is nobody's.
-        let command = items[Int(index)].command
-        items[Int(index)] = LimitQueue()
-        items[Int(index)].command = command
         free.append(index)
     }
 
@@ -130,9 +193,7 @@ struct LimitQueues: ~Copyable {
     /// Has the queue's next command sent, once.
     mutating func makeReady(_ queue: Int) {
         let index = Int32(queue)
-        guard !items[Int(index)].isReady, !items[Int(index)].isAsking else { return }
-        items[Int(index)].isReady = true
-        items[Int(index)].nextReady = -1
+        guard items[Int(index)].becomeReady() else { return }
         if ready.first < 0 { ready.first = index } else { items[Int(ready.last)].nextReady = index }
         ready.last = index
     }
@@ -141,8 +202,7 @@ struct LimitQueues: ~Copyable {
     mutating func nextReady() -> Int {
         let index = Int(ready.first)
         guard index >= 0 else { return -1 }
-        ready.first = items[index].nextReady
-        items[index].isReady = false
+        ready.first = items[index].leaveReady()
         return index
     }
 

@@ -78,6 +78,16 @@ package struct LimitVerdict: Equatable, Sendable {
         self.count = count
     }
 
+    /// Becomes `other`; copies the readings that it has and no more.
+    mutating func becomes(_ other: inout LimitVerdict) {
+        kind = other.kind
+        source = other.source
+        count = other.count
+        retryAfterSeconds = other.retryAfterSeconds
+        countedAt = other.countedAt
+        for index in 0..<count { readings[index] = other.readings[index] }
+    }
+
     /// Reading `index`, below `count`; in the order of the charge.
     package subscript(index: Int) -> LimitReading {
         get {

@@ -8,18 +8,28 @@ package struct LimitWait: Equatable, Sendable {
 struct LimitWaiter {
     enum State { case free, waiting, settled, cancelled }
 
-    var state = State.free
-    var generation: UInt32 = 0
+    fileprivate(set) var state = State.free
+    fileprivate(set) var generation: UInt32 = 0
     /// The driver's name for it.
-    var ticket: UInt64 = 0
+    fileprivate var ticket: UInt64 = 0
     /// On the worker's clock, in microseconds.
-    var arrivedAt: UInt64 = 0
-    var queue: Int32 = -1
+    fileprivate(set) var arrivedAt: UInt64 = 0
+    fileprivate(set) var queue: Int32 = -1
     /// The number of its queue's command that it goes with.
-    var command: UInt32 = 0
-    /// By the place of the list: of its queue, or of the settled; and by age.
-    var links: InlineArray<2, LimitWaiterList.Link> = [.init(), .init()]
-    var verdict = LimitVerdict()
+    fileprivate(set) var command: UInt32 = 0
+
+    fileprivate mutating func begin(_ ticket: UInt64, queue: Int32, command: UInt32, _ clock: UInt64) {
+        state = .waiting
+        self.ticket = ticket
+        arrivedAt = clock
+        self.queue = queue
+        self.command = command
+    }
+
+    fileprivate mutating func end() {
+        state = .free
+        generation &+= 1
+    }
 }
 
 /// Waiters one behind the other; they are linked to each other, so each can leave from where it stands.
@@ -34,18 +44,18 @@ struct LimitWaiterList {
     private var last: Int32 = -1
     private(set) var count: UInt32 = 0
 
-    /// `place` says which of a waiter's two links this list uses.
-    mutating func append(_ index: Int32, _ place: Int, _ items: inout [LimitWaiter]) {
-        items[Int(index)].links[place] = Link(previous: last, next: -1)
-        if last >= 0 { items[Int(last)].links[place].next = index } else { first = index }
+    /// `links` holds the links of all waiters that are in lists of this kind.
+    mutating func append(_ index: Int32, _ links: inout [Link]) {
+        links[Int(index)] = Link(previous: last, next: -1)
+        if last >= 0 { links[Int(last)].next = index } else { first = index }
         last = index
         count += 1
     }
 
-    mutating func remove(_ index: Int32, _ place: Int, _ items: inout [LimitWaiter]) {
-        let link = items[Int(index)].links[place]
-        if link.previous >= 0 { items[Int(link.previous)].links[place].next = link.next } else { first = link.next }
-        if link.next >= 0 { items[Int(link.next)].links[place].previous = link.previous } else { last = link.previous }
+    mutating func remove(_ index: Int32, _ links: inout [Link]) {
+        let link = links[Int(index)]
+        if link.previous >= 0 { links[Int(link.previous)].next = link.next } else { first = link.next }
+        if link.next >= 0 { links[Int(link.next)].previous = link.previous } else { last = link.previous }
         count -= 1
     }
 }
@@ -53,15 +63,15 @@ struct LimitWaiterList {
 /// All waiters of a worker, in memory that grows up to a bound and is used again.
 struct LimitWaiters: ~Copyable {
     private var items: [LimitWaiter] = []
+    private var verdicts: [LimitVerdict] = []
+    /// In the list of a queue, or in that of the settled.
+    private var inQueue: [LimitWaiterList.Link] = []
+    private var byAge: [LimitWaiterList.Link] = []
     private let capacity: Int
     private var free: [Int32] = []
     /// Those without a verdict, the oldest first.
     private var outstanding = LimitWaiterList()
     private var settled = LimitWaiterList()
-
-    /// Which link which list uses.
-    private static let inQueue = 0
-    private static let byAge = 1
 
     init(capacity: Int) { self.capacity = capacity }
 
@@ -77,13 +87,9 @@ struct LimitWaiters: ~Copyable {
         _ ticket: UInt64, queue: Int32, command: UInt32, _ list: inout LimitWaiterList, _ clock: UInt64
     ) -> LimitWait? {
         guard let index = place() else { return nil }
-        items[Int(index)].state = .waiting
-        items[Int(index)].ticket = ticket
-        items[Int(index)].arrivedAt = clock
-        items[Int(index)].queue = queue
-        items[Int(index)].command = command
-        list.append(index, Self.inQueue, &items)
-        outstanding.append(index, Self.byAge, &items)
+        items[Int(index)].begin(ticket, queue: queue, command: command, clock)
+        list.append(index, &inQueue)
+        outstanding.append(index, &byAge)
         return LimitWait(index: index, generation: items[Int(index)].generation)
     }
 
@@ -91,16 +97,19 @@ struct LimitWaiters: ~Copyable {
         if let index = free.popLast() { return index }
         guard items.count < capacity else { return nil }
         items.append(LimitWaiter())
+        verdicts.append(LimitVerdict())
+        inQueue.append(LimitWaiterList.Link())
+        byAge.append(LimitWaiterList.Link())
         return Int32(items.count - 1)
     }
 
     /// Gives a waiter its verdict: it leaves `list`, its queue's, and waits to be fetched.
     mutating func settle(_ index: Int32, _ verdict: inout LimitVerdict, from list: inout LimitWaiterList) {
-        list.remove(index, Self.inQueue, &items)
-        outstanding.remove(index, Self.byAge, &items)
+        list.remove(index, &inQueue)
+        outstanding.remove(index, &byAge)
         items[Int(index)].state = .settled
-        items[Int(index)].verdict = verdict
-        settled.append(index, Self.inQueue, &items)
+        verdicts[Int(index)].becomes(&verdict)
+        settled.append(index, &inQueue)
     }
 
     /// The waiter that `wait` names, while it has no verdict; otherwise it will get none, and nil.
@@ -116,28 +125,30 @@ struct LimitWaiters: ~Copyable {
 
     /// Forgets one that has no verdict.
     mutating func drop(_ index: Int32, from list: inout LimitWaiterList) {
-        list.remove(index, Self.inQueue, &items)
-        outstanding.remove(index, Self.byAge, &items)
+        list.remove(index, &inQueue)
+        outstanding.remove(index, &byAge)
         release(index)
     }
+
+    /// Whether somebody may have a verdict to fetch.
+    var hasVerdicts: Bool { settled.first >= 0 }
 
     /// Fetches the next verdict, in the order in which they were given, and answers its ticket; nil if there is none.
     mutating func next(into verdict: inout LimitVerdict) -> UInt64? {
         while settled.first >= 0 {
             let index = settled.first
-            settled.remove(index, Self.inQueue, &items)
+            settled.remove(index, &inQueue)
             let isWanted = items[Int(index)].state == .settled
             release(index)
             guard isWanted else { continue }
-            verdict = items[Int(index)].verdict
+            verdict.becomes(&verdicts[Int(index)])
             return items[Int(index)].ticket
         }
         return nil
     }
 
     private mutating func release(_ index: Int32) {
-        items[Int(index)].state = .free
-        items[Int(index)].generation &+= 1
+        items[Int(index)].end()
         free.append(index)
     }
 }
