@@ -7,7 +7,7 @@ extension Admission {
         let path = bytes[head.path]
         let match: RouteMatch
         var hasEncodedSlash = false
-        switch head.form == .asterisk
+        switch head.form.isAsterisk
             ? .same : CanonicalPath.canonicalise(path, into: &decision.pathBytes, encodedSlash: .pass)
         {
         case .same:

@@ -97,9 +97,9 @@ package struct DecisionNote: ~Copyable {
     }
 
     /// The limits have answered, later than the rest was decided.
-    package mutating func limited(_ outcome: LimitOutcome, _ verdict: borrowing LimitVerdict) {
+    package mutating func limited(_ outcome: LimitOutcome, _ verdict: inout LimitVerdict) {
         limit = outcome
-        limitVerdict = copy verdict
+        limitVerdict.becomes(&verdict)
     }
 
     /// The request is refused after all; `cause` is the log's word for why, or empty.

@@ -18,7 +18,13 @@ package enum BodyFraming: Equatable, Sendable {
     }
 
     /// Whether any content may come.
-    package var hasContent: Bool { self != .none && self != .length(0) }
+    package var hasContent: Bool {
+        switch self {
+        case .none: false
+        case .length(let length): length > 0
+        case .chunked, .untilClose: true
+        }
+    }
 
     /// How content that came framed like this goes on to a peer that speaks HTTP/1.`minorVersion`.
     package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {

@@ -88,4 +88,13 @@ package struct RequestHead: ~Copyable {
 }
 
 /// The forms of a request target that are served (RFC 9112 §3.2).
-package enum TargetForm: UInt8, Sendable { case origin, absolute, asterisk }
+package enum TargetForm: UInt8, Sendable {
+    case origin, absolute, asterisk
+
+    package var isAsterisk: Bool {
+        switch self {
+        case .origin, .absolute: false
+        case .asterisk: true
+        }
+    }
+}

@@ -43,8 +43,12 @@ extension Worker {
             }
             if !input.isEmpty, clients.isCurrent(handle) { clients[client].input.append(input.readable) }
             scratch.putBack(input)
-            guard clients.isCurrent(handle), outcome != .wouldBlock else { return }
-            if outcome == .closed { return inputClosed(client, &scratch) }
+            guard clients.isCurrent(handle) else { return }
+            switch outcome {
+            case .done, .failed: break
+            case .wouldBlock: return
+            case .closed: return inputClosed(client, &scratch)
+            }
         } while wantsRead(client) && clients[client].channel.hasPending
     }
 

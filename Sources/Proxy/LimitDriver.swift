@@ -66,7 +66,7 @@ extension Worker {
         exchanges[exchange].saysLimits = lines.count > before
         swap(&lines, &exchanges[exchange].lines)
         noteLimit(exchange, outcome)
-        exchanges[exchange].note.limited(outcome, verdict)
+        exchanges[exchange].note.limited(outcome, &verdict)
         if let refusal = outcome.refusal {
             answer(exchange, with: refusal, &scratch)
         } else if exchanges[exchange].isLocal {
@@ -116,7 +116,7 @@ extension Worker {
             if result.tag == SharedCounting.censusTag {
                 censusEnded(result.outcome)
             } else if SharedCounting.isAsked(result.tag) {
-                let name = shared!.askedEnded(result.tag, isAnswered: result.outcome == .answered)
+                let name = shared!.askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
                 if let name { telemetry.metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
             } else {
                 takeEnded(result)
@@ -126,12 +126,12 @@ extension Worker {
 
     private mutating func censusEnded(_ outcome: RedisOutcome) {
         telemetry.metrics.redisCommand(.census, outcome.metric, nanoseconds: nil)
-        if outcome == .answered { shared!.hearCensus() }
+        if outcome.isAnswered { shared!.hearCensus() }
     }
 
     private mutating func takeEnded(_ result: RedisResult) {
         guard let asked = shared!.ledger.asked(result.tag) else { return }
-        let isAnswered = result.outcome == .answered
+        let isAnswered = result.outcome.isAnswered
         telemetry.metrics.redisCommand(
             .take, result.outcome.metric, nanoseconds: isAnswered ? now.monotonic.nanoseconds(since: asked.at) : nil)
         guard isAnswered, var reply = shared!.takeReply(counts: asked.counts) else {

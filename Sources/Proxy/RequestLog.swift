@@ -40,7 +40,8 @@ extension Worker {
 
     /// What the limits of the request came to; nothing while they have not answered.
     mutating func noteLimit(_ exchange: Int, _ limit: LimitOutcome) {
-        guard exchanges[exchange].record.isRecorded, limit.result != .none else { return }
+        guard exchanges[exchange].record.isRecorded else { return }
+        if case .none = limit.result { return }
         telemetry.metrics.rateLimitDecision(
             route: exchanges[exchange].record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
         guard telemetry.logs else { return }

@@ -80,7 +80,8 @@ package struct SharedCounting: ~Copyable {
     mutating func sendCommands(_ now: MonotonicTime) {
         while ledger.nextCommand(now, into: &limitCommand) {
             beginTake()
-            if redis.append(call, tag: limitCommand.id, now) != .accepted { ledger.failed(limitCommand.id, now: now) }
+            if case .accepted = redis.append(call, tag: limitCommand.id, now) { continue }
+            ledger.failed(limitCommand.id, now: now)
         }
     }
 
@@ -121,7 +122,7 @@ package struct SharedCounting: ~Copyable {
     /// Tells the ledger whether Redis can be asked, as far as is known.
     mutating func lookAfterStore(_ now: MonotonicTime) {
         ledger.gatewaysCounted(gateways.value)
-        let isAway = !redis.isReady || redis.breaker.state != .closed
+        let isAway = !redis.isReady || !redis.breaker.isClosed
         guard isAway != self.isAway else { return }
         self.isAway = isAway
         if isAway { ledger.storeIsAway(now) } else { ledger.storeIsBack() }

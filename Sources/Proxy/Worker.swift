@@ -160,10 +160,8 @@ extension Worker {
     private mutating func waitTime() -> Int32 {
         // Probes are looked at once a turn; lines and the end of a drain should not wait so long.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
-        let clients = clientTimers.millisecondsToNext(now.monotonic)
-        if clients >= 0 { shortest = min(shortest, clients) }
-        let upstreams = upstreamTimers.millisecondsToNext(now.monotonic)
-        if upstreams >= 0 { shortest = min(shortest, upstreams) }
+        shortest = clientTimers.millisecondsToNext(now.monotonic, longest: shortest)
+        shortest = upstreamTimers.millisecondsToNext(now.monotonic, longest: shortest)
         if shared != nil, let deadline = shared!.nextDeadline() {
             // Rounded up, for a turn too early would find nothing to do.
             let wait = (deadline.nanoseconds(since: now.monotonic) + 999_999) / 1_000_000

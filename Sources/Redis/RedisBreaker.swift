@@ -26,6 +26,14 @@ package struct RedisBreaker: Equatable, Sendable {
         misses.reserveCapacity(Self.mostMisses)
     }
 
+    /// Whether everything is let through.
+    package var isClosed: Bool {
+        switch state {
+        case .closed: true
+        case .open, .halfOpen: false
+        }
+    }
+
     /// Whether a command may be sent now; if so, it must be.
     package mutating func admit(_ now: MonotonicTime) -> Bool {
         switch state {

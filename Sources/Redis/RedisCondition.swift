@@ -27,7 +27,11 @@ extension RedisCondition: CustomStringConvertible {
 struct RedisConditionLog {
     private static let quietAfter: UInt64 = 1_000_000_000
 
-    private(set) var condition = RedisCondition.connecting
+    private(set) var condition = RedisCondition.connecting {
+        didSet { isTold = false }
+    }
+    /// Whether the condition was looked at since it was set.
+    private var isTold = true
     private var told = RedisCondition.connecting
     private var refusedAt = MonotonicTime(nanoseconds: 0)
 
@@ -50,6 +54,8 @@ struct RedisConditionLog {
     }
 
     mutating func takeChange() -> RedisCondition? {
+        guard !isTold else { return nil }
+        isTold = true
         guard condition != told else { return nil }
         told = condition
         return condition

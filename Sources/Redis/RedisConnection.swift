@@ -41,6 +41,13 @@ package enum RedisOutcome: Equatable, Sendable {
     case late
     /// The connection was lost before the answer. The server may have carried it out.
     case lost
+
+    package var isAnswered: Bool {
+        switch self {
+        case .answered: true
+        case .refused, .late, .lost: false
+        }
+    }
 }
 
 /// A command's outcome, by the name that its caller gave it.
@@ -165,7 +172,7 @@ package struct RedisConnection: ~Copyable {
         _ command: borrowing RedisCommand, tag: UInt64, _ now: MonotonicTime
     ) -> RedisAdmission {
         let admission = admit(command.size, now)
-        guard admission == .accepted else { return admission }
+        guard case .accepted = admission else { return admission }
         let before = output.bytes.count
         RedisCommandFormat.append(command, to: &output.bytes)
         accepted(script: nil, tag, output.bytes.count - before, now)
@@ -176,7 +183,7 @@ package struct RedisConnection: ~Copyable {
     package mutating func append(_ call: borrowing RedisCall, tag: UInt64, _ now: MonotonicTime) -> RedisAdmission {
         guard let script = call.script else { preconditionFailure("a call of no script") }
         let admission = admit(call.size, now)
-        guard admission == .accepted else { return admission }
+        guard case .accepted = admission else { return admission }
         let before = output.bytes.count
         scripts.append(call, of: script, to: &output.bytes)
         accepted(script: script, tag, output.bytes.count - before, now)

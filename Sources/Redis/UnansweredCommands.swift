@@ -36,9 +36,9 @@ struct UnansweredCommand: Equatable {
 /// The commands of a connection whose answers have not come, in the order of sending, which is that of the answers.
 ///
 /// A ring that grows up to the bound that its owner keeps and is used again from then on; all is constant work.
-struct UnansweredCommands {
+struct UnansweredCommands: ~Copyable {
     /// Each command lies at its number, counted from the first one ever, modulo the size.
-    private var ring: [UnansweredCommand] = []
+    private var ring = Places<UnansweredCommand>()
     private var first = 0
     private var end = 0
     /// Nobody waits for those before these numbers. Two, since a command that is sent again is older than what stands
@@ -96,7 +96,7 @@ struct UnansweredCommands {
         let size = max(64, ring.count * 2)
         let empty = UnansweredCommand(
             purpose: .call(script: nil), tag: 0, sentAt: MonotonicTime(nanoseconds: 0), byteCount: 0)
-        var larger = Array(repeating: empty, count: size)
+        var larger = Places(repeating: empty, count: size)
         for number in first..<end { larger[number & (size - 1)] = self[number] }
         ring = larger
     }

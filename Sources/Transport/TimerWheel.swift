@@ -7,7 +7,7 @@ package import Wire
 /// the horizon (`slots` ticks) sits in the furthest slot and moves on from there. Setting, clearing and expiring are
 /// constant work each; an id costs 16 bytes.
 package struct TimerWheel: ~Copyable {
-    private struct Entry {
+    struct Entry {
         var next: UInt32
         var previous: UInt32
         /// The tick at which the id is due.
@@ -18,26 +18,29 @@ package struct TimerWheel: ~Copyable {
 
     private static let nowhere = UInt32.max
 
-    private var entries: [Entry] = []
+    private var entries = Places<Entry>()
     /// The first id of each slot; the last slot holds what was due already when it was set.
-    private var heads: [UInt32]
+    private var heads: Places<UInt32>
     /// One bit a slot: whether it holds anything.
-    private var occupied: [UInt64]
+    private var occupied: Places<UInt64>
     /// The last tick that was looked at.
     private var cursor: UInt32 = 0
     private let mask: UInt32
     private let origin: MonotonicTime
     private let nanosecondsPerTick: UInt64
+    /// 2^64 divided by that, rounded down: to multiply by it costs a tenth of a division.
+    private let reciprocal: UInt64
 
     /// `slots` is a power of two from 64 on. Ticks count from `now` and last for 2 years at 16 ms; ids are below
     /// 2^32 - 1.
     package init(tickMilliseconds: Int = 16, slots: Int = 1024, now: MonotonicTime) {
         precondition(tickMilliseconds > 0 && slots >= 64 && slots & (slots - 1) == 0 && slots <= 1 << 20)
         mask = UInt32(slots - 1)
-        heads = Array(repeating: Self.nowhere, count: slots + 1)
-        occupied = Array(repeating: 0, count: slots / 64)
+        heads = Places(repeating: Self.nowhere, count: slots + 1)
+        occupied = Places(repeating: 0, count: slots / 64)
         origin = now
         nanosecondsPerTick = UInt64(tickMilliseconds) * 1_000_000
+        reciprocal = .max / nanosecondsPerTick
     }
 
     /// Sets or moves the deadline of `id`. A store, unless the deadline is new or comes before the slot `id` sits in.
@@ -77,24 +80,36 @@ package struct TimerWheel: ~Copyable {
         }
     }
 
-    /// How long an event loop may wait before it calls `expire`: -1 if no deadline is set.
-    package func millisecondsToNext(_ now: MonotonicTime) -> Int32 {
+    /// How long an event loop may wait before it calls `expire`: `longest` milliseconds, or less if a deadline comes before.
+    package func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         if heads[Int(mask) + 1] != Self.nowhere { return 0 }
-        guard let slot = nextOccupied() else { return -1 }
+        let end = tick(atOrAfter: now.advanced(milliseconds: UInt64(max(longest, 0))))
+        guard let slot = nextOccupied(before: end) else { return longest }
         let at = origin.nanoseconds &+ UInt64(nextTick(of: slot)) &* nanosecondsPerTick
         guard at > now.nanoseconds else { return 0 }
-        return Int32(clamping: (at - now.nanoseconds + 999_999) / 1_000_000)
+        return min(Int32(clamping: (at - now.nanoseconds + 999_999) / 1_000_000), longest)
     }
 }
 
 extension TimerWheel {
-    private func tick(atOrBefore time: MonotonicTime) -> UInt32 {
-        UInt32(clamping: time.nanoseconds(since: origin) / nanosecondsPerTick)
-    }
+    private func tick(atOrBefore time: MonotonicTime) -> UInt32 { UInt32(clamping: ticks(time).whole) }
 
     private func tick(atOrAfter time: MonotonicTime) -> UInt32 {
-        let (whole, rest) = time.nanoseconds(since: origin).quotientAndRemainder(dividingBy: nanosecondsPerTick)
+        let (whole, rest) = ticks(time)
         return UInt32(clamping: rest == 0 ? whole : whole + 1)
+    }
+
+    /// How many ticks there are from the origin to `time`, and what is left.
+    private func ticks(_ time: MonotonicTime) -> (whole: UInt64, rest: UInt64) {
+        let nanoseconds = time.nanoseconds(since: origin)
+        var whole = nanoseconds.multipliedFullWidth(by: reciprocal).high
+        var rest = nanoseconds &- whole &* nanosecondsPerTick
+        // What is rounded down twice is too small by one or two.
+        while rest >= nanosecondsPerTick {
+            whole += 1
+            rest -= nanosecondsPerTick
+        }
+        return (whole, rest)
     }
 
     /// The first tick after the cursor that looks at `slot`.
@@ -102,13 +117,15 @@ extension TimerWheel {
         cursor &+ 1 &+ ((slot &- cursor &- 1) & mask)
     }
 
-    private func nextOccupied() -> UInt32? {
+    /// The next slot that holds anything and is looked at before the tick `end`, or up to 64 ticks later.
+    private func nextOccupied(before end: UInt32) -> UInt32? {
         let first = Int((cursor &+ 1) & mask)
-        let count = occupied.count
+        let last = occupied.count - 1
         let ahead = occupied[first / 64] & (UInt64.max << UInt64(first % 64))
         if ahead != 0 { return UInt32(first / 64 * 64 + ahead.trailingZeroBitCount) }
-        for step in 1...count {
-            let index = (first / 64 + step) % count
+        // The last of them is the first again, for what lies a whole turn ahead.
+        for step in 1...min(Int(end - min(end, cursor)) / 64 + 1, last + 1) {
+            let index = (first / 64 + step) & last
             if occupied[index] != 0 { return UInt32(index * 64 + occupied[index].trailingZeroBitCount) }
         }
         return nil
@@ -117,7 +134,7 @@ extension TimerWheel {
     private mutating func grow(_ id: Int) {
         precondition(id >= 0 && id < Int(Self.nowhere))
         let empty = Entry(next: Self.nowhere, previous: Self.nowhere, due: 0, slot: Self.nowhere)
-        entries.append(contentsOf: repeatElement(empty, count: id + 1 - entries.count))
+        while entries.count <= id { entries.append(empty) }
     }
 
     private mutating func link(_ id: Int, _ due: UInt32) {

@@ -23,17 +23,23 @@ package struct DecimalDigits: Equatable, Sendable {
         return (tens | (quarters &- tens &* 10) << 8) | UInt64(repeatingByte: 0x30)
     }
 
-    /// The number that eight bytes spell; nil if one is no digit. Pairs, quarters and halves are put together side by side.
-    @inline(__always) static func value(of word: UInt64) -> UInt64? {
+    /// The number that the digits at the beginning of eight bytes spell, and how many they are. Pairs, quarters and halves are
+    /// put together side by side.
+    @inline(__always) static func read(_ word: UInt64) -> (value: UInt64, count: Int) {
         let digits = word ^ UInt64(repeatingByte: 0x30)
-        guard (digits | digits &+ UInt64(repeatingByte: 6)) & UInt64(repeatingByte: 0xF0) == 0 else { return nil }
-        let pairs = (digits &* 10 &+ digits >> 8) & 0x00FF_00FF_00FF_00FF
+        // Only a byte above 9 has a bit up there, in itself or with 6 added; what an addition carries on lies behind it.
+        let others = (digits | digits &+ UInt64(repeatingByte: 6)) & UInt64(repeatingByte: 0xF0)
+        let count = others.trailingZeroBitCount / 8
+        guard count > 0 else { return (0, 0) }
+        // To the end of the word, behind zeros.
+        let aligned = digits << UInt64(64 - 8 * count)
+        let pairs = (aligned &* 10 &+ aligned >> 8) & 0x00FF_00FF_00FF_00FF
         let quarters = (pairs &* 100 &+ pairs >> 16) & 0x0000_FFFF_0000_FFFF
-        return (quarters & 0xFFFF_FFFF) &* 10_000 &+ quarters >> 32
+        return ((quarters & 0xFFFF_FFFF) &* 10_000 &+ quarters >> 32, count)
     }
 }
 
-/// Numbers in decimal with one space between two, as of a reply; each has at most sixteen digits.
+/// Numbers in decimal with one space between two, as of a reply; each has at most sixteen digits, two words.
 package struct DecimalReader: ~Escapable {
     private let text: RawSpan
     private var offset = 0
@@ -47,20 +53,33 @@ package struct DecimalReader: ~Escapable {
     @_lifetime(self: copy self)
     package mutating func next() -> UInt64? {
         guard !isAtEnd else { return nil }
-        let start = offset
-        var value: UInt64 = 0
-        while offset + 8 <= text.byteCount, offset - start <= 8, let eight = DecimalDigits.value(of: text.load64(offset)) {
-            value = value &* DecimalDigits.bound &+ eight
-            offset += 8
+        var (value, count) = DecimalDigits.read(nextWord)
+        offset += count
+        guard count > 0 else { return nil }
+        if count == 8 {
+            let rest = DecimalDigits.read(nextWord)
+            value = value &* Self.power(rest.count) &+ rest.value
+            offset += rest.count
         }
-        while offset < text.byteCount, offset - start <= 16, text[offset].isASCIIDigit {
-            value = value &* 10 &+ UInt64(text[offset] & 0x0F)
-            offset += 1
-        }
-        guard offset > start, offset - start <= 16 else { return nil }
         isAtEnd = offset == text.byteCount
         guard isAtEnd || text[offset] == UInt8(ascii: " ") else { return nil }
         offset += 1
         return value
+    }
+
+    /// The next eight bytes; behind the end stand zeros.
+    @inline(__always) private var nextWord: UInt64 {
+        if offset + 8 <= text.byteCount { return text.load64(offset) }
+        var word: UInt64 = 0
+        for index in (offset..<text.byteCount).reversed() { word = word << 8 | UInt64(text[index]) }
+        return word
+    }
+
+    /// 10 to the power of `count`, 0 to 8.
+    @inline(__always) private static func power(_ count: Int) -> UInt64 {
+        if count == 8 { return DecimalDigits.bound }
+        var power: UInt64 = 1
+        for _ in 0..<count { power &*= 10 }
+        return power
     }
 }

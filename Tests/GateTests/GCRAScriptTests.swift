@@ -21,7 +21,7 @@ extension LimitCharge {
     }
 
     /// The product's script, but for the one line that reads the clock.
-    private static let timed = GCRAScript.source(clock: "local now = tonumber(ARGV[#ARGV])")
+    private static let timed = GCRAScript.source(clock: "local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}")
 
     private func words(_ charge: LimitCharge, want: UInt32) -> [String] {
         var command = LimitCommand()
@@ -39,7 +39,7 @@ extension LimitCharge {
     /// What the server answers at `now`, or by its own clock.
     private func take(_ charge: LimitCharge, want: UInt32, now: UInt64? = nil) throws -> GCRAReply {
         let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(charge.count)"] + words(charge, want: want)
-        let answer = try link.ask(call + (now.map { ["\($0)"] } ?? []))
+        let answer = try link.ask(call + (now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? []))
         let text = try #require(answer.text, "\(answer)")
         return try #require(GCRAReply(counts: charge.count, text), "\(answer)")
     }
@@ -176,7 +176,7 @@ extension LimitCharge {
 @Suite struct GCRAReplyTests {
     @Test func aReplyIsRead() throws {
         let rate = try #require(LimitRate(parsing: "10/s"))
-        let reply = GCRAReply(counts: 2, "2 1700000000000000 1700000000500000 1700000001000000")
+        let reply = GCRAReply(counts: 2, "2 1700000000 0 1700000000500000 1700000001000000")
         #expect(reply?.granted == 2)
         #expect(reply?.at == 1_700_000_000_000_000)
         #expect(reply?.reading(0, rate) == LimitReading(remaining: 5, reset: 500_000, retryAfter: 0))
@@ -184,9 +184,9 @@ extension LimitCharge {
     }
 
     @Test(arguments: [
-        "", "1", "1 9", "1 9 9 9", "1 9 8", "-1 9 9", "1 -9 9", "1 9 -9", "1 9 9 ", " 1 9 9", "1  9 9", "1 9 9.5", "1 9 9e1", "1,9,9",
-        "4294967296 9 9", "99999999999999999 9 9", "1 99999999999999999 99999999999999999", "1 9 123456789012345678901234567890",
-        "1 9 1234567x", "1 9 x2345678", "1 9 nan",
+        "", "1", "1 9", "1 0 9", "1 0 9 9 9", "1 0 9 8", "-1 0 9 9", "1 -9 9 9", "1 0 9 -9", "1 0 9 9 ", " 1 0 9 9", "1  0 9 9",
+        "1 0 9 9.5", "1 0 9 9e1", "1,0,9,9", "4294967296 0 9 9", "99999999999999999 0 9 9", "1 10000000000 0 9999999999999999",
+        "1 0 1000000 1000000", "1 0 9 123456789012345678901234567890", "1 0 9 1234567x", "1 0 9 x2345678", "1 0 9 nan",
     ])
     func whatIsNoReplyIsNone(_ text: String) {
         #expect(GCRAReply(counts: 1, text) == nil)

@@ -15,13 +15,15 @@ import Wire
 
     @Test func `a deadline is reported once, not early and less than a tick late`() {
         var wheel = TimerWheel(tickMilliseconds: 16, now: start)
-        #expect(wheel.millisecondsToNext(start) == -1)
+        #expect(wheel.millisecondsToNext(start, longest: 9_999) == 9_999)
         wheel.set(3, deadline: at(100))
-        #expect(wheel.millisecondsToNext(start) == 112)
+        #expect(wheel.millisecondsToNext(start, longest: 9_999) == 112)
+        #expect(wheel.millisecondsToNext(start, longest: 50) == 50)
+        #expect(wheel.millisecondsToNext(start, longest: 0) == 0)
         #expect(due(&wheel, 99) == [])
         #expect(due(&wheel, 115) == [3])
         #expect(due(&wheel, 1000) == [])
-        #expect(wheel.millisecondsToNext(at(1000)) == -1)
+        #expect(wheel.millisecondsToNext(at(1000), longest: 9_999) == 9_999)
     }
 
     @Test func `an extended deadline counts from its last setting`() {
@@ -48,7 +50,7 @@ import Wire
         var wheel = TimerWheel(tickMilliseconds: 10, now: start)
         #expect(due(&wheel, 1000) == [])
         wheel.set(7, deadline: at(400))
-        #expect(wheel.millisecondsToNext(at(1000)) == 0)
+        #expect(wheel.millisecondsToNext(at(1000), longest: 9_999) == 0)
         #expect(due(&wheel, 1000) == [7])
     }
 
@@ -75,7 +77,7 @@ import Wire
     func `it agrees with a table of deadlines`(_ seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let tick: UInt64 = [1, 7, 16, 50][Int(seed % 4)]
-        var wheel = TimerWheel(tickMilliseconds: Int(tick), slots: 64, now: start)
+        var wheel = TimerWheel(tickMilliseconds: Int(tick), slots: seed < 4 ? 64 : 512, now: start)
         var model: [Int: UInt64] = [:]
         var now: UInt64 = 0
         for _ in 0..<20_000 {
@@ -91,18 +93,21 @@ import Wire
                 model[id] = nil
             default:
                 now += UInt64.random(in: 0...[3, 40, 5000].randomElement(using: &random)!, using: &random)
-                let wait = wheel.millisecondsToNext(at(now))
+                let longest = Int32([0, 1, 40, 700, 100_000].randomElement(using: &random)!)
+                let wait = wheel.millisecondsToNext(at(now), longest: longest)
+                #expect(wait <= longest)
                 let reported = due(&wheel, now)
                 // An id is due at the first tick that is not before its deadline.
                 let expected = model.filter { ($0.value + tick - 1) / tick <= now / tick }.keys.sorted()
                 #expect(reported == expected)
                 expected.forEach { model[$0] = nil }
                 if wait != 0 { #expect(expected.isEmpty) }
-                #expect((wheel.millisecondsToNext(at(now)) == -1) == model.isEmpty)
-                // Waiting as told never oversleeps a deadline by a tick.
+                // Waiting as told never oversleeps a deadline by a tick, and nobody wakes before there is something to look at.
+                let told = wheel.millisecondsToNext(at(now), longest: longest)
                 if let next = model.values.min() {
-                    let wake = now + UInt64(wheel.millisecondsToNext(at(now)))
-                    #expect(wake < next + tick)
+                    #expect(now + UInt64(told) < next + tick)
+                } else {
+                    #expect(told == longest)
                 }
             }
         }

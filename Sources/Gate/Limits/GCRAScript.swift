@@ -4,7 +4,7 @@ package import Wire
 /// several counts in one step. `GCRA` is the oracle: the tests hold the two against each other.
 ///
 ///     KEYS  one for each count          ARGV  want, then interval and tolerance of each count, in microseconds
-///     reply one text: granted, the time it was, then the TAT of each count, in decimal
+///     reply one text: granted, the time it was in seconds and microseconds, then the TAT of each count, in decimal
 ///
 /// What is granted is what the strictest of the counts has left, up to `want`, and it is taken from all of them; what is
 /// not granted costs nothing in any. A count is a TAT in decimal and lives until it is full again, when it is worth nothing.
@@ -18,41 +18,49 @@ package enum GCRAScript {
     package static let name = "take"
 
     /// What the server gets.
-    package static let source = source(
-        clock: "local time = redis.call('TIME') local now = tonumber(time[1]) * 1000000 + tonumber(time[2])")
+    package static let source = source(clock: "local time = redis.call('TIME')")
 
-    /// The script with a line of its own for `now`, in microseconds.
+    /// The script with a line of its own for `time`, a list of the seconds and microseconds since 1970, as texts.
     ///
     /// A value that no count of ours can have (no whole number, past what the tolerance allows, of another type) is taken
     /// for a count that has nothing left, and is mended: its caller waits one interval, and no window admits more than its
     /// bound whatever was there. A server clock that was set back does no more harm than that either.
+    ///
+    /// Each word costs all gateways time, for they share the server: texts that are at hand are not made again, and Lua turns
+    /// the arguments into numbers by itself.
     static func source(clock: String) -> String {
         """
         \(clock)
-        local granted, tats, mended = tonumber(ARGV[1]), {}, {}
+        local now = time[1] * 1000000 + time[2]
+        local granted, said, tats = ARGV[1] + 0, ARGV[1], {}
         for i = 1, #KEYS do
-          local horizon = now + tonumber(ARGV[2 * i + 1])
+          local horizon = now + ARGV[2 * i + 1]
           local value = redis.pcall('GET', KEYS[i])
           local tat = now
           if value then
             tat = tonumber(value)
-            if not tat or tat ~= math.floor(tat) or tat < 0 or tat > horizon then
-              tat, mended[i] = horizon, true
+            if not tat or tat % 1 ~= 0 or tat < 0 or tat > horizon then
+              tat = horizon
+              redis.call('SET', KEYS[i], string.format('%.0f', tat), 'PX', math.floor((tat - now) / 1000) + 2)
             elseif tat < now then
               tat = now
             end
           end
           tats[i] = tat
-          granted = math.min(granted, math.floor((horizon - tat) / tonumber(ARGV[2 * i])))
-        end
-        local reply = string.format('%.0f %.0f', granted, now)
-        for i = 1, #KEYS do
-          local reset = tats[i] + granted * tonumber(ARGV[2 * i]) - now
-          local tat = string.format('%.0f', now + reset)
-          if granted > 0 or mended[i] then
-            redis.call('SET', KEYS[i], tat, 'PX', string.format('%.0f', math.ceil(reset / 1000) + 1))
+          local room = (horizon - tat) / ARGV[2 * i]
+          if room < granted then
+            granted = math.floor(room)
+            said = string.format('%.0f', granted)
           end
-          reply = reply .. ' ' .. tat
+        end
+        local reply = said .. ' ' .. time[1] .. ' ' .. time[2]
+        for i = 1, #KEYS do
+          local tat = tats[i] + granted * ARGV[2 * i]
+          local text = string.format('%.0f', tat)
+          if granted > 0 then
+            redis.call('SET', KEYS[i], text, 'PX', math.floor((tat - now) / 1000) + 2)
+          end
+          reply = reply .. ' ' .. text
         end
         return reply
         """
@@ -89,10 +97,11 @@ package struct GCRAReply: Equatable, Sendable {
     package init?(counts: Int, _ text: RawSpan) {
         self.init()
         var numbers = DecimalReader(text)
-        guard counts <= LimitCharge.capacity, let granted = numbers.next().flatMap(UInt32.init(exactly:)), let at = numbers.next()
+        guard counts <= LimitCharge.capacity, let granted = numbers.next().flatMap(UInt32.init(exactly:)),
+            let seconds = numbers.next(), let microseconds = numbers.next(), seconds < 10_000_000_000, microseconds < 1_000_000
         else { return nil }
         self.granted = granted
-        self.at = at
+        at = seconds * 1_000_000 + microseconds
         for index in 0..<counts {
             guard let tat = numbers.next(), tat >= at else { return nil }
             tats[index] = tat

@@ -1,3 +1,5 @@
+import Wire
+
 /// What a worker last heard of counts that Redis keeps: for each key a TAT on the worker's own clock.
 ///
 /// What is here is never later than the truth. The server told how long it was until the count is full, and told it
@@ -11,28 +13,34 @@
 /// Beside it stands what of the count this gateway was granted, by its own share of the rate: for when it must go on alone.
 /// To keep it here costs nothing more, for the place is at hand whenever something is heard.
 struct HeardCounts: ~Copyable {
-    private struct Slot {
+    struct Slot {
         var key = LimitKey()
         var tat: UInt64 = 0
         /// The TAT of a count of this worker's grants alone, by the gateway's share.
         var ownTAT: UInt64 = 0
     }
 
-    private var slots: [Slot]
+    private var slots: Places<Slot>
     private let mask: Int
+    /// Until when a count may refuse somebody that keys of a group have, by the worker's clock: most requests need not look for
+    /// theirs among the slots, which no cache of the processor holds.
+    private var refusing = Places<UInt64>(repeating: 0, count: groups)
 
     private static let width = 4
+    /// A power of two.
+    private static let groups = 1_024
 
     /// Room for `capacity` keys, rounded up to a power of two.
     init(capacity: Int) {
         var count = Self.width
         while count < capacity { count *= 2 }
-        slots = Array(repeating: Slot(), count: count)
+        slots = Places(repeating: Slot(), count: count)
         mask = count - Self.width
     }
 
     /// Whether the charge is refused by what was heard, for the server would not admit it yet; then `verdict` says so.
     mutating func refuses(_ charge: inout LimitCharge, _ clock: UInt64, _ verdict: inout LimitVerdict) -> Bool {
+        guard mayRefuse(&charge, clock) else { return false }
         var isRefused = false
         for index in 0..<charge.count {
             let item = charge[index]
@@ -46,6 +54,16 @@ struct HeardCounts: ~Copyable {
         }
         return true
     }
+
+    @inline(__always)
+    private func mayRefuse(_ charge: inout LimitCharge, _ clock: UInt64) -> Bool {
+        var mayRefuse = false
+        for index in 0..<charge.count where refusing[Self.group(charge[index].key)] > clock { mayRefuse = true }
+        return mayRefuse
+    }
+
+    @inline(__always)
+    private static func group(_ key: LimitKey) -> Int { Int(truncatingIfNeeded: key.high) & (groups - 1) }
 
     /// The TAT of `key`; 0 if nothing is known.
     @inline(__always)
@@ -70,6 +88,11 @@ struct HeardCounts: ~Copyable {
         let slot = place(item.key)
         if slots[slot].key != item.key { slots[slot] = Slot(key: item.key) }
         slots[slot].tat = tat
+        let passing = clock &+ item.rate.storedTolerance
+        if tat &+ item.rate.interval > passing {
+            let until = clock &+ (tat &+ item.rate.interval &- passing)
+            refusing[Self.group(item.key)] = max(refusing[Self.group(item.key)], until)
+        }
         guard granted > 0 else { return }
         // What is more than a burst is not counted: an upstart pays for one burst at most.
         let (length, isTooLong) = item.rate.shareInterval(of: gateways).multipliedReportingOverflow(by: UInt64(granted))

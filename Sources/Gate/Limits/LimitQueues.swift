@@ -1,3 +1,5 @@
+import Wire
+
 /// What one worker has to do with one set of counts: who waits for them, what was asked, what is held in advance.
 struct LimitQueue {
     var charge = LimitCharge()
@@ -110,11 +112,11 @@ struct LimitQueue {
 /// another needs the room, the longest idle first.
 struct LimitQueues: ~Copyable {
     /// In place, so that a field can be changed without moving the rest.
-    var items: [LimitQueue] = []
+    var items = Places<LimitQueue>()
     private let capacity: Int
-    private var free: [Int32] = []
-    /// First of each chain.
-    private var chains: [Int32]
+    private var free = Places<Int32>()
+    /// First of each chain: a power of two, as many as queues were ever in use at once, so that few are few places in memory.
+    private var chains = Places<Int32>(repeating: -1, count: 64)
     private var ready = List()
     private var idle = List()
 
@@ -126,9 +128,6 @@ struct LimitQueues: ~Copyable {
 
     init(capacity: Int) {
         self.capacity = capacity
-        var count = 1
-        while count < capacity { count *= 2 }
-        chains = Array(repeating: -1, count: count)
     }
 
     // MARK: by counts
@@ -162,6 +161,7 @@ struct LimitQueues: ~Copyable {
         if let index = free.popLast() { return index }
         if items.count < capacity {
             items.append(LimitQueue())
+            if items.count > chains.count { lengthenChains() }
             return Int32(items.count - 1)
         }
         while idle.first >= 0 {
@@ -174,6 +174,21 @@ struct LimitQueues: ~Copyable {
             return free.popLast() ?? -1
         }
         return -1
+    }
+
+    private mutating func lengthenChains() {
+        var longer = Places<Int32>(repeating: -1, count: 2 * chains.count)
+        for chain in 0..<chains.count {
+            var index = chains[chain]
+            while index >= 0 {
+                let next = items[Int(index)].nextInChain
+                let chain = Self.chain(&items[Int(index)].charge, longer.count)
+                items[Int(index)].nextInChain = longer[chain]
+                longer[chain] = index
+                index = next
+            }
+        }
+        chains = longer
     }
 
     private mutating func close(_ index: Int32) {
