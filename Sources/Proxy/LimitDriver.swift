@@ -46,8 +46,7 @@ extension Worker {
 
     /// The request that waits has gone.
     mutating func cancelLimits(_ exchange: Int) {
-        guard let awaited = exchanges[exchange].awaited else { return }
-        exchanges[exchange].awaited = nil
+        guard let awaited = exchanges[exchange].awaited.take() else { return }
         shared!.ledger.cancel(awaited.wait)
     }
 
@@ -57,8 +56,7 @@ extension Worker {
     private mutating func limitsAnswered(_ client: Handle, _ verdict: inout LimitVerdict, _ scratch: inout Scratch) {
         guard clients.isCurrent(client), !clients[Int(client.index)].exchange.isNone else { return }
         let exchange = Int(clients[Int(client.index)].exchange.index)
-        guard let awaited = exchanges[exchange].awaited else { return }
-        exchanges[exchange].awaited = nil
+        guard let awaited = exchanges[exchange].awaited.take() else { return }
         var lines = ByteBuffer()
         swap(&lines, &exchanges[exchange].lines)
         let before = lines.count

@@ -91,11 +91,11 @@ package struct SharedCounting: ~Copyable {
         for index in 0..<limitCommand.count {
             call.arguments.append(byteCount: GCRAScript.keyLength) { limitCommand.writeKey(index, into: &$0) }
         }
-        let arguments = limitCommand.arguments
-        if (0..<arguments.count).contains(where: { arguments[$0] != written[$0] }) {
-            written = arguments
+        let isNew = limitCommand.update(&written)
+        let count = 1 + 2 * limitCommand.count
+        if isNew || writtenArguments.count != count {
             writtenArguments.removeAll()
-            for index in 0...2 * limitCommand.count { writtenArguments.append(decimal: arguments[index]) }
+            for index in 0..<count { writtenArguments.append(decimal: written[index]) }
         }
         call.arguments.append(writtenArguments)
     }

@@ -1,20 +1,21 @@
 import Wire
 
 /// What a connection knows of its scripts: their names inside the server, learned from it, and how a call of each begins.
-struct LoadedScripts {
+struct LoadedScripts: ~Copyable {
     private struct Loaded {
         /// The SHA-1 of the source as the server computed it, in hexadecimal; empty before it was asked.
         var sha: [UInt8] = []
-        /// What a call with `keys` keys and `arguments` arguments begins with; most scripts are always called with as many.
-        var head: [UInt8] = []
-        var keys = -1
-        var arguments = -1
         /// Asked for, and the answer has not come.
         var isLoading = false
     }
 
     private let scripts: [RedisScript]
     private var loaded: [Loaded]
+    /// What a call of this script with so many keys and arguments begins with: nearly always as the call before.
+    private var head = ByteBuffer()
+    private var headOf: RedisScriptID?
+    private var headKeys = 0
+    private var headArguments = 0
 
     init(_ scripts: RedisScripts) {
         self.scripts = scripts.scripts
@@ -38,7 +39,7 @@ struct LoadedScripts {
         guard sha.count == 40 else { return false }
         if sha != loaded[Int(id.index)].sha {
             loaded[Int(id.index)].sha = sha
-            loaded[Int(id.index)].keys = -1
+            headOf = nil
         }
         return true
     }
@@ -53,13 +54,13 @@ struct LoadedScripts {
 
     /// Appends `call`, of the script `id`, which must have been loaded once, as the server reads it.
     mutating func append(_ call: borrowing RedisCall, of id: RedisScriptID, to out: inout ByteBuffer) {
-        let index = Int(id.index)
-        if loaded[index].keys != call.keys || loaded[index].arguments != call.arguments.count {
-            loaded[index].head = RedisCommandFormat.callHead(sha: loaded[index].sha, keys: call.keys, arguments: call.arguments.count)
-            loaded[index].keys = call.keys
-            loaded[index].arguments = call.arguments.count
+        if headOf != id || headKeys != call.keys || headArguments != call.arguments.count {
+            (headOf, headKeys, headArguments) = (id, call.keys, call.arguments.count)
+            head.removeAll()
+            head.append(
+                RedisCommandFormat.callHead(sha: loaded[Int(id.index)].sha, keys: headKeys, arguments: headArguments))
         }
-        out.append(loaded[index].head)
+        out.append(head.readable)
         out.append(call.arguments.bytes.readable)
     }
 }

@@ -29,7 +29,7 @@ package struct RedisReplyLimits: Equatable, Sendable {
 /// has five nodes. Reading the next reply uses the same memory again.
 package struct RedisReply: ~Copyable {
     /// In the order in which they were sent; empty before the first reply.
-    package private(set) var nodes: [RedisNode] = []
+    package private(set) var nodes = Places<RedisNode>()
     private var texts = ByteBuffer()
     let limits: RedisReplyLimits
     /// A value did not fit into the limits.
@@ -57,18 +57,18 @@ package struct RedisReply: ~Copyable {
 
     /// The kind of error that the whole reply is; nil if it is none.
     package var errorKind: RedisErrorKind? {
-        guard case .error(let slice) = nodes.first else { return nil }
+        guard nodes.count > 0, case .error(let slice) = nodes[0] else { return nil }
         return RedisErrorKind(texts.readable[slice])
     }
 
     /// The error that the whole reply is, for the log: its first 256 bytes; nil if it is none.
     package var errorText: String? {
-        guard case .error(let slice) = nodes.first else { return nil }
+        guard nodes.count > 0, case .error(let slice) = nodes[0] else { return nil }
         return texts.readable[slice].extracting(first: 256).text
     }
 
     mutating func removeAll() {
-        nodes.removeAll(keepingCapacity: true)
+        nodes.removeAll()
         texts.removeAll()
     }
 

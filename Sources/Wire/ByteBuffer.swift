@@ -3,7 +3,7 @@ import Glibc
 /// A queue of bytes: written at the end, read from the start, owned by one holder.
 ///
 /// An empty buffer of capacity 0 owns no memory. It grows by doubling when more is appended than fits; whoever feeds
-/// it from the network sets the bound. This is the one type that owns raw memory, so that the rest need not.
+/// it from the network sets the bound. This is the one type that owns raw bytes, so that the rest need not.
 @safe @frozen
 public struct ByteBuffer: ~Copyable {
     @usableFromInline var base: UnsafeMutableRawPointer?
@@ -63,10 +63,17 @@ public struct ByteBuffer: ~Copyable {
         end += count
     }
 
-    /// Copies 1 to 32 bytes in place: most pieces of a head are as short, and the call of a library function costs more.
+    /// Copies 1 to 128 bytes in place: most pieces of a head are as short, and the call of a library function costs more.
     @inlinable static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
-        if count > 32 { return unsafe target.copyMemory(from: source, byteCount: count) }
-        if count > 16 {
+        if count > 128 { return unsafe target.copyMemory(from: source, byteCount: count) }
+        if count > 32 {
+            var offset = 0
+            while offset < count - 32 {
+                unsafe copyEnds(source + offset, to: target + offset, 32, as: SIMD2<UInt64>.self)
+                offset += 32
+            }
+            unsafe copyEnds(source + (count - 32), to: target + (count - 32), 32, as: SIMD2<UInt64>.self)
+        } else if count > 16 {
             unsafe copyEnds(source, to: target, count, as: SIMD2<UInt64>.self)
         } else if count >= 8 {
             unsafe copyEnds(source, to: target, count, as: UInt64.self)

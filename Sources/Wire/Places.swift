@@ -57,6 +57,12 @@ public struct Places<Element>: ~Copyable {
         return unsafe (base + end).move()
     }
 
+    /// Takes all elements out and keeps the memory.
+    @inlinable public mutating func removeAll() {
+        unsafe base.deinitialize(count: end)
+        end = 0
+    }
+
     @inlinable mutating func grow() {
         let larger = UnsafeMutablePointer<Element>.allocate(capacity: capacity * 2)
         unsafe larger.moveInitialize(from: base, count: end)

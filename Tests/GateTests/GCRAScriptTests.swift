@@ -32,7 +32,8 @@ extension LimitCharge {
             command.writeKey(index, into: &out)
             return out.readable.text
         }
-        let arguments = command.arguments
+        var arguments = LimitArguments(repeating: 0)
+        _ = command.update(&arguments)
         return keys + (0...2 * charge.count).map { "\(arguments[$0])" }
     }
 

@@ -30,6 +30,20 @@ import Wire
         #expect(buffer.capacity <= 4_000)
     }
 
+    /// Of every length, from any place to any place, into exactly as much room.
+    @Test func piecesOfEveryLengthAreCopiedWhole() {
+        let bytes = (0..<400).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }
+        for count in 0...300 {
+            for (from, behind) in [(0, 0), (1, 3), (7, 16), (50, 33)] {
+                var buffer = ByteBuffer(capacity: behind + count)
+                buffer.append([UInt8](repeating: 0xEE, count: behind))
+                buffer.append(bytes.rawBytes.extracting(from..<from + count))
+                #expect(buffer.readable.array == [UInt8](repeating: 0xEE, count: behind) + bytes[from..<from + count])
+                #expect(buffer.capacity == behind + count)
+            }
+        }
+    }
+
     @Test func whatIsReadMakesRoomWithoutGrowing() {
         var buffer = ByteBuffer(capacity: 64)
         buffer.append([UInt8](repeating: 1, count: 60))

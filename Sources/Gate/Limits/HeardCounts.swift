@@ -25,6 +25,8 @@ struct HeardCounts: ~Copyable {
     /// Until when a count may refuse somebody that keys of a group have, by the worker's clock: most requests need not look for
     /// theirs among the slots, which no cache of the processor holds.
     private var refusing = Places<UInt64>(repeating: 0, count: groups)
+    /// The latest of them.
+    private var refusingLast: UInt64 = 0
 
     private static let width = 4
     /// A power of two.
@@ -57,6 +59,7 @@ struct HeardCounts: ~Copyable {
 
     @inline(__always)
     private func mayRefuse(_ charge: inout LimitCharge, _ clock: UInt64) -> Bool {
+        guard refusingLast > clock else { return false }
         var mayRefuse = false
         for index in 0..<charge.count where refusing[Self.group(charge[index].key)] > clock { mayRefuse = true }
         return mayRefuse
@@ -92,6 +95,7 @@ struct HeardCounts: ~Copyable {
         if tat &+ item.rate.interval > passing {
             let until = clock &+ (tat &+ item.rate.interval &- passing)
             refusing[Self.group(item.key)] = max(refusing[Self.group(item.key)], until)
+            refusingLast = max(refusingLast, until)
         }
         guard granted > 0 else { return }
         // What is more than a burst is not counted: an upstart pays for one burst at most.

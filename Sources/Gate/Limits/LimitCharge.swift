@@ -64,6 +64,8 @@ package struct LimitCharge: Sendable {
 
     /// How many limits count the request; the first is the route's first.
     package private(set) var count = 0
+    /// Microseconds for which grants of this charge may be held in advance: all of its limits must allow it.
+    package private(set) var leaseTime: UInt64 = 0
     private var items: InlineArray<4, Item>
 
     /// A charge of nothing.
@@ -72,6 +74,7 @@ package struct LimitCharge: Sendable {
     /// One more limit that must admit the request; traps past `capacity`.
     package mutating func append(_ item: Item) {
         items[count] = item
+        leaseTime = count == 0 ? item.rate.leaseTime : min(leaseTime, item.rate.leaseTime)
         count += 1
     }
 
@@ -80,14 +83,8 @@ package struct LimitCharge: Sendable {
     /// Becomes `other`; copies the items that it has and no more.
     mutating func becomes(_ other: inout LimitCharge) {
         count = other.count
+        leaseTime = other.leaseTime
         for index in 0..<count { items[index] = other.items[index] }
-    }
-
-    /// Microseconds for which grants of this charge may be held in advance: all of its limits must allow it.
-    @inline(__always) package var leaseTime: UInt64 {
-        var time = UInt64.max
-        for index in 0..<count { time = min(time, items[index].rate.leaseTime) }
-        return time
     }
 
     /// Whether both ask the same counts in the same order.

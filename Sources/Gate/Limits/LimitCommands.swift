@@ -21,17 +21,17 @@ package struct LimitCommand: Sendable {
         GCRAScript.writeKey(charge[index].key, into: &out)
     }
 
-    /// What follows the keys, as numbers in the order in which they are written; 0 behind the last.
-    package var arguments: LimitArguments {
-        mutating get {
-            var arguments = LimitArguments(repeating: 0)
-            arguments[0] = UInt64(want)
-            for index in 0..<charge.count {
-                arguments[2 * index + 1] = charge[index].rate.interval
-                arguments[2 * index + 2] = charge[index].rate.storedTolerance
-            }
-            return arguments
+    /// Makes `arguments` what follows the keys, as numbers in the order in which they are written; false if they were it before.
+    package mutating func update(_ arguments: inout LimitArguments) -> Bool {
+        var isNew = arguments[0] != UInt64(want)
+        arguments[0] = UInt64(want)
+        for index in 0..<charge.count {
+            let (interval, tolerance) = (charge[index].rate.interval, charge[index].rate.storedTolerance)
+            isNew = isNew || arguments[2 * index + 1] != interval || arguments[2 * index + 2] != tolerance
+            arguments[2 * index + 1] = interval
+            arguments[2 * index + 2] = tolerance
         }
+        return isNew
     }
 
     /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
