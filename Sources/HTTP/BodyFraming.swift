@@ -26,6 +26,14 @@ package enum BodyFraming: Equatable, Sendable {
         }
     }
 
+    /// Whether a Content-Length may stand beside it (RFC 9112 §6.2).
+    package var mayHaveLength: Bool {
+        switch self {
+        case .none, .length: true
+        case .chunked, .untilClose: false
+        }
+    }
+
     /// How content that came framed like this goes on to a peer that speaks HTTP/1.`minorVersion`.
     package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {
         switch self {

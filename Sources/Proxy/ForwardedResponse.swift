@@ -16,7 +16,7 @@ enum ForwardedResponse {
     ) {
         writeStatusLine(head.status, bytes[head.reason], &out)
         // A 204 has no length (RFC 9110 §8.6), whatever its sender thinks.
-        let hasLength = delimiting != .chunked && delimiting != .untilClose && head.status != 204
+        let hasLength = delimiting.mayHaveLength && head.status != 204
         copyFields(head.fields, bytes, hasLength: hasLength, ownLimits: saysLimits, filtered, &out)
         if let filtered { filtered.writeAnswer(head.fields, bytes, into: &out) }
         out.append("X-Request-Id: ")

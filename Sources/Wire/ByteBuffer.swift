@@ -20,7 +20,8 @@ public struct ByteBuffer: ~Copyable {
         self.capacity = capacity
     }
 
-    deinit { unsafe free(base) }
+    // Most are empty, and a call of the system's library is dear even for nothing.
+    deinit { if let base = unsafe base { unsafe free(base) } }
 
     /// Bytes waiting to be read.
     @inlinable public var count: Int { end - start }

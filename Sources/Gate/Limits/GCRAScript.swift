@@ -67,7 +67,7 @@ package enum GCRAScript {
     }
 
     /// Bytes of a key.
-    package static let keyLength = 44
+    package static var keyLength: Int { 44 }
 
     /// The name of a count in the server: a hash, from which nobody learns whom it is about.
     package static func writeKey(_ key: LimitKey, into out: inout ByteBuffer) {

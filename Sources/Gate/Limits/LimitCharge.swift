@@ -87,6 +87,13 @@ package struct LimitCharge: Sendable {
         for index in 0..<count { items[index] = other.items[index] }
     }
 
+    /// The interval of item `index` and what is stored as its tolerance. The charge lies where it is: read as a value, all of it
+    /// would be copied.
+    mutating func terms(_ index: Int) -> (interval: UInt64, tolerance: UInt64) {
+        precondition(index < count)
+        return (items[index].rate.interval, items[index].rate.storedTolerance)
+    }
+
     /// Whether both ask the same counts in the same order.
     func hasSameCounts(as other: inout LimitCharge) -> Bool {
         guard count == other.count else { return false }

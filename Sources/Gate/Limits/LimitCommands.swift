@@ -14,7 +14,7 @@ package struct LimitCommand: Sendable {
     package init() {}
 
     /// How many counts it asks for.
-    package var count: Int { charge.count }
+    package var count: Int { mutating get { charge.count } }
 
     /// Appends the key of count `index`, of `GCRAScript.keyLength` bytes.
     package mutating func writeKey(_ index: Int, into out: inout ByteBuffer) {
@@ -26,7 +26,7 @@ package struct LimitCommand: Sendable {
         var isNew = arguments[0] != UInt64(want)
         arguments[0] = UInt64(want)
         for index in 0..<charge.count {
-            let (interval, tolerance) = (charge[index].rate.interval, charge[index].rate.storedTolerance)
+            let (interval, tolerance) = charge.terms(index)
             isNew = isNew || arguments[2 * index + 1] != interval || arguments[2 * index + 2] != tolerance
             arguments[2 * index + 1] = interval
             arguments[2 * index + 2] = tolerance
