@@ -91,9 +91,9 @@ struct HeardCounts: ~Copyable {
         let slot = place(item.key)
         if slots[slot].key != item.key { slots[slot] = Slot(key: item.key) }
         slots[slot].tat = tat
-        let passing = clock &+ item.rate.storedTolerance
-        if tat &+ item.rate.interval > passing {
-            let until = clock &+ (tat &+ item.rate.interval &- passing)
+        let next = tat &+ item.rate.interval
+        if next > clock &+ item.rate.storedTolerance {
+            let until = next &- item.rate.storedTolerance
             refusing[Self.group(item.key)] = max(refusing[Self.group(item.key)], until)
             refusingLast = max(refusingLast, until)
         }

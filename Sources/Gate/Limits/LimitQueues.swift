@@ -82,7 +82,7 @@ struct LimitQueue {
         verdict.countedAt = reply.at
         remaining = .max
         for index in 0..<charge.count {
-            let reading = LimitReading(tat: reply.tats[index], charge[index].rate, at: reply.at)
+            let reading = reply.reading(index, charge[index].rate)
             verdict[index] = reading
             // It told it after it was asked: reckoned from the asking, a TAT is not too late.
             tats[index] = sentAt &+ reading.reset
@@ -90,7 +90,8 @@ struct LimitQueue {
         }
     }
 
-    /// Has `heard` remember what the server told of count `index`, and that it `granted` so much to this worker.
+    /// Has `heard` remember what the server told of count `index`, and that it `granted` so much to this worker. Changes nothing
+    /// here; mutating, so that the queue is not copied for it.
     mutating func tell(_ heard: inout HeardCounts, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
         heard.hear(charge[index], tat: tats[index], granted: granted, gateways: gateways, clock)
     }

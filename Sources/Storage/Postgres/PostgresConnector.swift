@@ -63,6 +63,7 @@ struct PostgresConnector {
                 case .conflict:
                     guard attempt < Self.attempts else { throw error }
                     attempt += 1
+                    // Apart from who was in the way, by chance; this is a thread of the store's own, which may wait.
                     usleep(UInt32.random(in: 500...5_000))
                 }
             }

@@ -93,6 +93,7 @@ private struct SQLiteConnector {
             } catch {
                 guard error == .conflict else { throw error }
             }
+            // Another process is opening the file; this is a thread of the store's own, which may wait.
             usleep(Self.pauseMicroseconds)
         }
         return try open()

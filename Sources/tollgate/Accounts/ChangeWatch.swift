@@ -87,6 +87,7 @@ final class ChangeWatch: Sendable {
                 control.shortage(error, at: start)
             }
             let passed = EventLoop.now().monotonic.nanoseconds(since: start) / 1_000_000
+            // Notices that come in a burst are read together; the thread is the watch's own.
             if passed < Self.spacing { usleep(UInt32(Self.spacing - passed) * 1_000) }
         }
     }

@@ -71,6 +71,7 @@ struct SharedKeys: Sendable {
         var current = try openRing(algorithm, now: now)
         if !current.hasNext(of: algorithm) {
             _ = try replace { ring throws(KeyFault) in try ring.publishNext(of: algorithm, now: now) }
+            // Gateways that run read the new key before a token is signed with it; only the command that rotates waits.
             usleep(Self.publicationMicroseconds)
         }
         current = try replace { ring throws(KeyFault) in
