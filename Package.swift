@@ -75,7 +75,7 @@ let package = Package(
         .testTarget(name: "RedisTests", dependencies: ["Redis", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
+            dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Redis", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",
             dependencies: [

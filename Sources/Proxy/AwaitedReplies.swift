@@ -48,8 +48,8 @@ extension SharedCounting {
 
     /// False if it cannot be asked now.
     mutating func ask(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply, _ now: MonotonicTime) -> Bool {
-        limitCommand.ask(item, want: want)
-        beginTake()
+        limitCommand.ask([item], want: want)
+        writeTake()
         return ask(for: .count(item.rate, reply), now)
     }
 
@@ -71,7 +71,7 @@ extension SharedCounting {
     mutating func askedEnded(_ tag: UInt64, isAnswered: Bool) -> RedisCommandKind? {
         switch awaited.removeValue(forKey: tag) {
         case .count(let rate, let reply):
-            let answer = isAnswered ? takeReply(counts: 1) : nil
+            let answer = isAnswered ? GCRAReply(counts: 1, redis.reader.reply.bytes(0)) : nil
             reply(answer.map { $0.reading(0, rate) })
             return .take
         case .lease(let reply):

@@ -91,8 +91,7 @@ extension Worker {
             giveVerdicts(&scratch)
             shared!.sendCommands(now.monotonic)
         } while giveVerdicts(&scratch)
-        let batch = shared!.redis.flush(now.monotonic, loop, &workspace)
-        if batch > 0 { telemetry.metrics.redisBatch(batch) }
+        shared!.redis.flush(now.monotonic, loop, &workspace)
         if let change = shared!.redis.takeChange() { services.redisChanged(id, change) }
     }
 
@@ -128,15 +127,22 @@ extension Worker {
     }
 
     private mutating func takeEnded(_ result: RedisResult) {
-        guard let asked = shared!.ledger.asked(result.tag) else { return }
         let isAnswered = result.outcome.isAnswered
+        let sentAt = shared!.ledger.asked(result.tag)?.at
         telemetry.metrics.redisCommand(
-            .take, result.outcome.metric, nanoseconds: isAnswered ? now.monotonic.nanoseconds(since: asked.at) : nil)
-        guard isAnswered, var reply = shared!.takeReply(counts: asked.counts) else {
-            return shared!.ledger.failed(result.tag, now: now.monotonic)
+            .take, result.outcome.metric,
+            nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
+        guard isAnswered, var replies = shared!.takeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
+        var (next, count) = (Optional(result.tag), 0)
+        while let id = next, let asked = shared!.ledger.asked(id) {
+            guard var reply = shared!.takeReply(counts: asked.counts, isLast: asked.next == nil, from: &replies) else {
+                return shared!.takeFailed(id, now.monotonic)
+            }
+            if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
+            shared!.ledger.answered(id, &reply, now: now.monotonic)
+            (next, count) = (asked.next, count + 1)
         }
-        if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
-        shared!.ledger.answered(result.tag, &reply, now: now.monotonic)
+        telemetry.metrics.redisBatch(count)
     }
 }
 
@@ -146,9 +152,13 @@ extension SharedCounting {
         if let count = GatewayCensus.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
     }
 
-    /// The reply to a take; nil if it is none.
-    mutating func takeReply(counts: Int) -> GCRAReply? {
-        GCRAReply(counts: counts, redis.reader.reply.bytes(0))
+    /// The replies to a call of takes; nil if the answer holds none.
+    mutating func takeReplies() -> GCRAReplies? { GCRAReplies(redis.reader.reply.bytes(0)) }
+
+    /// The next reply of the answer; nil if there is none.
+    mutating func takeReply(counts: Int, isLast: Bool, from replies: inout GCRAReplies) -> GCRAReply? {
+        guard let reply = replies.next(counts: counts, redis.reader.reply.bytes(0)), replies.isAtEnd == isLast else { return nil }
+        return reply
     }
 }
 

@@ -36,9 +36,7 @@ package struct SharedCounting: ~Copyable {
     /// The call being put together, and what it is put together from.
     var call = RedisCall()
     var limitCommand = LimitCommand()
-    /// The arguments that were written last, and what they came to.
-    private var written = LimitArguments(repeating: 0)
-    private var writtenArguments = RedisArguments()
+    private var charges = ChargeRuns()
     /// What the control plane has asked and not heard of, by tag, and the number of the latest.
     var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
@@ -69,6 +67,7 @@ package struct SharedCounting: ~Copyable {
         var next = MonotonicTime(nanoseconds: .max)
         if let deadline = ledger.nextDeadline { next = min(next, deadline) }
         if let deadline = redis.nextDeadline() { next = min(next, deadline) }
+        if ledger.hasCommands { next = min(next, redis.gatheredAt) }
         if redis.isReady {
             if let due = censusDue { next = min(next, due) }
             if case .open(let probeAt) = redis.breaker.state { next = min(next, probeAt) }
@@ -76,28 +75,42 @@ package struct SharedCounting: ~Copyable {
         return next.nanoseconds == .max ? nil : next
     }
 
-    /// Puts what the ledger asks for on the connection.
+    /// Puts what the ledger asks for on the connection: many charges in one call, unless the connection would let it wait.
     mutating func sendCommands(_ now: MonotonicTime) {
+        guard ledger.hasCommands, !redis.gathers(now) else { return }
         while ledger.nextCommand(now, into: &limitCommand) {
+            let first = limitCommand.id
             beginTake()
-            if case .accepted = redis.append(call, tag: limitCommand.id, now) { continue }
-            ledger.failed(limitCommand.id, now: now)
+            var count = 1
+            while count < GCRAScript.mostCharges, ledger.nextCommand(now, behind: limitCommand.id, into: &limitCommand) {
+                charges.append(&limitCommand, to: &call)
+                count += 1
+            }
+            charges.end(&call)
+            if case .accepted = redis.append(call, tag: first, now) { continue }
+            takeFailed(first, now)
         }
     }
 
-    /// Puts the call together that `limitCommand` is.
-    mutating func beginTake() {
-        call.begin(take, keys: limitCommand.count)
-        for index in 0..<limitCommand.count {
-            call.arguments.append(byteCount: GCRAScript.keyLength) { limitCommand.writeKey(index, into: &$0) }
+    /// Begins a call with the charge of `limitCommand`.
+    private mutating func beginTake() {
+        call.begin(take)
+        charges.append(&limitCommand, to: &call)
+    }
+
+    /// Puts the call together that asks for the charge of `limitCommand` alone.
+    mutating func writeTake() {
+        beginTake()
+        charges.end(&call)
+    }
+
+    /// No answer to the call whose first command is `id` will come, or none that is one from this command on.
+    mutating func takeFailed(_ id: UInt64, _ now: MonotonicTime) {
+        var next: UInt64? = id
+        while let id = next {
+            next = ledger.asked(id)?.next
+            ledger.failed(id, now: now)
         }
-        let isNew = limitCommand.update(&written)
-        let count = 1 + 2 * limitCommand.count
-        if isNew || writtenArguments.count != count {
-            writtenArguments.removeAll()
-            for index in 0..<count { writtenArguments.append(decimal: written[index]) }
-        }
-        call.arguments.append(writtenArguments)
     }
 
     /// Announces this gateway when it is time; while the breaker keeps requests back, that is what tries whether Redis

@@ -1,6 +1,6 @@
 import Wire
 
-/// What a connection knows of its scripts: their names inside the server, learned from it, and how a call of each begins.
+/// What a connection knows of its scripts: their names inside the server, learned from it.
 struct LoadedScripts: ~Copyable {
     private struct Loaded {
         /// The SHA-1 of the source as the server computed it, in hexadecimal; empty before it was asked.
@@ -11,11 +11,6 @@ struct LoadedScripts: ~Copyable {
 
     private let scripts: [RedisScript]
     private var loaded: [Loaded]
-    /// What a call of this script with so many keys and arguments begins with: nearly always as the call before.
-    private var head = ByteBuffer()
-    private var headOf: RedisScriptID?
-    private var headKeys = 0
-    private var headArguments = 0
 
     init(_ scripts: RedisScripts) {
         self.scripts = scripts.scripts
@@ -37,10 +32,7 @@ struct LoadedScripts: ~Copyable {
     mutating func learn(_ id: RedisScriptID, from reader: borrowing RedisReplyReader) -> Bool {
         let sha = reader.reply.bytes(0).array
         guard sha.count == 40 else { return false }
-        if sha != loaded[Int(id.index)].sha {
-            loaded[Int(id.index)].sha = sha
-            headOf = nil
-        }
+        loaded[Int(id.index)].sha = sha
         return true
     }
 
@@ -53,14 +45,7 @@ struct LoadedScripts: ~Copyable {
     }
 
     /// Appends `call`, of the script `id`, which must have been loaded once, as the server reads it.
-    mutating func append(_ call: borrowing RedisCall, of id: RedisScriptID, to out: inout ByteBuffer) {
-        if headOf != id || headKeys != call.keys || headArguments != call.arguments.count {
-            (headOf, headKeys, headArguments) = (id, call.keys, call.arguments.count)
-            head.removeAll()
-            head.append(
-                RedisCommandFormat.callHead(sha: loaded[Int(id.index)].sha, keys: headKeys, arguments: headArguments))
-        }
-        out.append(head.readable)
-        out.append(call.arguments.bytes.readable)
+    func append(_ call: borrowing RedisCall, of id: RedisScriptID, to out: inout ByteBuffer) {
+        call.write(sha: loaded[Int(id.index)].sha, to: &out)
     }
 }

@@ -70,17 +70,34 @@ package struct RedisArguments: ~Copyable {
 package struct RedisCall: ~Copyable {
     /// nil before the first `begin`.
     private(set) var script: RedisScriptID?
-    private(set) var keys = 0
+    /// How many of the arguments are keys: the first.
+    package var keys = 0
     /// The keys, then what the script gets as ARGV.
     package var arguments = RedisArguments()
 
     package init() {}
 
-    /// Begins a call with so many keys; all its arguments follow.
-    package mutating func begin(_ script: RedisScriptID, keys: Int) {
+    /// Begins a call with so many keys for now; all its arguments follow.
+    package mutating func begin(_ script: RedisScriptID, keys: Int = 0) {
         self.script = script
         self.keys = keys
         arguments.removeAll()
+    }
+
+    /// Appends the call as the server reads it, an array of bulk strings; `sha` is what the server calls the script.
+    func write(sha: [UInt8], to out: inout ByteBuffer) {
+        out.append("*")
+        out.append(decimal: 3 + arguments.count)
+        out.append("\r\n$7\r\nEVALSHA\r\n$")
+        out.append(decimal: sha.count)
+        out.append("\r\n")
+        out.append(sha)
+        out.append("\r\n$")
+        out.append(decimal: DecimalDigits(UInt64(keys)).count)
+        out.append("\r\n")
+        out.append(decimal: keys)
+        out.append("\r\n")
+        out.append(arguments.bytes.readable)
     }
 
     /// At most so many bytes are sent for it, its head included.

@@ -33,20 +33,4 @@ enum RedisCommandFormat {
         unsafe out.append(RawSpan(_unsafeStart: bytes, byteCount: count))
         unsafe chiredis_format_free(bytes)
     }
-
-    /// What every call of the script `sha` with so many keys and arguments (keys included) begins with, up to the first of
-    /// them: hiredis formats it once, with empty arguments. It takes 7,000 instructions to format a call; `RedisCall` takes
-    /// 300.
-    static func callHead(sha: [UInt8], keys: Int, arguments: Int) -> [UInt8] {
-        var call = RedisCommand()
-        call.begin()
-        call.append("EVALSHA")
-        call.append(sha.rawBytes)
-        call.append(decimal: keys)
-        for _ in 0..<arguments { call.append("") }
-        var bytes = ByteBuffer()
-        append(call, to: &bytes)
-        bytes.truncate(to: bytes.count - arguments * "$0\r\n\r\n".utf8.count)
-        return bytes.readable.array
-    }
 }

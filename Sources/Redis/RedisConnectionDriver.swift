@@ -127,7 +127,7 @@ extension RedisConnection {
     package mutating func flush(
         _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
     ) -> Int {
-        guard !gathers(now) else { return 0 }
+        guard batch == 0 || !gathers(now) else { return 0 }
         if batch > 0 { flushedAt = now }
         defer { batch = 0 }
         while isConnected, output.hasUnsent, !output.isBlocked {
@@ -142,13 +142,16 @@ extension RedisConnection {
         return batch
     }
 
-    /// Whether commands that were appended wait for the answers to those that were sent.
-    private func gathers(_ now: MonotonicTime) -> Bool {
-        batch > 0 && inFlight > batch && isReady && now < gatheredAt
+    /// Whether a command that would be appended now had to wait for the answers to those that were sent. A caller that can put
+    /// several questions into one command asks them when this is over, at `gatheredAt` or as soon as answers have come.
+    package func gathers(_ now: MonotonicTime) -> Bool {
+        inFlight > batch && isReady && breaker.isClosed && now < gatheredAt
     }
 
     /// When what was appended is sent at the latest.
-    var gatheredAt: MonotonicTime { MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.gathering &* 1_000) }
+    package var gatheredAt: MonotonicTime {
+        MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.gathering &* 1_000)
+    }
 
     /// Receives once and feeds the reader, which must have read everything before.
     mutating func receive(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) {

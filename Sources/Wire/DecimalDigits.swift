@@ -42,12 +42,18 @@ package struct DecimalDigits: Equatable, Sendable {
 /// Numbers in decimal with one space between two, as of a reply; each has at most sixteen digits, two words.
 package struct DecimalReader: ~Escapable {
     private let text: RawSpan
-    private var offset = 0
+    /// Where the next number begins.
+    package private(set) var offset: Int
     /// Whether all has been read.
     package private(set) var isAtEnd = false
 
+    /// Reads on from `offset`, where a number begins.
     @_lifetime(copy text)
-    package init(_ text: RawSpan) { self.text = text }
+    package init(_ text: RawSpan, from offset: Int = 0) {
+        precondition(offset <= text.byteCount)
+        self.text = text
+        self.offset = offset
+    }
 
     /// The next number; nil if there is none, or what stands there is none.
     @_lifetime(self: copy self)
@@ -62,7 +68,8 @@ package struct DecimalReader: ~Escapable {
             offset += rest.count
         }
         isAtEnd = offset == text.byteCount
-        guard isAtEnd || text[offset] == UInt8(ascii: " ") else { return nil }
+        guard !isAtEnd else { return value }
+        guard text[offset] == UInt8(ascii: " ") else { return nil }
         offset += 1
         return value
     }

@@ -48,6 +48,28 @@ import Testing
         #expect(try gateway.metric("tollgate_ratelimit_decisions_total", "source=\"deny_cache\"") >= 49)
     }
 
+    /// As on a busy gateway, where each turn of the loop finds requests of many callers.
+    @Test func callersWhoComeTogetherAreOneCommand() throws {
+        let (redis, upstream) = (try Redis(), try Upstream())
+        let gateway = try gateway(
+            redis, upstream, "TOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=2/h limit-by=header:x-key\"",
+            "TOLLGATE_ROUTE_FREE=\"/free upstream=u auth=none\"", "TOLLGATE_WORKERS=1")
+        let connections = try (0..<40).map { _ in try gateway.connect() }
+        for connection in connections { #expect(try connection.ask("GET /free").status == 200) }
+        for round in 0..<3 {
+            gateway.process.signal(SIGSTOP)
+            for (caller, connection) in connections.enumerated() {
+                try connection.send(requestHead("GET /few", ["X-Key: caller-\(caller)"]))
+            }
+            gateway.process.signal(SIGCONT)
+            let statuses = try connections.map { try $0.answer().status }
+            #expect(statuses == Array(repeating: round < 2 ? 200 : 429, count: 40))
+        }
+        let takes = try gateway.metric("tollgate_redis_commands_total", "cmd=\"take\"")
+        #expect(takes == 4, "32 callers and 8, twice; the third time they are known to have had theirs")
+        #expect(try gateway.metric("tollgate_redis_batch_size_sum") == 80)
+    }
+
     @Test func severalLimitsAreOneCommandAndARefusalCostsNothingInAny() throws {
         let (redis, upstream) = (try Redis(), try Upstream())
         let gateway = try gateway(

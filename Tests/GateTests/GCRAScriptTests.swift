@@ -21,28 +21,39 @@ extension LimitCharge {
     }
 
     /// The product's script, but for the one line that reads the clock.
-    private static let timed = GCRAScript.source(clock: "local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}")
+    private static let timed = GCRAScript.source(clock: "local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}; ARGV[#ARGV], ARGV[#ARGV - 1] = nil, nil")
 
-    private func words(_ charge: LimitCharge, want: UInt32) -> [String] {
-        var command = LimitCommand()
-        command.charge = charge
-        command.want = want
-        let keys = (0..<command.count).map { index in
-            var out = ByteBuffer()
-            command.writeKey(index, into: &out)
-            return out.readable.text
+    /// The keys of some charges, then the numbers by which each is counted, a run for each that is unlike the one before.
+    private func words(_ takes: [(charge: LimitCharge, want: UInt32)]) -> (keys: [String], arguments: [String]) {
+        var (keys, runs) = ([String](), [(length: Int, numbers: [UInt64])]())
+        for take in takes {
+            var command = LimitCommand()
+            command.charge = take.charge
+            command.want = take.want
+            for index in 0..<command.count {
+                var out = ByteBuffer()
+                command.writeKey(index, into: &out)
+                keys.append(out.readable.text)
+            }
+            var numbers = LimitNumbers(repeating: 0)
+            _ = command.update(&numbers)
+            let its = (0..<2 + 2 * command.count).map { numbers[$0] }
+            if runs.last?.numbers == its { runs[runs.count - 1].length += 1 } else { runs.append((1, its)) }
         }
-        var arguments = LimitArguments(repeating: 0)
-        _ = command.update(&arguments)
-        return keys + (0...2 * charge.count).map { "\(arguments[$0])" }
+        return (keys, runs.flatMap { ["\($0.length)"] + $0.numbers.map { "\($0)" } })
     }
 
     /// What the server answers at `now`, or by its own clock.
-    private func take(_ charge: LimitCharge, want: UInt32, now: UInt64? = nil) throws -> GCRAReply {
-        let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(charge.count)"] + words(charge, want: want)
+    private func take(_ takes: [(charge: LimitCharge, want: UInt32)], now: UInt64? = nil) throws -> [GCRAReply] {
+        let (keys, arguments) = words(takes)
+        let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(keys.count)"] + keys + arguments
         let answer = try link.ask(call + (now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? []))
         let text = try #require(answer.text, "\(answer)")
-        return try #require(GCRAReply(counts: charge.count, text), "\(answer)")
+        return try #require(GCRAReply.all(takes.map(\.charge.count), text), "\(answer)")
+    }
+
+    private func take(_ charge: LimitCharge, want: UInt32, now: UInt64? = nil) throws -> GCRAReply {
+        try take([(charge, want)], now: now)[0]
     }
 
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
@@ -79,6 +90,32 @@ extension LimitCharge {
         }
         #expect(granted > 1_000)
         for (key, tat) in store.tats where tat > now + 5_000_000 { #expect(try link.ask("GET", name(key)) == .text("\(tat)")) }
+    }
+
+    /// Charges of one command are as if each had come by itself, those that share counts with one before included.
+    @Test(arguments: [5, 6] as [UInt64])
+    func chargesOfOneCommandCountOneAfterTheOther(_ seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        let rates = try ["10/s", "60/m+burst=7", "1000/s", "9/m+burst=1"].map(rate)
+        var store = VirtualStore()
+        var now: UInt64 = 1_800_000_000_000_000
+        var (granted, refused) = (0, 0)
+        for step in 0..<300 {
+            now += random.next() % 3 == 0 ? random.next() % 5_000_000 : random.next() % 2_000
+            let counts = random.next() % 3 == 0 ? 3 : 1 as UInt64
+            let takes = (0..<1 + random.next() % UInt64(GCRAScript.mostCharges)).map { _ in
+                let first = random.next() % 12
+                let items = (0..<1 + random.next() % counts).map { index in
+                    LimitCharge.Item(key: key((first + index) % 12), rate: rates[Int((first + index) % 12 / 3)])
+                }
+                return (charge: LimitCharge(items), want: UInt32(1 + random.next() % 2))
+            }
+            let told = try take(takes, now: now)
+            #expect(told == takes.map { store.take($0.charge, want: $0.want, now: now) }, "step \(step)")
+            granted += told.count { $0.granted > 0 }
+            refused += told.count { $0.granted == 0 }
+        }
+        #expect(granted > 500 && refused > 500)
     }
 
     /// By the server's own clock, which each answer tells.
@@ -177,20 +214,56 @@ extension LimitCharge {
 @Suite struct GCRAReplyTests {
     @Test func aReplyIsRead() throws {
         let rate = try #require(LimitRate(parsing: "10/s"))
-        let reply = GCRAReply(counts: 2, "2 1700000000 0 1700000000500000 1700000001000000")
+        let reply = GCRAReply(counts: 2, "1700000000 0 2 1700000000500000 1700000001000000")
         #expect(reply?.granted == 2)
         #expect(reply?.at == 1_700_000_000_000_000)
         #expect(reply?.reading(0, rate) == LimitReading(remaining: 5, reset: 500_000, retryAfter: 0))
         #expect(reply?.reading(1, rate) == LimitReading(remaining: 0, reset: 1_000_000, retryAfter: 100_000))
     }
 
+    @Test func theRepliesOfACallAreReadOneAfterTheOther() {
+        let replies = GCRAReply.all([1, 2, 0, 1], "7 5 1 7000005 0 7000009 7000006 3 12 7000005")
+        #expect(replies?.map(\.granted) == [1, 0, 3, 12])
+        #expect(replies?.map { [$0.tats[0], $0.tats[1]] } == [[7_000_005, 0], [7_000_009, 7_000_006], [0, 0], [7_000_005, 0]])
+        #expect(replies?.allSatisfy { $0.at == 7_000_005 } == true)
+        for text in ["7 5", "7 5 1 7000005", "7 5 1 7000005 1", "7 5 1 7000005 1 7000005 1", "7 5 1 7000005 1 x"] {
+            #expect(GCRAReply.all([1, 1], text) == nil, "\(text)")
+        }
+    }
+
     @Test(arguments: [
-        "", "1", "1 9", "1 0 9", "1 0 9 9 9", "1 0 9 8", "-1 0 9 9", "1 -9 9 9", "1 0 9 -9", "1 0 9 9 ", " 1 0 9 9", "1  0 9 9",
-        "1 0 9 9.5", "1 0 9 9e1", "1,0,9,9", "4294967296 0 9 9", "99999999999999999 0 9 9", "1 10000000000 0 9999999999999999",
-        "1 0 1000000 1000000", "1 0 9 123456789012345678901234567890", "1 0 9 1234567x", "1 0 9 x2345678", "1 0 9 nan",
+        "", "0", "0 9", "0 9 1", "0 9 1 9 9", "0 9 1 8", "0 9 -1 9", "0 -9 1 9", "0 9 1 -9", "0 9 1 9 ", " 0 9 1 9", "0  9 1 9",
+        "0 9 1 9.5", "0 9 1 9e1", "0,9,1,9", "0 9 4294967296 9", "0 9 99999999999999999 9", "10000000000 0 1 9999999999999999",
+        "0 1000000 1 1000000", "0 9 1 123456789012345678901234567890", "0 9 1 1234567x", "0 9 1 x2345678", "0 9 1 nan",
     ])
     func whatIsNoReplyIsNone(_ text: String) {
         #expect(GCRAReply(counts: 1, text) == nil)
+    }
+
+    /// Whatever a server says, reading it ends, and each reply is one that the script could have given.
+    @Test func damagedRepliesAreReadToSomeEnd() {
+        var random = SplitMix64(seed: 3)
+        let whole = Array("1700000000 5 1 1700000000500000 0 1700000001000000 31 1700000000000005".utf8)
+        var read = 0
+        for _ in 0..<20_000 {
+            var bytes = whole
+            for _ in 0..<1 + random.next() % 3 {
+                let place = Int(random.next() % UInt64(bytes.count))
+                switch random.next() % 4 {
+                case 0: bytes[place] = UInt8(truncatingIfNeeded: random.next())
+                case 1: bytes[place] = UInt8(ascii: "0") + UInt8(random.next() % 10)
+                case 2: bytes.removeSubrange(place..<min(bytes.count, place + 9))
+                default: bytes.insert(UInt8(ascii: " "), at: place)
+                }
+                if bytes.isEmpty { bytes = [0x20] }
+            }
+            guard var replies = GCRAReplies(bytes.rawBytes) else { continue }
+            while let reply = replies.next(counts: Int(random.next() % 3), bytes.rawBytes) {
+                read += 1
+                #expect((0..<4).allSatisfy { reply.tats[$0] == 0 || reply.tats[$0] >= reply.at })
+            }
+        }
+        #expect(read > 10_000)
     }
 }
 
@@ -198,5 +271,17 @@ extension GCRAReply {
     fileprivate init?(counts: Int, _ text: String) {
         let bytes = Array(text.utf8)
         self.init(counts: counts, bytes.rawBytes)
+    }
+
+    /// The replies to a call of charges with so many counts; nil if the text is not just that.
+    fileprivate static func all(_ counts: [Int], _ text: String) -> [GCRAReply]? {
+        let bytes = Array(text.utf8)
+        guard var replies = GCRAReplies(bytes.rawBytes) else { return nil }
+        var all: [GCRAReply] = []
+        for counts in counts {
+            guard let reply = replies.next(counts: counts, bytes.rawBytes) else { return nil }
+            all.append(reply)
+        }
+        return replies.isAtEnd ? all : nil
     }
 }

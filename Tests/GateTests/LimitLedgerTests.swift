@@ -32,10 +32,13 @@ private final class Desk {
 
     func waits(_ charge: LimitCharge) -> Bool { ask(charge).verdict == nil }
 
-    func command() -> LimitCommand? {
+    func command(behind previous: LimitCommand? = nil) -> LimitCommand? {
         var command = LimitCommand()
-        return ledger.nextCommand(time, into: &command) ? command : nil
+        return ledger.nextCommand(time, behind: previous?.id, into: &command) ? command : nil
     }
+
+    /// The command that goes in one call with `command`, behind it.
+    func next(_ command: LimitCommand) -> UInt64? { ledger.asked(command.id)?.next }
 
     func answer(_ command: LimitCommand, _ told: Told) { answer(command, told.reply(to: command)) }
 
@@ -253,6 +256,26 @@ private struct Told {
         desk.answer(command, .granting(9))
         desk.ledger.failed(command.id, now: desk.time)
         #expect(desk.verdicts().isEmpty)
+    }
+
+    @Test func commandsOfOneCallAreFoundOneBehindTheOther() throws {
+        let desk = Desk()
+        let charges = try (1...3).map { LimitCharge.of(($0, try rate("10/s"))) }
+        for charge in charges { #expect(desk.waits(charge)) }
+        let first = try #require(desk.command())
+        let second = try #require(desk.command(behind: first))
+        let third = try #require(desk.command(behind: second))
+        #expect(desk.next(first) == second.id && desk.next(second) == third.id)
+        #expect(desk.next(third) == nil)
+        desk.answer(first, .granting(1, remaining: 5))
+        desk.answer(second, .granting(1, remaining: 5))
+        desk.ledger.failed(third.id, now: desk.time)
+        #expect(desk.verdicts().map(\.verdict.source) == [.redis, .redis, .fallback])
+        // The next call knows nothing of the one before.
+        #expect(desk.waits(charges[0]) && desk.waits(charges[1]))
+        let fourth = try #require(desk.command())
+        #expect(desk.command() != nil)
+        #expect(desk.next(fourth) == nil && desk.next(first) == nil)
     }
 
     @Test func whileTheStoreIsAwayNobodyWaits() throws {

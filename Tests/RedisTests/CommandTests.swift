@@ -27,7 +27,7 @@ import Wire
         #expect(bytes(command) == "*1\r\n$4\r\nPING\r\n")
     }
 
-    /// hiredis is the oracle for what is appended behind the head that it made once.
+    /// hiredis is the oracle.
     @Test func `a call of a script is formatted as hiredis would`() {
         var random = SplitMix64(seed: 5)
         var scripts = RedisScripts()
@@ -37,7 +37,7 @@ import Wire
         var later = RedisArguments()
         var plain = RedisCommand()
         for round in 0..<500 as Range<UInt64> {
-            let keys = Int(random.next() % 4)
+            let keys = Int(random.next() % (round % 2 == 0 ? 4 : 150))
             call.begin(script, keys: keys)
             plain.begin()
             plain.append("EVALSHA")
@@ -56,11 +56,11 @@ import Wire
             call.arguments.append(later)
             call.arguments.append(byteCount: 3) { $0.append("abc") }
             plain.append("abc")
-            var made = RedisCommandFormat.callHead(sha: sha, keys: keys, arguments: call.arguments.count)
-            made += call.arguments.bytes.readable.array
+            var made = ByteBuffer()
+            call.write(sha: sha, to: &made)
             var expected = ByteBuffer()
             RedisCommandFormat.append(plain, to: &expected)
-            #expect(made == expected.readable.array)
+            #expect(made.readable.array == expected.readable.array)
             #expect(made.count <= call.size && expected.count <= plain.size)
         }
     }

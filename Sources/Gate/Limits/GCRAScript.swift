@@ -1,13 +1,18 @@
 package import Wire
 
-/// `GCRA.take` as a script that runs inside Redis: for all gateways at once, by the one clock that they share, and for
-/// several counts in one step. `GCRA` is the oracle: the tests hold the two against each other.
+/// `GCRA.take` as a script that runs inside Redis: for all gateways at once, by the one clock that they share, for several
+/// counts in one step, and for several charges in one command. `GCRA` is the oracle: the tests hold the two against each
+/// other.
 ///
-///     KEYS  one for each count          ARGV  want, then interval and tolerance of each count, in microseconds
-///     reply one text: granted, the time it was in seconds and microseconds, then the TAT of each count, in decimal
+///     KEYS   one for each count, charge by charge
+///     ARGV   for each run of charges alike: how many they are, want, how many counts each has, and then of each count its
+///            interval and tolerance in microseconds
+///     reply  one text of numbers in decimal: the time it was in seconds and microseconds, then for each charge what was
+///            granted and the TAT of each count
 ///
-/// What is granted is what the strictest of the counts has left, up to `want`, and it is taken from all of them; what is
-/// not granted costs nothing in any. A count is a TAT in decimal and lives until it is full again, when it is worth nothing.
+/// What a charge is granted is what the strictest of its counts has left, up to `want`, and it is taken from all of them;
+/// what is not granted costs nothing in any. A charge counts what those before it in the command have taken. A count is a TAT
+/// in decimal and lives until it is full again, when it is worth nothing.
 ///
 /// Numbers are doubles, exact up to 2^53. The clock stays below 2^52 until the year 2112 and a tolerance below 2^50, so
 /// every sum of one time and two tolerances is exact; and floor(a / b) of whole numbers is exact where a + b < 2^53, for
@@ -18,7 +23,7 @@ package enum GCRAScript {
     package static let name = "take"
 
     /// What the server gets.
-    package static let source = source(clock: "local time = redis.call('TIME')")
+    package static let source = source(clock: "local time = call('TIME')")
 
     /// The script with a line of its own for `time`, a list of the seconds and microseconds since 1970, as texts.
     ///
@@ -26,45 +31,63 @@ package enum GCRAScript {
     /// for a count that has nothing left, and is mended: its caller waits one interval, and no window admits more than its
     /// bound whatever was there. A server clock that was set back does no more harm than that either.
     ///
-    /// Each word costs all gateways time, for they share the server: texts that are at hand are not made again, and Lua turns
-    /// the arguments into numbers by itself.
+    /// Each word costs all gateways time, for they share the server: texts that are at hand are not made again, numbers that
+    /// serve a run of charges are made once, and so is the expiry that one charge has in common with the one before.
     static func source(clock: String) -> String {
         """
+        local call, pcall, format, floor = redis.call, redis.pcall, string.format, math.floor
         \(clock)
         local now = time[1] * 1000000 + time[2]
-        local granted, said, tats = ARGV[1] + 0, ARGV[1], {}
-        for i = 1, #KEYS do
-          local horizon = now + ARGV[2 * i + 1]
-          local value = redis.pcall('GET', KEYS[i])
-          local tat = now
-          if value then
-            tat = tonumber(value)
-            if not tat or tat % 1 ~= 0 or tat < 0 or tat > horizon then
-              tat = horizon
-              redis.call('SET', KEYS[i], string.format('%.0f', tat), 'PX', math.floor((tat - now) / 1000) + 2)
-            elseif tat < now then
-              tat = now
+        local reply, said, key, n = {time[1], time[2]}, 2, 0, 1
+        local terms, tats, lastLife, life = {}, {}
+        while ARGV[n] do
+          local want, most, counts = ARGV[n + 1], ARGV[n + 1] + 0, ARGV[n + 2] + 0
+          for i = 1, 2 * counts do terms[i] = ARGV[n + 2 + i] + 0 end
+          for _ = 1, ARGV[n] + 0 do
+            local granted, grants = most, want
+            for i = 1, counts do
+              local horizon = now + terms[2 * i]
+              local value = pcall('GET', KEYS[key + i])
+              local tat = now
+              if value then
+                tat = tonumber(value)
+                if not tat or tat % 1 ~= 0 or tat < 0 or tat > horizon then
+                  tat = horizon
+                  call('SET', KEYS[key + i], format('%.0f', tat), 'PX', floor((tat - now) / 1000) + 2)
+                elseif tat < now then
+                  tat = now
+                end
+              end
+              tats[i] = tat
+              local room = (horizon - tat) / terms[2 * i - 1]
+              if room < granted then
+                granted = floor(room)
+                grants = format('%.0f', granted)
+              end
             end
+            said = said + 1
+            reply[said] = grants
+            for i = 1, counts do
+              local tat = tats[i] + granted * terms[2 * i - 1]
+              local text = format('%.0f', tat)
+              if granted > 0 then
+                local left = floor((tat - now) / 1000) + 2
+                if left ~= lastLife then lastLife, life = left, format('%.0f', left) end
+                call('SET', KEYS[key + i], text, 'PX', life)
+              end
+              reply[said + i] = text
+            end
+            said = said + counts
+            key = key + counts
           end
-          tats[i] = tat
-          local room = (horizon - tat) / ARGV[2 * i]
-          if room < granted then
-            granted = math.floor(room)
-            said = string.format('%.0f', granted)
-          end
+          n = n + 3 + 2 * counts
         end
-        local reply = said .. ' ' .. time[1] .. ' ' .. time[2]
-        for i = 1, #KEYS do
-          local tat = tats[i] + granted * ARGV[2 * i]
-          local text = string.format('%.0f', tat)
-          if granted > 0 then
-            redis.call('SET', KEYS[i], text, 'PX', math.floor((tat - now) / 1000) + 2)
-          end
-          reply = reply .. ' ' .. text
-        end
-        return reply
+        return table.concat(reply, ' ')
         """
     }
+
+    /// Charges of one command at most: nothing else runs in the server meanwhile, some 10 microseconds for each.
+    package static let mostCharges = 32
 
     /// Bytes of a key.
     package static var keyLength: Int { 44 }
@@ -77,7 +100,7 @@ package enum GCRAScript {
     }
 }
 
-/// What the script answered.
+/// What the script answered for one charge.
 package struct GCRAReply: Equatable, Sendable {
     /// 0 to what was wanted.
     package var granted: UInt32
@@ -93,20 +116,12 @@ package struct GCRAReply: Equatable, Sendable {
         tats = InlineArray(repeating: 0)
     }
 
-    /// Reads the reply to a call for `counts` counts; nil if it is no answer of the script.
+    /// Reads the reply to a call for one charge, of `counts` counts; nil if it is no answer of the script.
     package init?(counts: Int, _ text: RawSpan) {
-        self.init()
-        var numbers = DecimalReader(text)
-        guard counts <= LimitCharge.capacity, let granted = numbers.next().flatMap(UInt32.init(exactly:)),
-            let seconds = numbers.next(), let microseconds = numbers.next(), seconds < 10_000_000_000, microseconds < 1_000_000
-        else { return nil }
-        self.granted = granted
-        at = seconds * 1_000_000 + microseconds
-        for index in 0..<counts {
-            guard let tat = numbers.next(), tat >= at else { return nil }
-            tats[index] = tat
+        guard var replies = GCRAReplies(text), let reply = replies.next(counts: counts, text), replies.isAtEnd else {
+            return nil
         }
-        guard numbers.isAtEnd else { return nil }
+        self = reply
     }
 
     /// Where count `index` stands by `rate`.
@@ -115,5 +130,38 @@ package struct GCRAReply: Equatable, Sendable {
     package static func == (left: Self, right: Self) -> Bool {
         left.granted == right.granted && left.at == right.at
             && (0..<LimitCharge.capacity).allSatisfy { left.tats[$0] == right.tats[$0] }
+    }
+}
+
+/// Reads what the script answered charge by charge. Each step is given the text again, which may not be kept meanwhile.
+package struct GCRAReplies: Sendable {
+    private let at: UInt64
+    private var offset: Int
+    /// Whether all has been read.
+    package private(set) var isAtEnd = false
+
+    /// nil if the text is no answer of the script.
+    package init?(_ text: RawSpan) {
+        var numbers = DecimalReader(text)
+        guard let seconds = numbers.next(), let microseconds = numbers.next(), seconds < 10_000_000_000, microseconds < 1_000_000,
+            !numbers.isAtEnd
+        else { return nil }
+        at = seconds * 1_000_000 + microseconds
+        offset = numbers.offset
+    }
+
+    /// The next reply, about `counts` counts, of the `text` that this was made of; nil if what stands there is none.
+    package mutating func next(counts: Int, _ text: RawSpan) -> GCRAReply? {
+        guard !isAtEnd, counts <= LimitCharge.capacity else { return nil }
+        var numbers = DecimalReader(text, from: offset)
+        guard let granted = numbers.next().flatMap(UInt32.init(exactly:)) else { return nil }
+        var reply = GCRAReply()
+        (reply.granted, reply.at) = (granted, at)
+        for index in 0..<counts {
+            guard let tat = numbers.next(), tat >= at else { return nil }
+            reply.tats[index] = tat
+        }
+        (offset, isAtEnd) = (numbers.offset, numbers.isAtEnd)
+        return reply
     }
 }

@@ -1,7 +1,6 @@
 package import Wire
 
-/// A call of `GCRAScript` that is to be sent: its keys are those of the charge, its arguments `want` and then the interval
-/// and the stored tolerance of each count. Filled and read where it lies.
+/// A charge that `GCRAScript` is to be asked for. Filled and read where it lies.
 package struct LimitCommand: Sendable {
     /// What `answered` or `failed` must name.
     package fileprivate(set) var id: UInt64 = 0
@@ -21,38 +20,40 @@ package struct LimitCommand: Sendable {
         GCRAScript.writeKey(charge[index].key, into: &out)
     }
 
-    /// Makes `arguments` what follows the keys, as numbers in the order in which they are written; false if they were it before.
-    package mutating func update(_ arguments: inout LimitArguments) -> Bool {
-        var isNew = arguments[0] != UInt64(want)
-        arguments[0] = UInt64(want)
+    /// Makes `numbers` those by which it is counted, in the order in which they are written; false if they were it before.
+    package mutating func update(_ numbers: inout LimitNumbers) -> Bool {
+        var isNew = numbers[0] != UInt64(want) || numbers[1] != UInt64(charge.count)
+        (numbers[0], numbers[1]) = (UInt64(want), UInt64(charge.count))
         for index in 0..<charge.count {
             let (interval, tolerance) = charge.terms(index)
-            isNew = isNew || arguments[2 * index + 1] != interval || arguments[2 * index + 2] != tolerance
-            arguments[2 * index + 1] = interval
-            arguments[2 * index + 2] = tolerance
+            isNew = isNew || numbers[2 * index + 2] != interval || numbers[2 * index + 3] != tolerance
+            (numbers[2 * index + 2], numbers[2 * index + 3]) = (interval, tolerance)
         }
         return isNew
     }
 
-    /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
-    package mutating func ask(_ item: LimitCharge.Item, want: UInt32) {
+    /// Becomes a question about these counts, past every ledger; a `want` of 0 looks and takes nothing.
+    package mutating func ask(_ items: [LimitCharge.Item], want: UInt32) {
         self.want = want
         charge.removeAll()
-        charge.append(item)
+        for item in items { charge.append(item) }
     }
-
 }
 
-/// How many are asked for, then the interval and the tolerance of each count: most calls have those of the call before.
-package typealias LimitArguments = InlineArray<9, UInt64>
+/// How many are asked for, of how many counts, then the interval and the tolerance of each: most charges have those of the
+/// charge before.
+package typealias LimitNumbers = InlineArray<10, UInt64>
 
 /// Commands and what comes of them.
 extension LimitLedger {
     /// Whether `nextCommand` has one.
     package var hasCommands: Bool { queues.hasReady }
 
-    /// The next command to be sent, now; false if there is none.
-    package mutating func nextCommand(_ now: MonotonicTime, into command: inout LimitCommand) -> Bool {
+    /// The next command to be sent, now; false if there is none. If it goes in one call with one that was handed out just
+    /// before, `previous` is the id of that.
+    package mutating func nextCommand(
+        _ now: MonotonicTime, behind previous: UInt64? = nil, into command: inout LimitCommand
+    ) -> Bool {
         while queues.hasReady {
             let queue = queues.nextReady()
             // They may all have left.
@@ -61,6 +62,7 @@ extension LimitLedger {
                 continue
             }
             ask(queue, Self.clock(now), &command)
+            if let previous { queues.items[Int(previous & 0xFFFF_FFFF)].nextInCall = command.id }
             return true
         }
         return false
@@ -71,13 +73,13 @@ extension LimitLedger {
         queues.items[queue].ask(clock, holders: gateways &* settings.workers, &command)
     }
 
-    /// A command that is under way: how many counts it asks about, how many requests it was sent for, and when; nil for one
-    /// that has ended.
-    package mutating func asked(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime)? {
+    /// A command that is under way: how many counts it asks about, how many requests it was sent for, when, and which one
+    /// went behind it in the same call; nil for one that has ended.
+    package mutating func asked(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime, next: UInt64?)? {
         guard let queue = queue(asking: id) else { return nil }
         return (
             counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
-            at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000)
+            at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000), next: queues.items[queue].nextInCall
         )
     }
 

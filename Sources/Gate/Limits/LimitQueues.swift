@@ -11,6 +11,8 @@ struct LimitQueue {
     var isAsking = false
     /// The number of the next command; of the one under way it is one less.
     var command: UInt32 = 0
+    /// The id of the command that went to the server behind the one under way, in the same call; nil behind the last.
+    var nextInCall: UInt64?
     /// When the command under way was handed out, on the worker's clock.
     var sentAt: UInt64 = 0
 
@@ -71,6 +73,7 @@ struct LimitQueue {
         lists[Self.asked] = lists[Self.waiting]
         lists[Self.waiting] = LimitWaiterList()
         self.command &+= 1
+        nextInCall = nil
         isAsking = true
         sentAt = clock
     }
