@@ -48,7 +48,7 @@ extension SharedCounting {
 
     /// False if it cannot be asked now.
     mutating func ask(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply, _ now: MonotonicTime) -> Bool {
-        limitCommand.ask([item], want: want)
+        limitCommand.ask(item, want: want)
         writeTake()
         return ask(for: .count(item.rate, reply), now)
     }

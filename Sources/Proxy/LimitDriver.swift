@@ -72,7 +72,14 @@ extension Worker {
         } else {
             beginHeldForward(exchange, Int(client.index), &scratch)
         }
-        if clients.isCurrent(client) { continueReading(Int(client.index), &scratch) }
+        guard clients.isCurrent(client), !isBusy(Int(client.index)) else { return }
+        continueReading(Int(client.index), &scratch)
+    }
+
+    /// Whether the client's request has been read whole and its answer not begun: then there is nothing to read on, as before
+    /// the verdict.
+    private func isBusy(_ client: Int) -> Bool {
+        clients[client].phase == .open && clients[client].reading == .nothing && !clients[client].hasUnsent
     }
 
     // MARK: each turn
@@ -89,7 +96,8 @@ extension Worker {
         // A request that goes on may be followed by the next of its connection, and what cannot be asked is answered at once.
         repeat {
             giveVerdicts(&scratch)
-            shared!.sendCommands(now.monotonic)
+            let sent = shared!.sendCommands(now.monotonic)
+            if sent > 0 { telemetry.metrics.redisBatch(sent) }
         } while giveVerdicts(&scratch)
         shared!.redis.flush(now.monotonic, loop, &workspace)
         if let change = shared!.redis.takeChange() { services.redisChanged(id, change) }
@@ -133,16 +141,15 @@ extension Worker {
             .take, result.outcome.metric,
             nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
         guard isAnswered, var replies = shared!.takeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
-        var (next, count) = (Optional(result.tag), 0)
+        var next = Optional(result.tag)
         while let id = next, let asked = shared!.ledger.asked(id) {
             guard var reply = shared!.takeReply(counts: asked.counts, isLast: asked.next == nil, from: &replies) else {
                 return shared!.takeFailed(id, now.monotonic)
             }
             if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
             shared!.ledger.answered(id, &reply, now: now.monotonic)
-            (next, count) = (asked.next, count + 1)
+            next = asked.next
         }
-        telemetry.metrics.redisBatch(count)
     }
 }
 

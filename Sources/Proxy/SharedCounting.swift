@@ -75,9 +75,11 @@ package struct SharedCounting: ~Copyable {
         return next.nanoseconds == .max ? nil : next
     }
 
-    /// Puts what the ledger asks for on the connection: many charges in one call, unless the connection would let it wait.
-    mutating func sendCommands(_ now: MonotonicTime) {
-        guard ledger.hasCommands, !redis.gathers(now) else { return }
+    /// Puts what the ledger asks for on the connection, unless that would let it wait: many charges in one call, which share
+    /// its fate. Answers how many went.
+    mutating func sendCommands(_ now: MonotonicTime) -> Int {
+        guard ledger.hasCommands, !redis.gathers(now) else { return 0 }
+        var sent = 0
         while ledger.nextCommand(now, into: &limitCommand) {
             let first = limitCommand.id
             beginTake()
@@ -87,9 +89,9 @@ package struct SharedCounting: ~Copyable {
                 count += 1
             }
             charges.end(&call)
-            if case .accepted = redis.append(call, tag: first, now) { continue }
-            takeFailed(first, now)
+            if case .accepted = redis.append(call, tag: first, now) { sent += count } else { takeFailed(first, now) }
         }
+        return sent
     }
 
     /// Begins a call with the charge of `limitCommand`.
@@ -104,7 +106,7 @@ package struct SharedCounting: ~Copyable {
         charges.end(&call)
     }
 
-    /// No answer to the call whose first command is `id` will come, or none that is one from this command on.
+    /// No answer will come to command `id` and to those behind it in the same call.
     mutating func takeFailed(_ id: UInt64, _ now: MonotonicTime) {
         var next: UInt64? = id
         while let id = next {

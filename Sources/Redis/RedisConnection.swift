@@ -7,7 +7,8 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     package var replyDeadline: UInt64 = 25
     /// A connection whose oldest command is not answered for so long is closed.
     package var silence: UInt64 = 1_000
-    /// Microseconds that commands wait at most for the answers to those before them, to go together with what comes meanwhile.
+    /// Microseconds that commands wait for the answers to those before them, to go together with what comes meanwhile. A loop
+    /// in which nothing happens looks after them a millisecond later at most.
     package var gathering: UInt64 = 500
     /// For connecting, the TLS handshake and the greeting together.
     package var patience: UInt64 = 1_000
@@ -64,6 +65,7 @@ package struct RedisResult: Equatable, Sendable {
 /// 3. `append`s commands whenever it likes, each with a tag of its choice;
 /// 4. at the end calls `flush`, which sends all of them with one write, and waits no longer than `nextDeadline`. While earlier
 ///    commands are about to be answered, `flush` lets later ones gather: a busy connection makes one write for each round trip.
+///    Whoever can put several questions into one command appends none while it `gathers`, and all of them then.
 ///
 /// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
 /// formatter, for commands that are no calls of scripts, takes memory.

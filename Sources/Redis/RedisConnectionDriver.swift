@@ -121,15 +121,12 @@ extension RedisConnection {
 
     // MARK: bytes
 
-    /// Sends what was appended, with one write; what the system does not take goes when it does. Answers how many commands
-    /// were sent: 0 while they gather. Once at the end of a turn.
-    @discardableResult
-    package mutating func flush(
-        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
-    ) -> Int {
-        guard batch == 0 || !gathers(now) else { return 0 }
+    /// Sends what was appended, with one write, unless it gathers; what the system does not take goes when it does. Once at the
+    /// end of a turn.
+    package mutating func flush(_ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace) {
+        guard batch == 0 || !gathers(now) else { return }
         if batch > 0 { flushedAt = now }
-        defer { batch = 0 }
+        batch = 0
         while isConnected, output.hasUnsent, !output.isBlocked {
             switch channel.send(output.bytes, from: output.sent, &workspace) {
             case .done(let count): output.wasSent(count)
@@ -139,7 +136,6 @@ extension RedisConnection {
             }
         }
         if isConnected { watch(output.hasUnsent || channel.wantsWrite ? [.read, .write] : .read, loop) }
-        return batch
     }
 
     /// Whether a command that would be appended now had to wait for the answers to those that were sent. A caller that can put

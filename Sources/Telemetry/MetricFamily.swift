@@ -120,7 +120,7 @@ extension MetricFamily {
         case .redisDuration:
             .init("redis_command_seconds", .histogram(.work), [], "Time from a command to its answer.")
         case .redisBatchSize:
-            .init("redis_batch_size", .histogram(.count), [], "Charges that one command to Redis asked for.")
+            .init("redis_batch_size", .histogram(.count), [], "Charges of requests that went to Redis in one write.")
         case .redisBreaker:
             .init("redis_breaker_state", .highestGauge, [], "0 closed, 1 half open, 2 open: Redis is not asked.")
         }

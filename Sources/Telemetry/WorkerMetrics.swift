@@ -194,7 +194,7 @@ extension WorkerMetrics {
         if let nanoseconds { observe(nanoseconds, .redisDuration, HistogramScale.latencyBounds, 0) }
     }
 
-    /// One command asked for so many charges.
+    /// So many charges went out in one write.
     package mutating func redisBatch(_ count: Int) {
         observe(UInt64(clamping: count), .redisBatchSize, HistogramScale.countBounds, 0)
     }

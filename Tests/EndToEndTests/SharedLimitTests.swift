@@ -57,11 +57,11 @@ import Testing
         let connections = try (0..<40).map { _ in try gateway.connect() }
         for connection in connections { #expect(try connection.ask("GET /free").status == 200) }
         for round in 0..<3 {
-            gateway.process.signal(SIGSTOP)
+            gateway.process.pause()
             for (caller, connection) in connections.enumerated() {
                 try connection.send(requestHead("GET /few", ["X-Key: caller-\(caller)"]))
             }
-            gateway.process.signal(SIGCONT)
+            gateway.process.resume()
             let statuses = try connections.map { try $0.answer().status }
             #expect(statuses == Array(repeating: round < 2 ? 200 : 429, count: 40))
         }

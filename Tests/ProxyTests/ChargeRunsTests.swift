@@ -1,8 +1,8 @@
-import Gate
 import Redis
 import Testing
 import Wire
 
+@testable import Gate
 @testable import Proxy
 
 /// How charges stand in a call of the script.
@@ -20,7 +20,8 @@ import Wire
         call.begin(scripts.register(RedisScript(name: "take", source: "")))
         for take in takes {
             var command = LimitCommand()
-            command.ask(take.items, want: take.want)
+            command.want = take.want
+            for item in take.items { command.charge.append(item) }
             runs.append(&command, to: &call)
         }
         runs.end(&call)

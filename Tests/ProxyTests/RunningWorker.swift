@@ -122,7 +122,8 @@ extension Worker {
     /// A worker that knows nobody's keys and writes no log.
     init(
         for rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings, waker: Waker,
-        mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener]
+        mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener],
+        shared: consuming SharedCounting? = nil
     ) throws {
         let policy = try Policy(rules: rules, trust: Trust(issuers: []))
         var labels = MetricLabels(WorkerTelemetry.words)
@@ -132,7 +133,7 @@ extension Worker {
             id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
             listeners: listeners, upstreams: upstreams,
             admission: Admission(policy: policy, limiter: SharedLimiter(capacity: 1_024), cacheCapacity: 16),
-            telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
+            shared: shared, telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
     }
 
     fileprivate func count(into latest: LatestCensus) {

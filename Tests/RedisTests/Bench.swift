@@ -66,8 +66,9 @@ struct Bench: ~Copyable {
 
     /// The end of a turn in which nothing was received.
     mutating func flush() {
-        let batch = redis.flush(now, loop, &workspace)
-        if batch > 0 { batches.append(batch) }
+        let batch = redis.batch
+        redis.flush(now, loop, &workspace)
+        if redis.batch < batch { batches.append(batch) }
     }
 
     private mutating func waitTime() -> Int32 {

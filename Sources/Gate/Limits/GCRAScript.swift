@@ -86,7 +86,7 @@ package enum GCRAScript {
         """
     }
 
-    /// Charges of one command at most: nothing else runs in the server meanwhile, some 10 microseconds for each.
+    /// Charges of one command at most: nothing else runs in the server meanwhile, some 10 microseconds for each count.
     package static let mostCharges = 32
 
     /// Bytes of a key.

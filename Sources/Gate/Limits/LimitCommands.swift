@@ -32,11 +32,11 @@ package struct LimitCommand: Sendable {
         return isNew
     }
 
-    /// Becomes a question about these counts, past every ledger; a `want` of 0 looks and takes nothing.
-    package mutating func ask(_ items: [LimitCharge.Item], want: UInt32) {
+    /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
+    package mutating func ask(_ item: LimitCharge.Item, want: UInt32) {
         self.want = want
         charge.removeAll()
-        for item in items { charge.append(item) }
+        charge.append(item)
     }
 }
 
@@ -46,7 +46,7 @@ package typealias LimitNumbers = InlineArray<10, UInt64>
 
 /// Commands and what comes of them.
 extension LimitLedger {
-    /// Whether `nextCommand` has one.
+    /// Whether `nextCommand` may have one; it has none if all who waited have left.
     package var hasCommands: Bool { queues.hasReady }
 
     /// The next command to be sent, now; false if there is none. If it goes in one call with one that was handed out just

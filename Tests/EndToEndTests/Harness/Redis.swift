@@ -35,8 +35,8 @@ final class Redis {
     }
 
     /// Holds it in the middle of whatever it does.
-    func pause() { process.signal(SIGSTOP) }
-    func resume() { process.signal(SIGCONT) }
+    func pause() { process.pause() }
+    func resume() { process.resume() }
 
     func kill() { process.kill() }
 

@@ -48,6 +48,15 @@ final class Subprocess: Sendable {
         if exit.now == nil { Glibc.kill(pid, number) }
     }
 
+    /// Holds it in the middle of whatever it does; answers when all its threads stand still.
+    func pause() {
+        signal(SIGSTOP)
+        var info = siginfo_t()
+        while waitid(P_PID, id_t(pid), &info, WSTOPPED) < 0, errno == EINTR {}
+    }
+
+    func resume() { signal(SIGCONT) }
+
     func kill() {
         signal(SIGKILL)
         // What was killed ends; should it not, no test can help it.
