@@ -14,7 +14,8 @@ package struct RedisEndpoint: Equatable, Sendable {
     /// How many servers there are and which of them has a key: the one place where another form plugs in.
     ///
     /// - A cluster (`redis+cluster://`) would be a case with its seeds: its driver keeps a `RedisConnection` for each node
-    ///   and chooses by the slot of a command's first key; every script here takes a single key.
+    ///   and chooses by the slot of a command's first key; a call then has charges of one slot, and the counts of a charge
+    ///   need a hash tag in common.
     /// - Sentinels (`redis+sentinel://`) would be a case with their places and the primary's name: who resolves names asks
     ///   them instead, and `RedisConnection.replace(addresses:)` follows a failover.
     package enum Topology: Equatable, Sendable {

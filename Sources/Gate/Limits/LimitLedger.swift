@@ -5,9 +5,9 @@ package import Wire
 /// A machine without sockets or clocks. `charge` answers at once where it can: from what was heard (`HeardCounts`), from a
 /// lease, or by the failure mode while Redis is away. Otherwise the request waits. Requests for the same counts go as one
 /// command, with one under way at a time: those that come meanwhile form the next, so a busy count costs a command for each
-/// round trip and not for each request. The driver fetches commands at the end of a turn of its loop, many to be one call of the
-/// server where many counts are asked about, brings answers back, and fetches verdicts; each command it fetched must end in `answered` or `failed`, once. One who has waited for the
-/// deadline is judged by the failure mode, and a grant that comes later is lost.
+/// round trip and not for each request. The driver fetches commands at the end of a turn of its loop, puts as many as it likes
+/// into one call of the server, brings answers back, and fetches verdicts; each command it fetched must end in `answered` or
+/// `failed`, once. One who has waited for the deadline is judged by the failure mode, and a grant that comes later is lost.
 ///
 /// **The bound.** Over any window of length T, all gateways together admit at most burst + T / interval.
 ///

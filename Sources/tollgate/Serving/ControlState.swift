@@ -204,12 +204,12 @@ final class ControlState: Sendable {
         state.withLock { state in
             if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
         }
+        tell(.learned(upstream: upstream, place, healthy: isHealthy))
         if isHealthy {
             log.info("healthy again", ("upstream", upstream), ("address", address))
         } else {
             log.warning("unhealthy", ("upstream", upstream), ("address", address))
         }
-        tell(.learned(upstream: upstream, place, healthy: isHealthy))
     }
 
     /// When a shortage was last told, in nanoseconds of the monotonic clock.
