@@ -135,8 +135,10 @@ extension LimitCharge {
             let want = UInt32(1 + random.next() % 6)
             let told = try take(charge, want: want)
             let after = try serverTime()
-            let tat = try #require(try link.ask("GET", name(key(1))).text.flatMap { UInt64($0) })
-            #expect(told.tats[0] == tat)
+            let kept = try link.ask("GET", name(key(1))).text
+            // On a busy machine a count of twenty milliseconds may be full, and gone, by now.
+            let isFull = try kept == nil && serverTime() > told.tats[0]
+            #expect(kept == "\(told.tats[0])" || isFull)
             #expect((before...after).contains(told.at))
             #expect(told == store.take(charge, want: want, now: told.at))
             granted += told.granted
