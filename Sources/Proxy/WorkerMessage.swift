@@ -33,8 +33,6 @@ package enum WorkerMessage: Sendable {
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// The answer of a local service.
     case answered(Handle, LocalResponse)
-    /// All that was told before has been taken over; the closure as with `report`.
-    case followed(@Sendable () -> Void)
     /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// A request for the newest refusals, at most so many, or those of one request; the closure as with `report`.
@@ -130,7 +128,6 @@ extension Worker {
             case .learned(let upstream, let address, let healthy):
                 directory.learned(upstream: upstream, place: address, healthy: healthy)
             case .answered(let exchange, let response): answered(exchange, response, &scratch)
-            case .followed(let tell): tell()
             case .report(let reply):
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())

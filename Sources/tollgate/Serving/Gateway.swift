@@ -18,8 +18,6 @@ struct Gateway {
     private let accounts: AccountHost
     private let outsideRefreshes: OutsideRefreshes
     private let workers: WorkerThreads
-    /// Woken when workers have taken over what they were told.
-    private let followed: Waker
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
 
@@ -54,7 +52,6 @@ struct Gateway {
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
         workers = WorkerThreads()
-        followed = try Waker()
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
@@ -116,8 +113,11 @@ struct Gateway {
         do {
             try adopt(loader.load(now: moment.wall), at: moment)
             control.configurationLoaded(succeeded: true, now: moment.wall)
-            // Whoever reads that line, or is told by systemd, may rely on every request from here on.
-            if !control.workersFollow(followed, milliseconds: 5_000) { log.warning("a worker is slow to take the configuration over") }
+            let control = control
+            // Whoever reads that line, or is told by systemd, may rely on every request from here on: a worker answers behind all
+            // that it was told before. What cannot be waited for is told as well.
+            let reports = try? blocking(atMost: 5_000) { await control.reports() }
+            if reports == nil { log.warning("a worker is slow to take the configuration over") }
             log.info("configuration adopted")
         } catch {
             control.configurationLoaded(succeeded: false, now: moment.wall)
@@ -185,19 +185,6 @@ struct Gateway {
         accessLog?.close()
         log.info("ended")
         log.close()
-    }
-}
-
-extension ControlState {
-    /// Waits until all workers have taken over what they were told so far; false if one has not within so many milliseconds.
-    /// No loop's thread. `waker` is for this alone.
-    fileprivate func workersFollow(_ waker: Waker, milliseconds: Int32) -> Bool {
-        let missing = Atomic(mailboxes.count)
-        let tell: @Sendable () -> Void = { if missing.subtract(1, ordering: .releasing).newValue == 0 { waker.wake() } }
-        for mailbox in mailboxes where !mailbox.post(.followed(tell)) { tell() }
-        // A wake-up may be of a wait before, which was given up.
-        while missing.load(ordering: .acquiring) > 0 { guard waker.wait(milliseconds: milliseconds) else { return false } }
-        return true
     }
 }
 
