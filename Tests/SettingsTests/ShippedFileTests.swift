@@ -1,6 +1,8 @@
 import Gate
+import Telemetry
 import Testing
 import Transport
+import Wire
 
 @testable import tollgate
 
@@ -64,19 +66,16 @@ import Transport
         #expect(try #require(loaded.configuration).workers == 1)
     }
 
-    @Test func theTableOfTheREADMEIsTheTableOfTheSettings() throws {
-        let text: String
-        do {
-            text = try packageFile("README.md")
-        } catch {
-            Issue.record("README.md is missing: it carries the table of settings between <!-- settings:begin --> and <!-- settings:end -->")
-            return
-        }
-        let begin = try #require(text.firstRange(of: "<!-- settings:begin -->"), "README.md has no <!-- settings:begin -->")
-        let end = try #require(text.firstRange(of: "<!-- settings:end -->"), "README.md has no <!-- settings:end -->")
-        let table = text[begin.upperBound..<end.lowerBound].drop { $0.isNewline }
-        let isSame = String(table) == SettingsReference.markdown || String(table) == SettingsReference.markdown + "\n"
-        #expect(isSame, "put what `tollgate settings --markdown` prints between the two marks of README.md")
+    @Test(arguments: [
+        ("docs/settings.md", "settings", SettingsReference.markdown), ("docs/metrics.md", "metrics", MetricsReference.markdown),
+    ])
+    func generatedTablesAreCurrent(_ path: String, _ name: String, _ markdown: String) throws {
+        let text = try packageFile(path)
+        let begin = try #require(text.firstRange(of: "<!-- \(name):begin -->\n"), "\(path) has no <!-- \(name):begin -->")
+        let end = try #require(text.firstRange(of: "<!-- \(name):end -->"), "\(path) has no <!-- \(name):end -->")
+        #expect(
+            String(text[begin.upperBound..<end.lowerBound]) == markdown,
+            "put what `tollgate \(name) --markdown` prints between the two marks of \(path)")
     }
 }
 
@@ -101,5 +100,18 @@ import Transport
             #expect(SettingsReference.plain.contains(setting.shownName))
         }
         #expect(SettingsReference.markdown.split(separator: "\n").count == Setting.all.count + 2)
+    }
+
+    @Test func theMetricsAreListedByTheirCommand() {
+        let names = MetricsReference.rows.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(names.contains("tollgate_build_info") && names.contains("tollgate_http_requests_total"))
+        let runner = CommandRunner(environment: [], now: Moment(monotonic: moment(0), wall: WallTime(seconds: 0)), readInput: { "" })
+        for (words, shown) in [([], "tollgate_bus_connected{carrier} (gauge)"), (["--markdown"], "| `tollgate_bus_connected` | gauge | `carrier` |"), (["--json"], #""name":"tollgate_bus_connected","type":"gauge","labels":["carrier"]"#)] {
+            let result = runner.run(["metrics"] + words)
+            #expect(result.exitCode == 0)
+            #expect(result.output.contains(shown), "\(words)")
+            #expect(names.allSatisfy(result.output.contains), "\(words)")
+        }
     }
 }

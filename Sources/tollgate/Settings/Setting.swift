@@ -30,7 +30,7 @@ package enum SettingStage: Hashable, Sendable {
     case refused(exceptPrefixes: [String])
 }
 
-/// A row of the one table of settings: parsing, `check`, `--help` and the README's reference come from it.
+/// A row of the one table of settings: parsing, `check`, `--help` and `docs/settings.md` come from it.
 package struct Setting: Hashable, Sendable {
     /// The variable. A family's ends in `_` and stands for `NAME_<ANYTHING>`.
     package let name: String

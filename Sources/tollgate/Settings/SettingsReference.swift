@@ -1,6 +1,6 @@
 /// The settings for people, from their one table.
 package enum SettingsReference {
-    /// The README's table.
+    /// The table of `docs/settings.md`.
     package static var markdown: String {
         var text = "| variable | default | meaning |\n|---|---|---|\n"
         for setting in Setting.all {
