@@ -113,17 +113,6 @@ package struct IDTokenRules: Sendable {
 }
 
 extension JSONMembers {
-    /// The claims of a token whose signature holds.
-    init(claimsOf token: RawSpan) throws(TokenFault) {
-        self.init()
-        let parts = try TokenParts(token)
-        do throws(Fault) {
-            try load(base64URL: token[parts.payload])
-        } catch {
-            throw TokenFault(error)
-        }
-    }
-
     /// Whether `nonce` is the caller's. Apple's native sign-in is given the SHA-256 of the app's nonce in hexadecimal
     /// digits, and repeats that.
     fileprivate func holdNonce(_ nonce: String) -> Bool {

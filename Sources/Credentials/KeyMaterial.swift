@@ -69,7 +69,7 @@ struct KeyMaterial: Sendable {
         guard exponent.count <= 8 else { throw KeyFault("\(name) has an RSA exponent of more than 64 bits") }
         guard !ROCAFingerprint.isOn(modulus) else {
             throw KeyFault(
-                "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a mended device has made",
+                "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made",
                 isForgeable: true)
         }
     }

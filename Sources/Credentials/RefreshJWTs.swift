@@ -49,7 +49,8 @@ package struct RefreshJWTs: Sendable {
         claims.tokenID = id
         claims.sessionID = session.text
         claims.tokenType = "refresh"
-        guard claims.add("\(Self.contractClaim)", .integer(Int(contract))) else { throw KeyFault("a claim has two meanings") }
+        let isNew = claims.add("\(Self.contractClaim)", .integer(Int(contract)))
+        precondition(isNew, "no other claim is called contract")
         return try key.issue(claims)
     }
 

@@ -6,7 +6,7 @@ package import Wire
 /// allocated for a request whose token was seen before.
 ///
 /// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
-/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is
+/// `Authorization`, internal caller, token, actor, claims, tier, size, limit. The charge comes last, so a request that is
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
     private let inPlace = InPlace()
@@ -79,7 +79,8 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision), authorise(gate, &decision)
+        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision),
+            authorise(gate, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
@@ -209,7 +210,9 @@ package struct Admission: ~Copyable {
         if entry >= 0 {
             decision.identity = cache.identity(entry)
             cache.appendBlock(entry, to: &decision.block)
-        } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn, verified.hasActor {
+        } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn,
+            verified.hasActor
+        {
             decision.identity = Identity(
                 verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
         }

@@ -106,7 +106,7 @@ package struct Explanation: Sendable, Equatable {
 
     /// Where the tier and the state of the session come from, and how old they are; nil if nobody is known.
     private static func standing(_ note: borrowing DecisionNote) -> String? {
-        // An actor is refused before anybody asks the accounts.
+        // An actor is refused whatever the accounts say.
         guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
         if note.authReason == .revoked {
             guard let endedAt = note.sessionEndedAt else { return "the session has ended" }

@@ -115,7 +115,7 @@ import Wire
 
     // MARK: ROCA
 
-    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a mended device has made"
+    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made"
 
     @Test(arguments: [2_048, 3_072, 4_096])
     func keysThatInfineonsLibraryMadeAreLeftOutAndTheOthersStay(_ bits: Int) throws {

@@ -144,4 +144,4 @@ let forgeableJWK: String = {
     }
     return #"{"kty":"RSA","kid":"card","n":"\#(Base64URL.encode(number.rawBytes))","e":"AQAB"}"#
 }()
-let forgeableReason = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a mended device has made"
+let forgeableReason = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made"

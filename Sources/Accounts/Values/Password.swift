@@ -55,15 +55,15 @@ package enum PasswordRules: Sendable {
 
     /// Throws the first rule that `password` breaks.
     package func check(_ password: Password, email: EmailAddress?) throws(AccountError) {
-        if String(decoding: password.bytes, as: UTF8.self).unicodeScalars.count < Password.shortest { throw .unfitPassword(.tooShort) }
+        let text = String(decoding: password.bytes, as: UTF8.self)
+        if text.unicodeScalars.count < Password.shortest { throw .unfitPassword(.tooShort) }
         switch self {
         case .length: return
-        case .strict: try checkStrictly(password, email)
+        case .strict: try checkStrictly(text, email)
         }
     }
 
-    private func checkStrictly(_ password: Password, _ email: EmailAddress?) throws(AccountError) {
-        let text = String(decoding: password.bytes, as: UTF8.self)
+    private func checkStrictly(_ text: String, _ email: EmailAddress?) throws(AccountError) {
         let folded = PlainText.folded(text)
         if folded == email?.key { throw .unfitPassword(.sameAsEmail) }
         if CommonPasswords.contain(folded) { throw .unfitPassword(.tooCommon) }
