@@ -6,7 +6,7 @@ package import Wire
 /// allocated for a request whose token was seen before.
 ///
 /// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
-/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is
+/// `Authorization`, internal caller, token, actor, claims, tier, size, limit. The charge comes last, so a request that is
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
     private let inPlace = InPlace()
@@ -79,7 +79,9 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), authorise(gate, &decision) else { return false }
+        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision),
+            authorise(gate, &decision)
+        else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
             return false
@@ -104,7 +106,9 @@ package struct Admission: ~Copyable {
             return false
         }
         switch gate.auth {
-        case .none: return true
+        case .none:
+            if gate.refusesActors { noteActor(bytes[head.authorization], now, &decision) }
+            return true
         case .internal:
             decision.internalCaller = InternalCaller.match(
                 policy.internals, head, bytes, decision.client, peer.certificateNames)
@@ -193,6 +197,36 @@ package struct Admission: ~Copyable {
             if let issuer = fault.issuerOfUnknownKey { decision.issuerToRefetch = issuer }
             decision.refuse(.unauthorized(.token(fault)), .refused, AuthReason(fault))
         }
+        return false
+    }
+
+    /// Notes who sent a request that needs no bearer, if it brings a good one of an actor. Any other bearer is ignored, for
+    /// clients send expired ones along. The token is not cached: its next request would hit the cache, and the delivery of
+    /// its pair would never be confirmed.
+    private mutating func noteActor(_ value: RawSpan, _ now: WallTime, _ decision: inout Decision) {
+        guard let start = Bearer.tokenStart(value) else { return }
+        let token = value.dropping(start)
+        let entry = cache.lookup(token, at: now.seconds)
+        if entry >= 0 {
+            decision.identity = cache.identity(entry)
+            cache.appendBlock(entry, to: &decision.block)
+        } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn,
+            verified.hasActor
+        {
+            decision.identity = Identity(
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+        }
+        guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
+            decision.identity = nil
+            decision.block.removeAll()
+            return
+        }
+    }
+
+    /// Whether the gate lets the caller use what the gateway answers itself: an actor may use routes alone.
+    private func isOpen(_ gate: RouteGate, to decision: inout Decision) -> Bool {
+        guard gate.refusesActors, let identity = decision.identity, identity.isOwn, identity.hasActor else { return true }
+        decision.refuse(.forbidden(.actor), .refused, .actor)
         return false
     }
 

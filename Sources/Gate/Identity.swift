@@ -17,6 +17,8 @@ package struct Identity: Sendable {
     /// What the token claims; whether that counts is the standing's matter.
     package let tier: Tier
     package let isOwn: Bool
+    /// Whether the bearer acts as somebody.
+    let hasActor: Bool
     /// Whether the gateway issued it to a user who may have an account, whose tier is looked up.
     let mayHaveAccount: Bool
     /// Bit n: requirement n of the policy's trust holds.
@@ -72,6 +74,7 @@ package struct Identity: Sendable {
         algorithm = token.algorithm
         self.tier = tier
         isOwn = token.isOwn
+        hasActor = token.hasActor
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)

@@ -101,6 +101,8 @@ package final class Policy: Sendable {
 struct RouteGate: Sendable {
     let target: RouteTarget
     let auth: AuthMode
+    /// Whether own tokens with an actor are refused.
+    let refusesActors: Bool
     let tier: Tier?
     /// Requirements that must hold, as in `VerifiedToken.requirementMask`.
     let claims: UInt64
@@ -121,6 +123,7 @@ struct RouteGate: Sendable {
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
+        refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
         claims = try Self.mask(rule, trust)
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }

@@ -77,6 +77,8 @@ package enum Refusal: Equatable, Sendable {
         case claims
         /// The route is for internal callers, and this is none.
         case caller
+        /// The token has an actor, and this is an endpoint of the gateway's own.
+        case actor
     }
 
     package enum Unavailable: Equatable, Sendable {

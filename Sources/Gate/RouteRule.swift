@@ -32,6 +32,13 @@ package enum RouteTarget: Equatable, Sendable {
     case upstream(Int)
     /// An endpoint of the gateway itself, by a number that the proxy knows.
     case local(UInt16)
+
+    var isLocal: Bool {
+        switch self {
+        case .upstream: false
+        case .local: true
+        }
+    }
 }
 
 /// Which decisions of a route are only made, counted and logged (`shadow=`).
@@ -89,6 +96,9 @@ package struct RouteRule: Sendable {
     /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
     /// there although a wider route might take it. Not for prefixes.
     package var isEndpoint: Bool
+    /// A document of the gateway itself that says the same to everybody: a bearer is not looked at. Everything else that
+    /// the gateway answers itself is closed to actors, also where it asks for no bearer.
+    package var isDocument: Bool
 
     /// A rule with the defaults of the settings.
     package init(
@@ -119,6 +129,7 @@ package struct RouteRule: Sendable {
         filterRequiresField = false
         keepsStreams = false
         isEndpoint = false
+        isDocument = false
     }
 
     /// `METHODS HOST/PATH*` as it stands in the settings.

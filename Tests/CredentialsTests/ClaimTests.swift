@@ -103,6 +103,14 @@ import Wire
         #expect(verdict(name, #""\#(String(repeating: "u", count: 257))""#) == .unsafeClaim)
     }
 
+    @Test(arguments: ["actor_type", "actor_id"])
+    func whoeverNamesAnActorHasOne(_ name: String) throws {
+        for (claim, hasActor) in [(nil, false), ("null", false), (#""""#, false), (#""m1""#, true), ("42", true), ("0", true), ("false", true), ("[]", true), ("{}", true)] as [(String?, Bool)] {
+            let token = Forge.token(payload: payload([(name, claim)]), key: key)
+            #expect(try verify(token, trust([key])).get().hasActor == hasActor, "\(claim ?? "absent")")
+        }
+    }
+
     @Test func aTokenIDIsOnlyForLogs() throws {
         for value in [#""a\r\nb""#, #""\#(String(repeating: "u", count: 300))""#, "5"] {
             let token = Forge.token(payload: payload([("jti", value)]), key: key)

@@ -141,8 +141,8 @@ enum RouteLine {
         rule.retries = line.count("retries", 0...5).map { UInt8($0) }
         let size = line.value("body-limit") { text throws(Complaint) in try TypedText.size(text) }
         rule.bodyLimit = size ?? rule.bodyLimit
-        if let errors = line.choice("errors", Dialect.allCases.map(\.name)) {
-            rule.errors = Dialect.allCases.first { $0.name == errors } ?? rule.errors
+        if let errors = line.choice("errors", Dialect.ofRoutes.map(\.name)) {
+            rule.errors = Dialect(name: errors) ?? rule.errors
         }
         rule.keepsStreams = line.choice("stream-expiry", ["close", "keep"]) == "keep"
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
