@@ -70,6 +70,47 @@ extension SharedLimiter {
         #expect(limiter.take(charge(101), now: microseconds(1_000), want: 9).granted == 0)
     }
 
+    @Test func whatIsGivenBackCanBeTakenAgain() {
+        let limiter = SharedLimiter(capacity: 64, hash: hash)
+        let now = microseconds(1_000_000)
+        #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
+        limiter.giveBack(charge(1), microseconds: 2 * rate.interval, now: now)
+        #expect(limiter.take(charge(1), now: now, want: 9).granted == 2)
+    }
+
+    /// Neither a late credit nor a large one makes a count better than full.
+    @Test func noCreditExceedsAFullBurst() {
+        let limiter = SharedLimiter(capacity: 64, hash: hash)
+        _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 3)
+        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(1_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(1_000_000), want: 9).granted == 5)
+        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(9_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(9_000_000), want: 9).granted == 5)
+    }
+
+    @Test func aCreditForAnUnknownKeyDoesNothing() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 5)
+        limiter.giveBack(charge(2), microseconds: .max, now: microseconds(1_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(1_000_000)).granted == 0)
+        #expect(limiter.take(charge(2), now: microseconds(1_000_000), want: 9).granted == 5)
+    }
+
+    /// Threads that return each grant, while others take: no charge and no credit is lost.
+    @Test func creditsOfManyThreadsAddUp() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let rate = LimitRate(count: 1, windowSeconds: 3_600, burst: 100)!
+        let now = microseconds(5_000_000)
+        let kept = Counter()
+        runThreads(4) { thread in
+            for turn in 0..<10_000 {
+                guard limiter.take(charge(1, rate), now: now).granted == 1 else { continue }
+                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), microseconds: rate.interval, now: now) }
+            }
+        }
+        #expect(limiter.take(charge(1, rate), now: now, want: 200).granted == 100 - UInt32(kept.value))
+    }
+
     /// Four threads, few keys, a table so small that slots change hands all the time.
     @Test(arguments: [8, 64, 4_096])
     func threadsTogetherKeepTheBound(_ capacity: Int) {

@@ -49,6 +49,15 @@ package final class SharedLimiter: Sendable {
         return table.take(item, now: Self.clock(now), want: want, &place)
     }
 
+    /// Returns up to `microseconds` of what a key was charged: its TAT moves back by so much, to now at the earliest. Does
+    /// nothing for a key that has no TAT ahead of now.
+    ///
+    /// The credit is for the count, not for one charge of it: if that charge has run down since, a later one is returned in
+    /// its place. So a key is granted at most burst + rate × T, and one more for each interval returned within T.
+    package func giveBack(_ item: LimitCharge.Item, microseconds: UInt64, now: MonotonicTime) {
+        table.giveBack(item, microseconds, now: Self.clock(now))
+    }
+
     /// Microseconds, never 0: that is the TAT of a slot never used.
     private static func clock(_ now: MonotonicTime) -> UInt64 { now.nanoseconds / 1_000 &+ 1 }
 }
@@ -187,6 +196,18 @@ private final class SlotTable: @unchecked Sendable {
         } else {
             let left = WordPair(first: place.key, second: UInt(place.after))
             _ = exchange(place.slot, left, place.key, max(place.before, now))
+        }
+    }
+
+    /// Moves the TAT of a key back by `credit`, to `now` at the earliest: like what `putBack` leaves, that is past every
+    /// horizon, so that the slot does not become free again at one at which it was not.
+    func giveBack(_ item: LimitCharge.Item, _ credit: UInt64, now: UInt64) {
+        let key = Self.key(item)
+        let bucket = bucket(item)
+        while case .found(let slot, let pair) = search(key, bucket, 0) {
+            let tat = UInt64(pair.second)
+            guard tat > now else { return }
+            if exchange(slot, pair, key, tat - min(credit, tat - now)) { return }
         }
     }
 
