@@ -271,8 +271,9 @@ package struct Admission: ~Copyable {
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
             let line = limits.lines[line]
-            let key = subject(line, head, bytes, &decision).combined(with: line.key)
-            decision.charge.append(LimitCharge.Item(key: key, rate: line.rate))
+            let (kind, subject) = subject(line, head, bytes, &decision)
+            decision.charge.append(
+                LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind))
         }
     }
 
@@ -292,18 +293,18 @@ package struct Admission: ~Copyable {
 
     private func subject(
         _ line: LimitSheet.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) -> LimitKey {
+    ) -> (SubjectKind, LimitKey) {
         switch line.subject {
-        case .user: if let identity = decision.identity { return identity.user }
-        case .session: if let identity = decision.identity { return identity.session }
+        case .user: if let identity = decision.identity { return (.user, identity.user) }
+        case .session: if let identity = decision.identity { return (.session, identity.session) }
         case .header:
             for index in 0..<head.fields.count where limits.isCounted(line, by: bytes[head.fields[index].name]) {
                 let value = bytes[head.fields[index].value]
                 if value.byteCount == 0 { break }
-                return LimitSubject.header(value, limiter.hash)
+                return (.header, LimitSubject.header(value, limiter.hash))
             }
         case .address: break
         }
-        return LimitSubject.address(decision.client.address, limiter.hash)
+        return (.address, LimitSubject.address(decision.client.address, limiter.hash))
     }
 }

@@ -25,10 +25,14 @@ struct WorkerPlan: Sendable {
 
     /// The closures through which worker `id` reaches the rest of the process.
     func services(_ id: Int) -> WorkerServices {
-        let (control, feed, accounts, refreshes) = (control, feed, accounts, refreshes)
+        let (control, feed, accounts, refreshes, limiter) = (control, feed, accounts, refreshes, limiter)
         let admin = AdminEndpoints(
             reports: { await control.reports() },
-            process: { control.process(feed.statuses, now: EventLoop.now().wall) },
+            process: {
+                var process = control.process(feed.statuses, now: EventLoop.now().wall)
+                process.limitEvictions = limiter.evictions
+                return process
+            },
             readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall },
             api: accounts.adminAPI)
         return WorkerServices(
