@@ -87,7 +87,7 @@ package struct RouteRule: Sendable {
     package var shadow: ShadowSet
     /// What callers receive of JSON answers is judged by these; at most `FilterPlan.capacity`.
     package var filters: [FilterPath]
-    /// Answers that are not JSON are refused (`filter-strict=on`).
+    /// Answers with a body that is not JSON are refused (`filter-strict=on`).
     package var filterIsStrict: Bool
     /// Elements without the field leave too (`filter-require=on`).
     package var filterRequiresField: Bool
@@ -125,7 +125,7 @@ package struct RouteRule: Sendable {
         encodedSlashPasses = false
         shadow = []
         filters = []
-        filterIsStrict = false
+        filterIsStrict = true
         filterRequiresField = false
         keepsStreams = false
         isEndpoint = false

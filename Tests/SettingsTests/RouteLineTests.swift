@@ -98,7 +98,7 @@ import Testing
         ("/a upstream=u filter-strict=on", "filter-strict= needs a filter, add filter=tier or remove it"),
         ("/a upstream=u shadow=filter", "shadow=filter needs a filter, add filter=tier or remove it"),
         ("/a upstream=u filter-require=on", "filter-require= needs a filter, add filter=tier or remove it"),
-        ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write off or on"#),
+        ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write on or off"#),
         ("/a upstream=u auth=none filter=tier", "filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see"),
     ]
 

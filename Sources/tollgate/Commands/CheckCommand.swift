@@ -150,7 +150,7 @@ enum CheckTable {
         var parts: [String] = []
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
         parts += rule.filters.map { "filter=\($0.text)" }
-        if rule.filterIsStrict { parts.append("filter-strict=on") }
+        if !rule.filterIsStrict { parts.append("filter-strict=off") }
         if rule.filterRequiresField { parts.append("filter-require=on") }
         if rule.forwardsAuthorization { parts.append("forward=authorization") }
         if let strip = rule.strip { parts.append("strip=\(strip)") }

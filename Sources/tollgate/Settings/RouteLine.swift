@@ -33,7 +33,7 @@ extension LineOption {
             "filter", "tier, or results[].tier",
             "removes from JSON answers what is above the caller's tier: objects with that field anywhere, or elements of the array that a path names, also those without the field; up to \(FilterPlan.capacity) times",
             most: FilterPlan.capacity),
-        LineOption("filter-strict", "off or on", "whether answers that are not JSON are refused"),
+        LineOption("filter-strict", "on or off", "whether an answer with a body that is not JSON is refused with 502"),
         LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
         LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
         LineOption(
@@ -124,7 +124,7 @@ enum RouteLine {
             }
         }
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
-        rule.filterIsStrict = line.choice("filter-strict", ["off", "on"]) == "on"
+        rule.filterIsStrict = line.choice("filter-strict", ["on", "off"]) != "off"
         rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
         if rule.shadow.contains(.filter), !line.has("filter") {
             line.fault("shadow=filter needs a filter, add filter=tier or remove it")

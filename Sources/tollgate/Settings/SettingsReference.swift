@@ -46,6 +46,7 @@ package enum SettingsReference {
         var text = setting.doc
         if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
         if setting.isSecret { text += " Or the path of a file with it in `\(setting.name)_FILE`." }
+        if setting.needsRestart { text += " A change needs a restart." }
         switch setting.stage {
         case .built: break
         case .ignored: text += " *Not built yet: a warning.*"
