@@ -94,7 +94,7 @@ package struct IDTokenRules: Sendable {
         if let nonce, !claims.holdNonce(nonce) { return .failure(.wrongNonce) }
         let email = verified.email.byteCount > 0 ? verified.email.text : nil
         return .success(
-            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.vouchForEmail))
+            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.vouchesForEmail(bySilence: false)))
     }
 }
 
@@ -107,15 +107,6 @@ extension JSONMembers {
             var hex = ByteBuffer(capacity: 64)
             for byte in Digest.sha256(raw) { hex.append(hex: UInt64(byte), digits: 2) }
             return self.text(text, equals: raw) || self.text(text, equals: hex.readable)
-        }
-    }
-
-    /// `email_verified` as a boolean, or as the text that Apple writes.
-    fileprivate var vouchForEmail: Bool {
-        switch self["email_verified"] {
-        case .bool(let isVerified)?: isVerified
-        case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
-        case nil, .number?, .null?, .array?, .object?: false
         }
     }
 }

@@ -17,6 +17,9 @@ package struct VerifiedToken: Sendable {
     /// Bit n: requirement n of the trust holds.
     package let requirementMask: UInt64
     package let isOwn: Bool
+    /// Whether the token has an email and vouches for it. The gateway's own must say so; an outside issuer is taken to know
+    /// its users' emails unless its token says that this one is not verified.
+    package let isEmailProven: Bool
     /// Never, but where the verifier was told to take such a token.
     package let isExpired: Bool
 
@@ -60,5 +63,6 @@ package struct VerifiedToken: Sendable {
         issuedAt = times.issuedAt
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
+        isEmailProven = !texts.email.isEmpty && claims.vouchesForEmail(bySilence: !rules.isOwn)
     }
 }
