@@ -100,7 +100,7 @@ package struct IDTokenRules: Sendable {
         guard !claims.haveSeveralAudiences || claims.name(clientIDs, in: "azp") else { return .failure(.wrongAuthorizedParty) }
         let email = verified.email.byteCount > 0 ? verified.email.text : nil
         return .success(
-            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.vouchForEmail))
+            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.vouchesForEmail(bySilence: false)))
     }
 
     private func holdsNonce(_ claims: borrowing JSONMembers, _ nonce: String?) -> Bool {
@@ -147,14 +147,5 @@ extension JSONMembers {
     fileprivate func name(_ names: [[UInt8]], in claim: StaticString) -> Bool {
         guard case .string(let text)? = self[claim] else { return false }
         return names.contains { self.text(text, equals: $0.rawBytes) }
-    }
-
-    /// `email_verified` as a boolean, or as the text that Apple writes.
-    fileprivate var vouchForEmail: Bool {
-        switch self["email_verified"] {
-        case .bool(let isVerified)?: isVerified
-        case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
-        case nil, .number?, .null?, .array?, .object?: false
-        }
     }
 }

@@ -20,6 +20,9 @@ package struct VerifiedToken: Sendable {
     /// Whether `actor_type` or `actor_id` says that the bearer acts as somebody: also where neither is a text, which
     /// `actorType` and `actorID` leave out.
     package let hasActor: Bool
+    /// Whether the token has an email and vouches for it. The gateway's own must say so; an outside issuer is taken to know
+    /// its users' emails unless its token says that this one is not verified.
+    package let isEmailProven: Bool
     /// Never, but where the verifier was told to take such a token.
     package let isExpired: Bool
 
@@ -64,6 +67,7 @@ package struct VerifiedToken: Sendable {
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
         hasActor = claims.says("actor_type") || claims.says("actor_id")
+        isEmailProven = !texts.email.isEmpty && claims.vouchesForEmail(bySilence: !rules.isOwn)
     }
 }
 

@@ -79,6 +79,8 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
+        decision.forwardsEmail = gate.forwardsEmail
+        decision.keptFields = gate.keptFields
         guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision),
             authorise(gate, &decision)
         else { return false }
@@ -90,8 +92,7 @@ package struct Admission: ~Copyable {
         case .upstream(let number): decision.verdict = .forward(upstream: number)
         case .local(let number): decision.verdict = .local(number)
         }
-        if gate.hasLimit { charge(route, gate, head, bytes, &decision) }
-        return gate.hasLimit
+        return gate.hasLimit && charge(route, gate, head, bytes, &decision)
     }
 
     // MARK: Identity
@@ -262,19 +263,25 @@ package struct Admission: ~Copyable {
 
     // MARK: Limit
 
-    /// Says in the decision what to charge.
+    /// Says in the decision what to charge. Answers false, and refuses the request, if a field that a limit counts by comes
+    /// more than once: the upstream may go by another one than was counted.
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) {
+    ) -> Bool {
         decision.limitRow = limits.row(route, decision.tier)
         decision.isLimitShadowed = gate.shadow.contains(.limit)
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
             let line = limits.lines[line]
-            let (kind, subject) = subject(line, head, bytes, &decision)
+            guard let (kind, subject) = subject(line, head, bytes, &decision) else {
+                decision.charge.removeAll()
+                decision.refuse(.badRequest(.repeatedField))
+                return false
+            }
             decision.charge.append(
                 LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind))
         }
+        return true
     }
 
     /// Takes the answer to the charge that `admit` asked for.
@@ -291,17 +298,22 @@ package struct Admission: ~Copyable {
         PendingLimit(sheet: limits, row: decision.limitRow, isShadowed: decision.isLimitShadowed)
     }
 
+    /// Whom `line` counts; nil if it counts by a field that comes more than once, unless the limit only watches.
     private func subject(
         _ line: LimitSheet.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) -> (SubjectKind, LimitKey) {
+    ) -> (SubjectKind, LimitKey)? {
         switch line.subject {
         case .user: if let identity = decision.identity { return (.user, identity.user) }
         case .session: if let identity = decision.identity { return (.session, identity.session) }
         case .header:
-            for index in 0..<head.fields.count where limits.isCounted(line, by: bytes[head.fields[index].name]) {
-                let value = bytes[head.fields[index].value]
-                if value.byteCount == 0 { break }
-                return (.header, LimitSubject.header(value, limiter.hash))
+            decision.passesTrailers = false
+            switch limits.countedField(line, head.fields, bytes) {
+            case .missing: break
+            case .sole(let value):
+                if !value.isEmpty { return (.header, LimitSubject.header(bytes[value], limiter.hash)) }
+            case .repeated:
+                guard decision.isLimitShadowed else { return nil }
+                decision.shadowed.insert(.limit)
             }
         case .address: break
         }

@@ -74,6 +74,7 @@ extension Dialect {
         switch refusal {
         case .badRequest(.path(let fault)): fault.message
         case .badRequest(.severalAuthorizations): "The request carries more than one Authorization field."
+        case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
         case .badRequest(.http): "The request is malformed."
         case .unauthorized(.missing): "An access token is required."
         case .unauthorized(.token(let fault)):

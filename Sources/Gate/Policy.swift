@@ -108,6 +108,8 @@ struct RouteGate: Sendable {
     let claims: UInt64
     let hasLimit: Bool
     let forwardsAuthorization: Bool
+    let forwardsEmail: Bool
+    let keptFields: KeptFields
     let encodedSlashPasses: Bool
     /// In the policy's texts; empty: nothing is stripped.
     let strip: Slice
@@ -130,6 +132,8 @@ struct RouteGate: Sendable {
         hasLimit = !rule.limits.isEmpty
         // With auth=none nobody here has looked at it, so it is not ours to take away.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
+        forwardsEmail = rule.forwardsEmail
+        keptFields = rule.keptFields
         encodedSlashPasses = rule.encodedSlashPasses
         let prefix = try Self.strip(rule)
         strip = Slice(start: texts.count, count: prefix.count)

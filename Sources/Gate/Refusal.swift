@@ -61,6 +61,8 @@ package enum Refusal: Equatable, Sendable {
         case path(PathFault)
         /// More than one `Authorization` field.
         case severalAuthorizations
+        /// A field that a limit counts by comes more than once.
+        case repeatedField
         case http(HTTPFault.Reason)
     }
 

@@ -76,6 +76,10 @@ package struct RouteRule: Sendable {
     package var claims: [ClaimRequirement]
     /// Whether the upstream gets the bearer (`forward=authorization`).
     package var forwardsAuthorization: Bool
+    /// Whether the upstream is told of emails that are not proven too, and which are (`forward=email`).
+    package var forwardsEmail: Bool
+    /// Fields that reach the upstream although a client sent them (`keep=`).
+    package var keptFields: KeptFields
     /// Removed from the start of the path, at a segment's end.
     package var strip: String?
     package var timeoutMilliseconds: UInt32?
@@ -117,6 +121,8 @@ package struct RouteRule: Sendable {
         limitBy = .user
         claims = []
         forwardsAuthorization = false
+        forwardsEmail = false
+        keptFields = []
         strip = nil
         timeoutMilliseconds = nil
         bodyLimit = 10 << 20

@@ -21,6 +21,22 @@ import Wire
         #expect(try office.verified(next.grant.tokens.access).get().sessionID.text == first.grant?.session.id.text)
     }
 
+    /// Upstreams go by what the token says of the email; one that was issued before the proof says that there is none.
+    @Test func aTokenSaysWhetherTheEmailIsProven() async throws {
+        let office = try Office()
+        let signedIn = try await office.signUp("a@x")
+        let session = try #require(signedIn.grant?.session)
+        func isProven(_ change: (inout Account) -> Void) throws -> Bool {
+            var account = signedIn.account
+            change(&account)
+            let token = try office.mint.pair(session, account, now: office.clock.now).access
+            return try office.verified(token).get().isEmailProven
+        }
+        #expect(try !isProven { $0.emailConfirmedAt = nil })
+        #expect(try isProven { $0.emailConfirmedAt = office.clock.now })
+        #expect(try !isProven { ($0.email, $0.emailConfirmedAt) = (nil, office.clock.now) })
+    }
+
     @Test func aLostAnswerIsGivenAgain() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")

@@ -8,7 +8,7 @@ import Wire
 /// One refusal of every kind.
 let everyRefusal: [Refusal] =
     PathFault.allCases.map { .badRequest(.path($0)) } + [
-        .badRequest(.severalAuthorizations), .badRequest(.http(.requestLine)), .unauthorized(.missing),
+        .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
         .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,

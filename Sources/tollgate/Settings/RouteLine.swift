@@ -21,7 +21,12 @@ extension LineOption {
             most: LimitCharge.capacity),
         LineOption("limit-by", "user, address, session or header:NAME", "whom limits count that do not say so"),
         LineOption("claims", "name=value,name=value", "what the token must say"),
-        LineOption("forward", "authorization", "keeps the bearer for the upstream"),
+        LineOption(
+            "forward", "authorization, email or both with a comma",
+            "keeps the bearer for the upstream; sends emails that are not proven too, and with each `X-User-Email-Verified`"),
+        LineOption(
+            "keep", "NAME,NAME",
+            "lets fields through that are removed because upstreams route or believe by them, such as `X-Original-URL`"),
         LineOption("strip", "a path", "removed from the start of the path"),
         LineOption("timeout", "the upstream's", "until the first byte of the answer, and between its parts"),
         LineOption("body-limit", "10MiB", "the most that a request body may hold"),
@@ -91,6 +96,9 @@ enum RouteLine {
             throw Complaint("is no list of methods, write names in capitals like GET,HEAD, or none for all")
         }
         guard Set(names).count == names.count else { throw Complaint("names a method twice, keep one of them") }
+        for name in names where name == "TRACE" || name == "CONNECT" {
+            throw Complaint("names \(name), which no route takes, leave it out")
+        }
         return names
     }
 
@@ -135,7 +143,10 @@ enum RouteLine {
     }
 
     private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
-        rule.forwardsAuthorization = line.choice("forward", ["authorization"]) != nil
+        let forwards = line.list("forward") { text throws(Complaint) in try Self.forward(text) } ?? []
+        rule.forwardsAuthorization = forwards.contains(.authorization)
+        rule.forwardsEmail = forwards.contains(.email)
+        rule.keptFields = KeptFields(line.list("keep") { text throws(Complaint) in try kept(text) } ?? [])
         rule.strip = line.value("strip") { text throws(Complaint) in try strip(text) }
         rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
         rule.retries = line.count("retries", 0...5).map { UInt8($0) }
@@ -153,6 +164,9 @@ enum RouteLine {
         if rule.auth == .none {
             for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
                 line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+            if rule.forwardsEmail {
+                line.fault("forward=email cannot hold with auth=none, which looks at no identity, write auth=required")
             }
             if line.has("filter") {
                 line.fault("filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see")
@@ -196,6 +210,31 @@ enum RouteLine {
             throw Complaint("is no path to remove, write one like /content")
         }
         return text
+    }
+
+    private enum Forwarded { case authorization, email }
+
+    private static func forward(_ text: String) throws(Complaint) -> Forwarded {
+        switch text {
+        case "authorization": return .authorization
+        case "email": return .email
+        default: throw Complaint("is not known, write authorization, email or both with a comma")
+        }
+    }
+
+    private static func kept(_ name: String) throws(Complaint) -> KeptFields {
+        do throws(KeptFields.Fault) {
+            return try KeptFields(named: name)
+        } catch {
+            switch error {
+            case .written: throw Complaint("names \(quoted(name)), which the gateway writes itself, leave it out")
+            case .credential: throw Complaint("names \(quoted(name)), a credential that is for the gateway alone, leave it out")
+            case .framing: throw Complaint("names \(quoted(name)), which ends at the gateway, leave it out")
+            case .notRemoved:
+                let nearest = nearestName(to: name, in: ProxyFields.spellings) ?? ""
+                throw Complaint("names \(quoted(name)), which is not removed, the nearest that is would be \(nearest)")
+            }
+        }
     }
 
     private static func shadow(_ line: inout OptionLine) -> ShadowSet {
