@@ -93,6 +93,7 @@ extension ExpositionWriter {
             sample(skew, [("source", source)], value, decimals: 6)
         }
         write(process.bus)
+        write(process.attempts)
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

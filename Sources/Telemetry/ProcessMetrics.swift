@@ -32,6 +32,7 @@ package struct ProcessMetrics: Sendable {
     private(set) var keySets: [String: KeySetState] = [:]
     package var clocks = ClockSkews()
     package var bus = BusMetrics()
+    package var attempts: AttemptMetrics
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }
@@ -39,7 +40,10 @@ package struct ProcessMetrics: Sendable {
         var lastSuccess: WallTime?
     }
 
-    package init(build: BuildInfo) { self.build = build }
+    package init(build: BuildInfo, attempts: AttemptMetrics = AttemptMetrics(buckets: [])) {
+        self.build = build
+        self.attempts = attempts
+    }
 
     /// The configuration was read, at start or for a reload, and is in force if it was good.
     package mutating func configurationLoaded(succeeded: Bool, at now: WallTime) {

@@ -241,3 +241,24 @@ private final class SlotTable: @unchecked Sendable {
         GCRA.take(now: now, tat: tat, interval: item.rate.interval, tolerance: item.rate.tolerance, want: want)
     }
 }
+
+extension SharedLimiter {
+    /// Gives back `credit` microseconds of one charge to a count: see `GCRA.credit`. A key that has no slot of its own any
+    /// more is left as it is, which refuses too much and never too little.
+    package func giveBack(_ item: LimitCharge.Item, credit: UInt64, now: MonotonicTime) {
+        if credit > 0 { table.giveBack(item, credit, Self.clock(now)) }
+    }
+}
+
+extension SlotTable {
+    func giveBack(_ item: LimitCharge.Item, _ credit: UInt64, _ now: UInt64) {
+        let key = Self.key(item)
+        let bucket = bucket(item)
+        while true {
+            let horizon = unsafe horizons[bucket].load(ordering: .sequentiallyConsistent)
+            guard case .found(let slot, let pair) = search(key, bucket, horizon) else { return }
+            let tat = GCRA.giveBack(now: now, tat: UInt64(pair.second), credit: credit)
+            if exchange(slot, pair, key, tat) { return }
+        }
+    }
+}

@@ -46,9 +46,10 @@ struct Gateway {
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         if let redisResolver { control.redisResolved(redisResolver.addresses) }
-        let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
+        let hash = SharingPlan.hash(configuration)
+        let limiter = SharedLimiter(hash: hash)
         courier = try DeliveryCourier(configuration, log: log)
-        accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
+        accounts = try AccountHost(configuration, control: control, feed: feed, hash: hash, courier: courier)
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
         workers = WorkerThreads()
