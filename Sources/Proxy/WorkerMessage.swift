@@ -19,8 +19,10 @@ package enum WorkerMessage: Sendable {
     case forgotUsers
     /// What came of the refresh of this number, for the request that waits on this connection.
     case refreshed(Handle, UInt64, RefreshAnswer)
-    /// A count that the control plane asks about; see `AwaitedReply`.
-    case count(LimitCharge.Item, want: UInt32, CountReply)
+    /// An attempt at accounts that is to be charged on these counts; see `AwaitedReply`.
+    case take([LimitCharge.Item], TakeReply)
+    /// The same charged at this time by the clock of Redis, to be given back.
+    case giveBack([LimitCharge.Item], chargedAt: UInt64)
     /// A lease that the control plane asks for; see `AwaitedReply`.
     case lease(LeaseCall, LeaseReply)
     /// New certificates for connections to come.
@@ -121,7 +123,8 @@ extension Worker {
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers: admission.forgetUsers()
             case .refreshed(let client, let number, let answer): refreshed(client, number, answer, &scratch)
-            case .count(let item, let want, let reply): count(item, want: want, reply)
+            case .take(let items, let reply): take(items, reply)
+            case .giveBack(let items, let chargedAt): giveBack(items, chargedAt: chargedAt)
             case .lease(let call, let reply): callLease(call, reply)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }

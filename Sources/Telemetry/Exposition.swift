@@ -95,6 +95,7 @@ extension ExpositionWriter {
         family(evictions, type: "counter", help: "Counts evicted early for want of memory, each worth a burst at most to whom it counted.")
         sample(evictions, [], Int64(clamping: process.limitEvictions))
         write(process.bus)
+        write(process.attempts)
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

@@ -77,7 +77,7 @@ import Wire
     @Test func withoutAHashTheSameWorkIsDoneAndNoPasswordIsRight() async throws {
         let work = try Office().work
         for stored in [nil, "", "$2b$12$abc"] {
-            let check = try await work.check(try Password("password123"), against: stored)
+            let check = try await work.check(try Password("password123"), against: stored, for: nil)
             #expect(!check.isRight)
         }
     }
@@ -228,8 +228,8 @@ import Wire
         let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: startThread)
         let work = try #require(made)
         let password = try Password("password123")
-        #expect(await fault { try await work.hash(password) } == .overloaded(retryAfterSeconds: 1))
-        #expect(await fault { try await work.check(password, against: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.hash(password, for: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.check(password, against: nil, for: nil) } == .overloaded(retryAfterSeconds: 1))
         #expect(salts.count.withLock { $0 } == 0)
     }
 

@@ -86,10 +86,10 @@ extension SharedLimiter {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         let narrow = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
         for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject, narrow), now: microseconds(1_000)) }
-        limiter.giveBack(charge(3, narrow), microseconds: 1, now: microseconds(1_000))
+        limiter.giveBack(charge(3, narrow), credit: 1, now: microseconds(1_000))
         _ = limiter.take(charge(8, narrow), now: microseconds(1_000))
         // 3 went; a credit for it, or for any other key that is not there, changes nothing for those that are.
-        limiter.giveBack(charge(3, narrow), microseconds: .max, now: microseconds(1_000))
+        limiter.giveBack(charge(3, narrow), credit: .max, now: microseconds(1_000))
         for subject in [0, 1, 2, 4, 5, 6, 7, 8] as [UInt64] {
             #expect(limiter.take(charge(subject, narrow), now: microseconds(1_000)).granted == 0)
         }
@@ -99,7 +99,7 @@ extension SharedLimiter {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         let now = microseconds(1_000_000)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
-        limiter.giveBack(charge(1), microseconds: 2 * rate.interval, now: now)
+        limiter.giveBack(charge(1), credit: 2 * rate.interval, now: now)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 2)
     }
 
@@ -107,16 +107,16 @@ extension SharedLimiter {
     @Test func noCreditExceedsAFullBurst() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 3)
-        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(1_000_000))
+        limiter.giveBack(charge(1), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000), want: 9).granted == 5)
-        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(9_000_000))
+        limiter.giveBack(charge(1), credit: .max, now: microseconds(9_000_000))
         #expect(limiter.take(charge(1), now: microseconds(9_000_000), want: 9).granted == 5)
     }
 
     @Test func aCreditForAnUnknownKeyDoesNothing() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 5)
-        limiter.giveBack(charge(2), microseconds: .max, now: microseconds(1_000_000))
+        limiter.giveBack(charge(2), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000)).granted == 0)
         #expect(limiter.take(charge(2), now: microseconds(1_000_000), want: 9).granted == 5)
     }
@@ -130,7 +130,7 @@ extension SharedLimiter {
         runThreads(4) { thread in
             for turn in 0..<10_000 {
                 guard limiter.take(charge(1, rate), now: now).granted == 1 else { continue }
-                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), microseconds: rate.interval, now: now) }
+                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), credit: rate.interval, now: now) }
             }
         }
         #expect(limiter.take(charge(1, rate), now: now, want: 200).granted == 100 - UInt32(kept.value))
@@ -195,7 +195,7 @@ extension SharedLimiter {
                 let now = microseconds(10_000_000 + UInt64(round) + random.next() % 3)
                 arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
                 while arrived.load(ordering: .sequentiallyConsistent) < (round + 1) * 2 {}
-                if older < round { limiter.giveBack(charge(older, once), microseconds: random.next() % 50_000_000, now: now) }
+                if older < round { limiter.giveBack(charge(older, once), credit: random.next() % 50_000_000, now: now) }
                 if limiter.take(charge(UInt64(round), once), now: now).granted == 1 { granted[round].add() }
             }
         }

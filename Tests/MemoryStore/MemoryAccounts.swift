@@ -22,6 +22,25 @@ extension MemoryStore {
         }
     }
 
+    package func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try at { state in
+            let account = state.accounts.values.first { account in
+                switch target {
+                case .email(let email): account.email?.key == email.key
+                case .username(let username): account.username?.key == username.key
+                case .phone(let phone): account.phone == phone
+                }
+            }
+            guard let account else { return [] }
+            let events = state.audit.reversed().filter { $0.user == account.id && AddressHistory.kinds.contains($0.kind) }
+            return Array(events.prefix(limit))
+        }
+    }
+
+    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
+        try at { $0.identities["\(provider.rawValue) \(subject)"] != nil }
+    }
+
     package func open(
         _ new: NewAccount, session: NewSession?, _ occasion: Occasion
     ) async throws(StoreFault) -> Opening {

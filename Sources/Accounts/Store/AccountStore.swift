@@ -19,6 +19,10 @@ package protocol AccountRecords: Sendable {
     func account(email: EmailAddress) async throws(StoreFault) -> Account?
     /// What a password is to be compared with; nil if there is no such account, more than one, or none with a password.
     func credential(for name: SignInName) async throws(StoreFault) -> Credential?
+    /// Events of `AddressHistory.kinds` of the account that is named so, the newest first; none if there is no such account.
+    func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent]
+    /// Whether an account is linked to what this provider calls so.
+    func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool
     /// Opens an account, and a session of it if one is given.
     func open(
         _ account: NewAccount, session: NewSession?, _ occasion: Occasion

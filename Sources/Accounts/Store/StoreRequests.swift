@@ -5,11 +5,41 @@ package enum SignInName: Sendable, Hashable {
     case email(EmailAddress)
     case username(Username)
 
-    /// What attempts on the account are counted by.
+    /// By which it is found.
     package var key: String {
         switch self {
         case .email(let email): email.key
         case .username(let name): name.key
+        }
+    }
+}
+
+/// The account that somebody guesses at, as they name it.
+package enum GuessTarget: Sendable, Hashable {
+    case email(EmailAddress)
+    case username(Username)
+    case phone(PhoneNumber)
+
+    package init(_ name: SignInName) {
+        switch name {
+        case .email(let email): self = .email(email)
+        case .username(let username): self = .username(username)
+        }
+    }
+
+    package init(_ recipient: Recipient) {
+        switch recipient {
+        case .email(let email): self = .email(email)
+        case .phone(let phone): self = .phone(phone)
+        }
+    }
+
+    /// What guesses are counted by.
+    package var key: String {
+        switch self {
+        case .email(let email): email.key
+        case .username(let username): username.key
+        case .phone(let phone): phone.text
         }
     }
 }

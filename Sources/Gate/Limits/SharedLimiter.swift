@@ -48,13 +48,13 @@ package final class SharedLimiter: Sendable {
         return table.take(item, now: Self.clock(now), want: want, &place)
     }
 
-    /// Returns up to `microseconds` of what a key was charged: its TAT moves back by so much, to now at the earliest. Does
-    /// nothing for a key that has no TAT ahead of now.
+    /// Returns up to `credit` microseconds of what a key was charged: its TAT moves back by so much, to now at the earliest.
+    /// Does nothing for a key that has no TAT ahead of now. `GCRA.credit` says how much of one charge may be returned.
     ///
     /// The credit is for the count, not for one charge of it: if that charge has run down since, a later one is returned in
     /// its place. So a key is granted at most burst + rate × T, and one more for each interval returned within T.
-    package func giveBack(_ item: LimitCharge.Item, microseconds: UInt64, now: MonotonicTime) {
-        table.giveBack(item, microseconds, now: Self.clock(now))
+    package func giveBack(_ item: LimitCharge.Item, credit: UInt64, now: MonotonicTime) {
+        table.giveBack(item, credit, now: Self.clock(now))
     }
 
     /// Charges one to all counts or to none, and says so in `verdict`, which is a grant until then.

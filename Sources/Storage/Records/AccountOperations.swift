@@ -28,6 +28,22 @@ extension SQLStore {
         }
     }
 
+    package func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try await database.read { sql throws(SQLFault) in
+            let condition =
+                switch target {
+                case .email: "email_key = $1"
+                case .username: "username_key = $1"
+                case .phone: "phone = $1"
+                }
+            let kinds = AddressHistory.kinds.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+            // A username that several accounts have signs in to none of them, so any will do.
+            return try sql.auditEvents(
+                "account = (SELECT id FROM accounts WHERE \(condition) LIMIT 1) AND kind IN (\(kinds))",
+                .text(target.key), limit: limit)
+        }
+    }
+
     package func open(
         _ new: NewAccount, session: NewSession?, _ occasion: Occasion
     ) async throws(StoreFault) -> Opening {

@@ -24,12 +24,17 @@ extension SQLTransaction {
 
     /// The newest first.
     func auditEvents(of account: UUID, limit: Int) throws(SQLFault) -> [AuditEvent] {
+        try auditEvents("account = $1", .id(account), limit: limit)
+    }
+
+    /// Those for which `condition` on `$1` holds, the newest first.
+    func auditEvents(_ condition: String, _ value: SQLValue, limit: Int) throws(SQLFault) -> [AuditEvent] {
         let found = try rows(
             """
             SELECT kind, at, account, session, address, detail FROM audit_events
-            WHERE account = $1 ORDER BY id DESC LIMIT $2
+            WHERE \(condition) ORDER BY id DESC LIMIT $2
             """,
-            [.id(account), .integer(Int64(limit))])
+            [value, .integer(Int64(limit))])
         var events: [AuditEvent] = []
         for var row in found {
             events.append(

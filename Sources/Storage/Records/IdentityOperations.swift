@@ -6,7 +6,7 @@ extension SQLStore {
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn {
         try await database.write { sql throws(SQLFault) in
-            let linked = try sql.account(of: proof)
+            let linked = try sql.account(of: proof.provider, subject: proof.subject)
             let holder = try sql.holder(of: proof.verifiedEmail)
             let verdict = IdentityRule.verdict(linked: linked, holder: holder)
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
@@ -17,6 +17,10 @@ extension SQLStore {
                 .signedIn, signIn.account.id, occasion, session: session.id, detail: proof.provider.rawValue)
             return signIn
         }
+    }
+
+    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
+        try await database.read { sql throws(SQLFault) in try sql.account(of: provider, subject: subject) != nil }
     }
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
@@ -37,10 +41,10 @@ extension SQLStore {
 
 extension SQLTransaction {
     /// The account that the identity was linked to.
-    fileprivate func account(of proof: IdentityProof) throws(SQLFault) -> UUID? {
+    fileprivate func account(of provider: Provider, subject: String) throws(SQLFault) -> UUID? {
         let row = try first(
             "SELECT account FROM identities WHERE provider = $1 AND subject = $2",
-            [.text(proof.provider.rawValue), .text(proof.subject)])
+            [.text(provider.rawValue), .text(subject)])
         guard var row else { return nil }
         return try row.id()
     }

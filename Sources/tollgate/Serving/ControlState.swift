@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Contracts
 internal import Credentials
 internal import Gate
@@ -42,7 +43,11 @@ final class ControlState: Sendable {
     ) {
         self.mailboxes = mailboxes
         self.log = log
-        state = Mutex(State(configuration: configuration, keys: keys, labels: labels, process: ProcessMetrics(build: build)))
+        let attempts = AttemptMetrics(buckets: AttemptBucket.Kind.allCases.map(\.rawValue))
+        state = Mutex(
+            State(
+                configuration: configuration, keys: keys, labels: labels,
+                process: ProcessMetrics(build: build, attempts: attempts)))
     }
 
     var adminToken: AdminToken? { token.withLock { $0 } }
@@ -187,6 +192,22 @@ final class ControlState: Sendable {
             state.busProblem = problem
             return (before == nil) != (problem == nil) || before == Self.connecting
         }
+    }
+
+    /// When it was last told that the budget for SMS is spent, in nanoseconds of the monotonic clock; 0 for never.
+    private let budgetToldAt = Atomic<UInt64>(0)
+
+    /// A bucket had no room for an attempt. That there is none for an SMS is said once a minute at most.
+    func attemptRefused(_ refusal: AttemptRefusal, at now: MonotonicTime) {
+        state.withLock { $0.process.attempts.refused(by: refusal.kind.rawValue) }
+        guard refusal.kind == .smsBudget else { return }
+        let before = budgetToldAt.load(ordering: .relaxed)
+        guard before == 0 || now.nanoseconds(since: MonotonicTime(nanoseconds: before)) >= 60_000_000_000 else { return }
+        let (isMine, _) = budgetToldAt.compareExchange(expected: before, desired: now.nanoseconds, ordering: .relaxed)
+        guard isMine else { return }
+        log.warning(
+            "the budget for SMS is spent, raise TOLLGATE_SMS_BUDGET if these are your users",
+            ("retry_s", "\(refusal.retryAfterSeconds)"))
     }
 
     func countBus(_ count: (inout BusMetrics) -> Void) { state.withLock { count(&$0.process.bus) } }

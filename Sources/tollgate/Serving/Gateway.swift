@@ -48,7 +48,7 @@ struct Gateway {
         if let redisResolver { control.redisResolved(redisResolver.addresses) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         courier = try DeliveryCourier(configuration, log: log)
-        accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
+        accounts = try AccountHost(configuration, control: control, feed: feed, table: limiter, courier: courier)
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
         workers = WorkerThreads()

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Contracts
+internal import Gate
 internal import Storage
 internal import Wire
 
@@ -18,6 +19,8 @@ extension ConfigurationReader {
         }
         readDatabase()
         configuration.mustConfirmEmail = choice(.requireConfirmedEmail) == "true"
+        configuration.signUpLimit = rate(.signUpLimit) ?? configuration.signUpLimit
+        configuration.smsBudget = rate(.smsBudget) ?? configuration.smsBudget
         configuration.refreshGraceSeconds = Int64((duration(.refreshGrace) ?? 0) / 1000)
         configuration.tierGraceSeconds = Int64((duration(.tierGrace) ?? 0) / 1000)
     }
@@ -82,5 +85,13 @@ extension Configuration {
     var sharesDatabase: Bool {
         // A URL that is none has been told of.
         databaseURL.flatMap { try? StoreLocation(url: $0) }?.isServer == true
+    }
+}
+
+extension LimitRate {
+    /// What holds when `setting`, a rate, is not set.
+    init(defaultOf setting: Setting) {
+        guard let rate = LimitRate(parsing: setting.byDefault) else { preconditionFailure("\(setting.name) has no default") }
+        self = rate
     }
 }

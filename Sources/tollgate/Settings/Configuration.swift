@@ -51,6 +51,10 @@ package struct Configuration: Sendable {
     /// What gateways that share a database or a Redis have in common; 32 bytes or more.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
+    /// Accounts that one address may open.
+    package var signUpLimit = LimitRate(defaultOf: .signUpLimit)
+    /// SMS that are sent in all.
+    package var smsBudget = LimitRate(defaultOf: .smsBudget)
     package var refreshGraceSeconds: Int64 = 0
     package var tierGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0

@@ -190,6 +190,10 @@ extension ConfigurationReader {
         return take(setting, text(setting)) { text throws(Complaint) in try TypedText.duration(text, range) }
     }
 
+    mutating func rate(_ setting: Setting) -> LimitRate? {
+        take(setting, text(setting)) { text throws(Complaint) in try TypedText.rate(text) }
+    }
+
     mutating func choice(_ setting: Setting) -> String? {
         guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
         return take(setting, text(setting)) { text throws(Complaint) in try TypedText.choice(text, choices) }

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// What is wrong with a text and what would be right, as the words behind the text itself:
@@ -36,6 +37,14 @@ package enum TypedText {
             throw Complaint("is no size, write one like 512, 64KiB or 10MiB")
         }
         return value
+    }
+
+    /// Of what is counted once for all gateways: nothing of it is held in advance.
+    package static func rate(_ text: String) throws(Complaint) -> LimitRate {
+        guard let rate = LimitRate(parsing: text), !rate.mayLease else {
+            throw Complaint("is no rate, write one like 300/h or 300/h+burst=100")
+        }
+        return rate
     }
 
     package static func choice(_ text: String, _ choices: [String]) throws(Complaint) -> String {
