@@ -11,10 +11,11 @@ package import Wire
 /// minute, up to an hour, longer), so that a hundred a day from many addresses do not keep every place from counts of a minute.
 ///
 /// A partition has room for 262,144 keys. With 50,000 live ones about one bucket in 30,000 has more than eight; with 131,000
-/// one in 50. A count is evicted by eight later ones in its bucket. Clients cannot tell which keys meet, for the hash is keyed
-/// (with Redis and no secret between gateways it is not, but then this table stands in for Redis only), so to evict a given
-/// count takes about as many live keys of its partition as fit. Whoever has so many addresses (IPv6: /64s), or has signed in so
-/// often, takes a burst more for each eviction, and so may everybody whose count is evicted. Nobody is refused for it.
+/// one in 50. Clients cannot tell which keys meet, for the hash is keyed. (With Redis and no secret between gateways it is not,
+/// but then this table only stands in for Redis.) So it takes about as many live keys of a partition as fit to evict a given
+/// count, and a quarter of that to have nine of one's own in some bucket, which then evict each other. Whoever has so many
+/// addresses (IPv6: /64s), or has signed in so often, gains a burst for each eviction, and so does everybody whose count is
+/// evicted. Nobody is refused for it.
 package final class SharedLimiter: Sendable {
     /// What limit keys are made with, which keeps peers from choosing them. Gateways that count together share it.
     package let hash: KeyedHash

@@ -114,7 +114,8 @@ extension AttemptBucket.Kind {
     fileprivate var subject: SubjectKind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .recipientMessages: .attemptName
-        case .familiarFailures, .addressFailures, .addressMessages, .addressOpenings, .adminFailures, .smsBudget: .attemptAddress
+        case .familiarFailures, .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .smsBudget: .deployment
         }
     }
 }
