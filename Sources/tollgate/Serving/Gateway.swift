@@ -39,7 +39,7 @@ struct Gateway {
         self.control = control
         control.adopt(try AdminToken.open(configuration))
         accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
-        resolver = try UpstreamResolver(configuration.upstreams, workers: count, log: log) { control.resolved($0, $1) }
+        resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
         let log = log
         feed = try KeyFeed(
             configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
