@@ -23,12 +23,15 @@ package final class ConnectionBudget: Sendable {
     /// Gives back what `take` took.
     func give() { used.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// One more of the connections is idle, or one less.
+    /// One of the connections has become idle.
     func restBegan() { idle.wrappingAdd(1, ordering: .relaxed) }
-    func restEnded() { idle.wrappingSubtract(1, ordering: .relaxed) }
 
-    /// Whether some worker holds an idle connection, which it could close for another's sake.
-    var hasIdle: Bool { idle.load(ordering: .relaxed) > 0 }
+    /// An idle connection is used again, or was closed and has given its room back.
+    func restEnded() { idle.wrappingSubtract(1, ordering: .releasing) }
+
+    /// Whether some worker holds an idle connection, which it could close for another's request. Where it says no, what was
+    /// given back by then can be taken.
+    var hasIdle: Bool { idle.load(ordering: .acquiring) > 0 }
 }
 
 /// One worker's request that the others close connections to an upstream which they keep idle.

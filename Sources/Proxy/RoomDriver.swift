@@ -12,40 +12,48 @@ extension Worker {
         let pool = exchanges[exchange].pool
         if let idle = takeIdle(pool, exchanges[exchange].endpoint) {
             attach(idle, exchange)
-            connected(idle, &scratch)
-        } else if takeRoom(pool) {
-            connect(exchange, &scratch)
-        } else if !mayWait || !awaitRoom(exchange) {
-            failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
+            return connected(idle, &scratch)
+        }
+        switch takeRoom(pool) {
+        case .taken: connect(exchange, &scratch)
+        case .idleElsewhere where mayWait: awaitRoom(exchange)
+        case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
     }
 
+    private enum Room {
+        case taken
+        /// Other workers hold connections that they could close.
+        case idleElsewhere
+        case none
+    }
+
     /// Takes room for a connection, closing an idle one of this worker to another address if need be.
-    private mutating func takeRoom(_ pool: Int) -> Bool {
+    private mutating func takeRoom(_ pool: Int) -> Room {
         while !directory.pools[pool].takeRoom() {
-            guard directory.pools[pool].connections.hasIdle, let idle = longestIdle(pool) else { return false }
+            // A connection that was closed meanwhile gave its room back before it ceased to count as idle.
+            guard directory.pools[pool].connections.hasIdle else { return directory.pools[pool].takeRoom() ? .taken : .none }
+            guard let idle = longestIdle(pool) else { return .idleElsewhere }
             closeUpstream(idle)
         }
-        return true
+        return .taken
     }
 
     /// The connection of the pool that has been idle for longest.
     private func longestIdle(_ pool: Int) -> Int? {
-        var longest: Int?
+        var longest: (upstream: Int, since: MonotonicTime)?
         for upstream in upstreams.indices where upstreams[upstream].phase == .idle && upstreams[upstream].pool == pool {
-            if longest == nil || upstreams[upstream].idleSince < upstreams[longest!].idleSince { longest = upstream }
+            let since = upstreams[upstream].idleSince
+            if longest.map({ since < $0.since }) ?? true { longest = (upstream, since) }
         }
-        return longest
+        return longest?.upstream
     }
 
-    /// Lets the exchange wait until other workers have been asked; false where that is in vain.
-    private mutating func awaitRoom(_ exchange: Int) -> Bool {
-        let pool = exchanges[exchange].pool
-        guard directory.pools[pool].connections.hasIdle else { return false }
+    /// Lets the exchange wait until the other workers have been asked.
+    private mutating func awaitRoom(_ exchange: Int) {
         exchanges[exchange].awaitsRoom = true
-        directory.pools[pool].room.waiting.append(exchangeHandle(exchange))
+        directory.pools[exchanges[exchange].pool].room.waiting.append(exchangeHandle(exchange))
         directory.roomIsWanted = true
-        return true
     }
 
     /// Asks the other workers for what this turn found wanting, once for all of it; called once a turn.
@@ -87,6 +95,7 @@ extension Worker {
         directory.pools[upstreams[upstream].pool].connections.restBegan()
     }
 
+    /// The connection is used again, or closed.
     mutating func restEnded(_ upstream: Int) {
         guard upstreams[upstream].isCountedIdle else { return }
         upstreams[upstream].isCountedIdle = false

@@ -334,17 +334,15 @@ extension Worker {
     mutating func closeUpstream(_ upstream: Int) {
         let pool = upstreams[upstream].pool
         let endpoint = upstreams[upstream].endpoint
-        if upstreams[upstream].phase == .idle {
-            unlinkIdle(upstream, pool, endpoint)
-            restEnded(upstream)
-        }
+        if upstreams[upstream].phase == .idle { unlinkIdle(upstream, pool, endpoint) }
+        if upstreams[upstream].holdsRoom { directory.pools[pool].connections.give() }
+        upstreams[upstream].holdsRoom = false
+        restEnded(upstream)
         upstreamTimers.clear(upstream)
         upstreams[upstream].channel.close()
         upstreams[upstream].phase = .free
         upstreams[upstream].exchange = .none
         upstreams[upstream].isProbe = false
-        if upstreams[upstream].holdsRoom { directory.pools[pool].connections.give() }
-        upstreams[upstream].holdsRoom = false
         upstreams[upstream].headBegun = false
         upstreams[upstream].input = ByteBuffer()
         upstreams.release(upstream)

@@ -131,7 +131,8 @@ struct Gateway {
         notifySystemd(.ready, socket: socket)
     }
 
-    /// Answers the names of settings that changed and were not taken: for want of a restart, or for the environment's sake.
+    /// Answers the changed settings that were not taken: those that need a restart, and those that the process environment
+    /// sets.
     private mutating func adopt(
         _ loaded: LoadedSettings, at moment: Moment
     ) throws(Refused) -> (fixed: [String], overridden: [String]) {
