@@ -31,9 +31,9 @@ private func session(
 
     @Test(arguments: [
         (false, 0, RefreshVerdict.again), (false, 29, .again), (false, 30, .again), (false, 86_400 * 20, .again), (true, 0, .again),
-        (true, 29, .again), (true, 30, .refuse(.spent)), (true, 86_400, .refuse(.spent)),
+        (true, 29, .again), (true, 30, .reuse), (true, 86_400, .reuse), (true, -3_600, .again),
     ] as [(Bool, Int64, RefreshVerdict)])
-    func theOneBeforeGetsTheSamePairUntilThatHasArrived(_ isConfirmed: Bool, _ ago: Int64, _ expected: RefreshVerdict) {
+    func theOneBeforeGetsTheSamePairUntilThatHasArrivedAndIsReuseThen(_ isConfirmed: Bool, _ ago: Int64, _ expected: RefreshVerdict) {
         #expect(verdict(4, session(isConfirmed: isConfirmed, rotatedAgo: ago)) == expected)
     }
 
