@@ -55,8 +55,8 @@ package struct Codes: Sendable {
         }
     }
 
-    /// Tries a code, and does what it proves: see `ContactProof`. `session` is the caller's, if there is one; it stays
-    /// where the proof leads to the caller's own account, and else one is opened under `contract`.
+    /// Tries a code as one of `purpose`, and does what it proves: see `ContactProof`. `session` is the caller's, if there is
+    /// one; it stays where the proof leads to the caller's own account, and else one is opened under `contract`.
     package func verify(
         _ code: String, _ purpose: CodePurpose, of recipient: Recipient, for proof: ContactProof, contract: ContractID,
         session: CallerSession?, caller: Caller
@@ -65,7 +65,7 @@ package struct Codes: Sendable {
         try await attempts.admit()
         let occasion = base.occasion(caller)
         let redemption = CodeRedemption(
-            purpose: purpose, recipient: recipient, digest: digest(code, purpose, recipient), proof: proof,
+            recipient: recipient, guess: CodeGuess(triedAs: purpose) { digest(code, $0, recipient) }, proof: proof,
             callerSession: session?.session, session: base.newSession(contract, caller, occasion.now))
         let outcome = try await base.asking { () throws(StoreFault) in
             try await base.store.redeem(redemption, occasion)

@@ -36,7 +36,8 @@ package struct PasswordAccounts: Sendable {
         self.limiter = limiter
     }
 
-    /// Opens an account, and a session of it at once unless its email must be proven first.
+    /// Opens an account, and a session of it at once unless its email must be proven first; then a sign-up whose email
+    /// never was proven gives way to a new one.
     package func signUp(
         _ registration: Registration, rules: PasswordRules, contract: ContractID, mustConfirmEmail: Bool = false,
         caller: Caller
@@ -46,9 +47,10 @@ package struct PasswordAccounts: Sendable {
         try rules.check(registration.password, email: registration.email)
         let hash = try await work.hash(registration.password)
         let occasion = base.occasion(caller)
-        let account = NewAccount(
+        var account = NewAccount(
             id: base.newID(occasion.now), openedBy: contract, email: registration.email,
             username: registration.username, passwordHash: hash, metadata: registration.metadata)
+        account.mayStartAnew = mustConfirmEmail
         let session = mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now)
         let opening = try await base.asking { () throws(StoreFault) in
             try await base.store.open(account, session: session, occasion)
