@@ -34,7 +34,7 @@ struct Person {
         let contract: String
     }
 
-    /// What came to their mailbox or phone.
+    /// A message that came to their mailbox or phone.
     enum Mail {
         /// `sent` is the type that it was asked for as; `link` for those of `anonymous`.
         case code(String, sent: String, recipient: String)
@@ -44,7 +44,7 @@ struct Person {
     let name: String
     let email: String
     let phone: String
-    /// What they choose passwords from.
+    /// The passwords that they choose from.
     let passwords: [String]
     var held: [Held] = []
     var mail: [Mail] = []
@@ -73,7 +73,7 @@ struct OwnershipModel {
     private(set) var everShared: Set<Wire.UUID> = []
     /// A claim about one step that did not hold.
     private var broken: String?
-    /// What was done so far, for the report.
+    /// The calls so far, for the report.
     private(set) var history: [String] = []
 
     /// `number` makes everybody's addresses their own.
@@ -132,7 +132,7 @@ struct OwnershipModel {
         static let weighted = allCases.flatMap { Array(repeating: $0, count: $0.weight) }
     }
 
-    /// What came of a call.
+    /// The outcome of a call.
     private struct Done {
         var text: String
         var status = 0
@@ -224,7 +224,7 @@ struct OwnershipModel {
         return done
     }
 
-    /// What takes a session gets one most of the time.
+    /// Types that need a session get one most of the time.
     private mutating func bearer(for type: String, of person: Person, else other: Person.Held?) -> Person.Held? {
         type.hasSuffix("_change") && !random.once(in: 5) ? person.held.last : other
     }
@@ -280,7 +280,7 @@ struct OwnershipModel {
         if try await isWayIn(account) { broken = "the attacker's phone or identity outlived the confirmation" }
     }
 
-    /// What the attacker holds of an account in which the owner's email is proven; nil if that is nothing.
+    /// Anything that the attacker holds of an account in which the owner's email is proven; nil if there is nothing.
     func violation() async throws -> String? {
         if let broken { return broken }
         guard let account = try await store.account(email: try EmailAddress(owner.email)), account.emailConfirmedAt != nil else { return nil }
@@ -291,7 +291,7 @@ struct OwnershipModel {
         return account.id == shared ? nil : try await grip(on: account)
     }
 
-    /// What of the attacker opens an account.
+    /// The attacker's way into an account; nil if he has none.
     private func grip(on account: Account) async throws -> String? {
         if try await hasSession(of: account) { return "the attacker has a session" }
         if try await opens(account, attacker.passwords) { return "the attacker has the password" }
