@@ -116,16 +116,13 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
     // One story uses it at a time; the flags are set between its steps.
     var areOff = false
     var keysAreAway = false
-    private let key: SigningKey
-    private let forger: SigningKey
+    private let key = providerKey
+    private let forger = forgerKey
+    /// Made once: to make one takes longer than to tell a story.
+    private static let (providerKey, forgerKey) = (generated(), generated())
 
-    init() {
-        do {
-            key = try SigningKey.generate(.RS256)
-            forger = try SigningKey.generate(.RS256)
-        } catch {
-            preconditionFailure(error.message)
-        }
+    private static func generated() -> SigningKey {
+        do { return try SigningKey.generate(.RS256) } catch { preconditionFailure(error.message) }
     }
 
     func rules(for provider: Provider) -> IDTokenRules? {

@@ -64,15 +64,15 @@ package struct Codes: Sendable {
         }
     }
 
-    /// Tries a code, and does what it proves: see `ContactProof`. `session` is the caller's, if there is one; it stays
-    /// where the proof leads to the caller's own account, and else one is opened under `contract`.
+    /// Tries a code as one of `purpose`, and does what it proves: see `ContactProof`. `session` is the caller's, if there is
+    /// one; it stays where the proof leads to the caller's own account, and else one is opened under `contract`.
     package func verify(
         _ code: String, _ purpose: CodePurpose, of recipient: Recipient, for proof: ContactProof, contract: ContractID,
         session: CallerSession?, caller: Caller
     ) async throws(AccountError) -> Sessions.Granted {
         let occasion = base.occasion(caller)
         let redemption = CodeRedemption(
-            purpose: purpose, recipient: recipient, digest: digest(code, purpose, recipient), proof: proof,
+            recipient: recipient, guess: CodeGuess(triedAs: purpose) { digest(code, $0, recipient) }, proof: proof,
             callerSession: session?.session, session: base.newSession(contract, caller, occasion.now))
         let guesses = Guesses(base: base, limiter: limiter)
         let outcome = try await guesses.judge(at: GuessTarget(recipient), from: caller.address) {

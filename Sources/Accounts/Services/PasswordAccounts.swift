@@ -36,7 +36,8 @@ package struct PasswordAccounts: Sendable {
         self.limiter = limiter
     }
 
-    /// Opens an account, and a session of it at once unless its email must be proven first.
+    /// Opens an account, and a session of it at once unless its email must be proven first; then a sign-up whose email
+    /// never was proven gives way to a new one.
     package func signUp(
         _ registration: Registration, rules: PasswordRules, contract: ContractID, mustConfirmEmail: Bool = false,
         caller: Caller
@@ -48,12 +49,13 @@ package struct PasswordAccounts: Sendable {
         let occasion = base.occasion(caller)
         let opening = try await attempts.make { () throws(AccountError) in
             let hash = try await work.hash(registration.password, for: caller.address)
-            let account = NewAccount(
+            var account = NewAccount(
                 id: base.newID(occasion.now), openedBy: contract, email: registration.email,
                 username: registration.username, passwordHash: hash, metadata: registration.metadata)
-            let session = mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now)
+            account.mayStartAnew = mustConfirmEmail
+            let (new, session) = (account, mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now))
             return try await base.asking { () throws(StoreFault) in
-                try await base.store.open(account, session: session, occasion)
+                try await base.store.open(new, session: session, occasion)
             }
         }
         switch opening {

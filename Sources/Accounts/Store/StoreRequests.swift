@@ -68,6 +68,8 @@ package struct NewAccount: Sendable {
     package var metadata: Metadata
     /// Whether the email is known to be the owner's from the start.
     package var isEmailConfirmed = false
+    /// Whether an older sign-up with the email that never got anywhere gives way: see `SignUpRule`.
+    package var mayStartAnew = false
     /// What was set of a tier; nil for the one that everyone has.
     package var tier: String?
     package var tierUntil: WallTime?
@@ -170,9 +172,8 @@ package struct ConfirmedPair: Sendable, Hashable {
 
 /// A try at a code.
 package struct CodeRedemption: Sendable {
-    package let purpose: CodePurpose
     package let recipient: Recipient
-    package let digest: [UInt8]
+    package let guess: CodeGuess
     package let proof: ContactProof
     /// The caller's session, which stays if the proof leads to the caller's own account.
     package let callerSession: UUID?
@@ -180,12 +181,10 @@ package struct CodeRedemption: Sendable {
     package let session: NewSession
 
     package init(
-        purpose: CodePurpose, recipient: Recipient, digest: [UInt8], proof: ContactProof, callerSession: UUID?,
-        session: NewSession
+        recipient: Recipient, guess: CodeGuess, proof: ContactProof, callerSession: UUID?, session: NewSession
     ) {
-        self.purpose = purpose
         self.recipient = recipient
-        self.digest = digest
+        self.guess = guess
         self.proof = proof
         self.callerSession = callerSession
         self.session = session

@@ -12,6 +12,7 @@ extension SQLTransaction {
         let id = UUID(at: occasion.now, random: (events << 52, words.rawBytes.load64(8)))
         events += 1
         try change(
+            .unlogged,
             """
             INSERT INTO audit_events (id, kind, at, account, session, address, detail)
             VALUES ($1, $2, $3, $4, $5, $6, $7)

@@ -60,7 +60,10 @@ extension SQLTransaction {
     ) throws(SQLFault) -> SignIn {
         switch verdict {
         case .known(let user):
-            return SignIn(account: try present(user), session: nil)
+            let account = try present(user)
+            // Whoever took the account over meanwhile has unlinked what its opener had.
+            guard try self.account(of: proof) == user else { throw .conflict }
+            return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
             try link(proof, to: user, occasion)
@@ -82,6 +85,7 @@ extension SQLTransaction {
         if account.email != nil { account.emailConfirmedAt = occasion.now }
         // Somebody else opened one with the email a moment ago: with that one there, the verdict is another.
         guard try insert(account, passwordHash: nil) else { throw .conflict }
+        try dropCodes(of: account)
         try log(.accountOpened, new.id, occasion, detail: proof.provider.rawValue)
         try link(proof, to: new.id, occasion)
         return account
@@ -90,6 +94,7 @@ extension SQLTransaction {
     private mutating func link(_ proof: IdentityProof, to user: UUID, _ occasion: Occasion) throws(SQLFault) {
         let isNew =
             try change(
+                .unlogged,
                 """
                 INSERT INTO identities (provider, subject, account, linked_at) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING
@@ -107,6 +112,7 @@ extension SQLTransaction {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = occasion.now
+            try dropCodes(to: email.key)
         }
         if let name = proof.name, proof.nameRule.takes(account, now: occasion.now) { account.name = name }
         guard account != before else { return }
