@@ -157,7 +157,7 @@ import Wire
         func verify(_ address: String) async -> AccountError? {
             await fault {
                 try await office.codes.verify(
-                    office.recorder.code, .email, of: recipient, for: .completeSignUp(.dlauth), contract: .dlauth, session: nil,
+                    office.recorder.code, .email, of: recipient, for: .signIn(caller: nil), contract: .dlauth, session: nil,
                     caller: caller(address))
             }
         }

@@ -62,7 +62,7 @@ extension SQLTransaction {
         case .known(let user):
             let account = try present(user)
             // Whoever took the account over meanwhile has unlinked what its opener had.
-            guard try self.account(of: proof) == user else { throw .conflict }
+            guard try self.account(of: proof.provider, subject: proof.subject) == user else { throw .conflict }
             return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
