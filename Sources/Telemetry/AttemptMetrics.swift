@@ -15,10 +15,7 @@ package struct AttemptMetrics: Sendable {
 
 extension ExpositionWriter {
     mutating func write(_ attempts: AttemptMetrics) {
-        let name = "tollgate_attempts_refused_total"
-        family(
-            name, type: "counter",
-            help: "Sign-ins, codes, messages and new accounts for which a bucket had no room. A sign-in may have been let in by the next one.")
+        let name = family(.refusedAttempts)
         for (bucket, count) in attempts.counts { sample(name, [("bucket", bucket)], Int64(clamping: count)) }
     }
 }
