@@ -69,6 +69,8 @@ final class StrictLimiter: AttemptLimiter {
         }
     }
 
+    func mark(_ bucket: AttemptBucket) async { _ = await charge([bucket]) }
+
     func giveBack(_ charges: [AttemptCharge]) {
         counts.withLock { counts in
             for charge in charges {

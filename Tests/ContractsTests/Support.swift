@@ -92,6 +92,8 @@ final class AttemptsInMemory: AttemptLimiter {
         }
     }
 
+    func mark(_ bucket: AttemptBucket) async { _ = await charge([bucket]) }
+
     func giveBack(_ charges: [AttemptCharge]) {
         let now = clock.now.monotonic.nanoseconds / 1_000
         tats.withLock { tats in

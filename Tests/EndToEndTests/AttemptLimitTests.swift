@@ -151,6 +151,15 @@ import Testing
         #expect(try gateway.send("POST /auth/user", from: "2001:db8:0:1::1").status == 200)
     }
 
+    @Test func aReloadTakesOtherLimitsOver() throws {
+        let settings = Self.settings.joined(separator: "\n")
+        let gateway = try Gateway(settings + "\nTOLLGATE_SIGNUP_LIMIT=1/h")
+        func open() throws -> Int { try gateway.send("POST /auth/user", from: "10.1.2.3").status }
+        #expect(try [open(), open()] == [200, 429])
+        try gateway.reload(settings + "\nTOLLGATE_SIGNUP_LIMIT=2/h")
+        #expect(try [open(), open(), open()] == [200, 200, 429])
+    }
+
     // MARK: guesses
 
     @Test(arguments: Counting.allCases)

@@ -126,6 +126,8 @@ package enum AttemptVerdict: Sendable, Equatable {
 package protocol AttemptLimiter: Sendable {
     /// Charges one on each of these buckets, at most four, or on none.
     func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict
+    /// Charges one beside an attempt that was made, if there is room.
+    func mark(_ bucket: AttemptBucket) async
     /// Gives back what turned out not to count. Each charge at most once.
     func giveBack(_ charges: [AttemptCharge])
 }

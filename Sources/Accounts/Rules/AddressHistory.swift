@@ -1,6 +1,6 @@
 package import Wire
 
-/// From where an account has been signed in, as its audit events tell.
+/// The addresses from which an account was signed in, by its audit events.
 package enum AddressHistory {
     /// The kinds of events that tell of it, and the one that ends it: what was done before an account changed hands was not
     /// done by its owner.

@@ -1,21 +1,21 @@
 internal import Wire
 
-/// Lets guesses at what guards accounts be made: passwords, codes, reset tokens, ID tokens.
+/// Admits and counts guesses: at passwords, codes, reset tokens and ID tokens.
 ///
 /// A guess is charged when it is admitted, and given back when it was right or never judged. An account has three
 /// allowances for wrong ones, tried in this order, so that who guesses keeps nobody out but themselves:
 ///
 /// 1. For everybody: 30 at once and 180 an hour.
-/// 2. For newcomers, addresses from which nobody has guessed wrong at this account: 2 at once and 2 an hour for each
-///    address, 20 and 60 for all of them together.
+/// 2. For newcomers, addresses with fewer than two wrong guesses at this account in the last hour: 2 at once and 2 an hour
+///    for each of them, 20 and 60 for all together.
 /// 3. For familiar addresses, from which the account was signed in before: 5 and 10 for each. The store is asked whether an
 ///    address is one only here, and for each address no oftener than it may guess: the time that takes is no oracle.
 ///
 /// One address that attacks an account can use up the first allowance alone, and the owner is let in by the second from any
 /// other; many together can use up the second, and the owner is let in by the third from where they signed in before. So
 /// strangers get at most 50 wrong guesses at an account at once and 240 an hour in all, and one address at most 150 and
-/// 1,800 over all accounts. An address stops to be a newcomer when its guess has been judged: those that the first
-/// allowance admitted together with it may be followed by two of the second.
+/// 1,800 over all accounts. A wrong guess by the first allowance is marked in the second when it has been judged: from one
+/// address at once 32 may pass.
 struct Guesses: Sendable {
     /// What came of a guess.
     enum Judgement<Value: Sendable>: Sendable {
@@ -58,8 +58,7 @@ struct Guesses: Sendable {
             limiter.giveBack(admitted.charges)
             return value
         case .wrong(let error):
-            // Where that bucket is full, the address is no newcomer already.
-            if let mark = admitted.mark { _ = await limiter.charge([mark]) }
+            if let mark = admitted.mark { await limiter.mark(mark) }
             throw error
         }
     }

@@ -3,10 +3,9 @@ package import Wire
 /// Counts attempts that are charged when they are admitted, and given back when they turn out not to count: sign-ins whose
 /// password was right, messages that were not sent. In this process, and with other gateways where they share a Redis.
 ///
-/// The own count is charged first. What it refuses the shared one would refuse too, for that holds the charges of this
-/// gateway among others; and where Redis does not answer, the own count's word stands, so that an attempt never passes
-/// uncounted. The steps of one attempt are methods, and what lies between them is the caller's: asking Redis, and the
-/// attempt itself.
+/// The own count is charged first, and what it refuses Redis is not asked for: that holds the charges of this gateway among
+/// others. Where Redis does not answer, the own count decides, so that no attempt passes uncounted. The steps of one attempt
+/// are methods; asking Redis and making the attempt lie between them, and are the caller's.
 ///
 /// Calls must come one at a time, in the order of their `now`; see `GCRA.credit`.
 package struct AttemptLedger: Sendable {

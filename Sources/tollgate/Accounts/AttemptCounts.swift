@@ -17,7 +17,7 @@ final class AttemptCounts: AttemptLimiter {
     private let take: @Sendable ([LimitCharge.Item]) async -> GCRAReply?
     /// Has Redis give back what was charged at this time by its clock.
     private let giveBack: @Sendable ([LimitCharge.Item], UInt64) -> Void
-    /// Hears of every bucket that had no room.
+    /// Hears of every bucket that had no room for an attempt.
     private let refused: @Sendable (AttemptRefusal, MonotonicTime) -> Void
     /// What the operator has set. Held while the ledger is asked, so that it sees times in their order.
     private let rates: Mutex<AttemptRates>
@@ -42,6 +42,32 @@ final class AttemptCounts: AttemptLimiter {
     func adopt(_ rates: AttemptRates) { self.rates.withLock { $0 = rates } }
 
     func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
+        let verdict = await verdict(buckets)
+        switch verdict {
+        case .admitted: break
+        case .refused(let refusals):
+            let now = clock()
+            for refusal in refusals { refused(refusal, now) }
+        }
+        return verdict
+    }
+
+    func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
+
+    func giveBack(_ charges: [AttemptCharge]) {
+        // Those of one attempt have one time.
+        for (sharedAt, charges) in Dictionary(grouping: charges, by: \.sharedAt) {
+            let items = charges.map { item($0.bucket, $0.rate) }
+            rates.withLock { _ in
+                for (charge, item) in zip(charges, items) {
+                    ledger.giveBack(AttemptLedger.Charge([item], at: charge.at), now: clock())
+                }
+            }
+            if let sharedAt { giveBack(items, sharedAt) }
+        }
+    }
+
+    private func verdict(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
         if buckets.isEmpty { return .admitted([]) }
         let (charged, own) = rates.withLock { rates in
             let charged = buckets.map { (bucket: $0, rate: rates[$0.kind]) }
@@ -52,14 +78,6 @@ final class AttemptCounts: AttemptLimiter {
         return told(rates.withLock { _ in ledger.settle(charge, reply, now: clock()) }, charged)
     }
 
-    func giveBack(_ charges: [AttemptCharge]) {
-        for charge in charges {
-            let items = [item(charge.bucket, charge.rate)]
-            rates.withLock { _ in ledger.giveBack(AttemptLedger.Charge(items, at: charge.at), now: clock()) }
-            if let sharedAt = charge.sharedAt { giveBack(items, sharedAt) }
-        }
-    }
-
     private func told(
         _ verdict: AttemptLedger.Verdict, _ charged: [(bucket: AttemptBucket, rate: AttemptRate)]
     ) -> AttemptVerdict {
@@ -68,13 +86,11 @@ final class AttemptCounts: AttemptLimiter {
             return .admitted(
                 charged.map { AttemptCharge($0.bucket, $0.rate, at: charge.at, sharedAt: charge.sharedAt) })
         case .refused(let waits):
-            let now = clock()
             var refusals: [AttemptRefusal] = []
             for ((bucket, _), wait) in zip(charged, waits) where wait > 0 {
                 let seconds = Int(clamping: (wait - 1) / 1_000_000 + 1)
                 refusals.append(AttemptRefusal(bucket.kind, retryAfterSeconds: seconds))
             }
-            for refusal in refusals { refused(refusal, now) }
             return .refused(refusals)
         }
     }

@@ -195,20 +195,9 @@ final class ControlState: Sendable {
     }
 
     /// When it was last told that the budget for SMS is spent, in nanoseconds of the monotonic clock; 0 for never.
-    private let budgetToldAt = Atomic<UInt64>(0)
+    let budgetToldAt = Atomic<UInt64>(0)
 
-    /// A bucket had no room for an attempt. That there is none for an SMS is said once a minute at most.
-    func attemptRefused(_ refusal: AttemptRefusal, at now: MonotonicTime) {
-        state.withLock { $0.process.attempts.refused(by: refusal.kind.rawValue) }
-        guard refusal.kind == .smsBudget else { return }
-        let before = budgetToldAt.load(ordering: .relaxed)
-        guard before == 0 || now.nanoseconds(since: MonotonicTime(nanoseconds: before)) >= 60_000_000_000 else { return }
-        let (isMine, _) = budgetToldAt.compareExchange(expected: before, desired: now.nanoseconds, ordering: .relaxed)
-        guard isMine else { return }
-        log.warning(
-            "the budget for SMS is spent, raise TOLLGATE_SMS_BUDGET if these are your users",
-            ("retry_s", "\(refusal.retryAfterSeconds)"))
-    }
+    func countRefusal(_ bucket: String) { state.withLock { $0.process.attempts.refused(by: bucket) } }
 
     func countBus(_ count: (inout BusMetrics) -> Void) { state.withLock { count(&$0.process.bus) } }
 
