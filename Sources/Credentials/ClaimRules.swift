@@ -46,10 +46,19 @@ extension JSONMembers {
     func vouchesForEmail(bySilence silence: Bool) -> Bool {
         switch self["email_verified"] {
         case .bool(let isVerified)?: isVerified
+        case .string(let text)? where silence: !saysNo(text)
         case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
+        case .number(let slice)? where silence: !source(slice).equals("0")
         case nil, .null?: silence
         case .number?, .array?, .object?: false
         }
+    }
+
+    /// Whether a text stands for `false`, as libraries of several languages write it.
+    private func saysNo(_ text: JSONText) -> Bool {
+        guard !text.hasEscapes else { return true }
+        let word = source(text.slice)
+        return word.equalsIgnoringCase("false") || word.equalsIgnoringCase("no") || word.equals("0") || word.byteCount == 0
     }
 
     /// Whether `value` is of this text, or an array with such an element. Numbers count as they are spelled, booleans

@@ -28,7 +28,7 @@ extension Admission {
             refuseUnrouted(match, hasEncodedSlash, &decision)
             return nil
         }
-        if traits.contains(.parameters), hidesAnotherRoute(match, head, bytes, &decision) {
+        if hidesAnotherRoute(match, traits, head, bytes, &decision) {
             decision.dialect = policy.gates[route].dialect
             decision.refuse(.badRequest(.path(.hiddenRoute)))
             return nil
@@ -41,25 +41,66 @@ extension Admission {
         return route
     }
 
-    /// Whether the path without its parameters belongs to another rule than `match`, which the path as it is belongs to: an
-    /// upstream that cuts parameters off would serve what that other rule is to guard.
+    /// Other ways in which an upstream may read a path that the gateway passes on as it is.
+    private enum Reading: CaseIterable {
+        case withoutParameters, upToParameters, withSlashes
+
+        /// What of a path makes this another reading than the gateway's.
+        var trait: PathTraits {
+            switch self {
+            case .withoutParameters, .upToParameters: .parameters
+            case .withSlashes: .encodedSlash
+            }
+        }
+
+        func append(_ path: RawSpan, to out: inout ByteBuffer) {
+            switch self {
+            case .withoutParameters: CanonicalPath.appendWithoutParameters(path, to: &out)
+            case .upToParameters: CanonicalPath.appendUpToParameters(path, to: &out)
+            case .withSlashes: CanonicalPath.appendWithSlashes(path, to: &out)
+            }
+        }
+    }
+
+    /// Whether the path, in a way that an upstream may read it, belongs to another rule than `match`, which the path as it is
+    /// belongs to: that upstream would serve what the other rule is to guard.
     private func hidesAnotherRoute(
-        _ match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
+        _ match: RouteMatch, _ traits: PathTraits, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
+        guard !traits.isDisjoint(with: [.parameters, .encodedSlash]) else { return false }
         // Apart from the decision while the decision's path is read.
         var path = ByteBuffer()
         swap(&path, &decision.bareBytes)
-        path.removeAll()
-        if decision.pathIsVerbatim {
-            CanonicalPath.appendWithoutParameters(bytes[head.path], to: &path)
-        } else {
-            CanonicalPath.appendWithoutParameters(decision.path, to: &path)
+        defer { swap(&path, &decision.bareBytes) }
+        for reading in Reading.allCases where traits.contains(reading.trait) {
+            path.removeAll()
+            if decision.pathIsVerbatim {
+                reading.append(bytes[head.path], to: &path)
+            } else {
+                reading.append(decision.path, to: &path)
+            }
+            if belongsElsewhere(path.readable, than: match, head, bytes) { return true }
         }
-        let bareMatch = policy.table.match(
-            host: bytes[head.host], path: path.readable, method: head.method, methodText: bytes[head.methodText])
-        swap(&path, &decision.bareBytes)
-        switch bareMatch {
-        case .route, .methodNotAllowed: return bareMatch != match
+        return false
+    }
+
+    /// Whether another rule than `match` has `path`, or one that is no path, once it is canonical.
+    private func belongsElsewhere(
+        _ path: RawSpan, than match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan
+    ) -> Bool {
+        var canonical = ByteBuffer()
+        let other: RouteMatch
+        switch CanonicalPath.canonicalise(path, into: &canonical, encodedSlash: .pass) {
+        case .same:
+            other = policy.table.match(
+                host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText])
+        case .rewritten:
+            other = policy.table.match(
+                host: bytes[head.host], path: canonical.readable, method: head.method, methodText: bytes[head.methodText])
+        case .refused: return true
+        }
+        switch other {
+        case .route, .methodNotAllowed: return other != match
         case .none: return false
         }
     }

@@ -71,6 +71,25 @@ package enum CanonicalPath {
         }
     }
 
+    /// Appends `path`, which is canonical, up to its first parameter: what a server that takes all behind a `;` for parameters
+    /// would route by.
+    static func appendUpToParameters(_ path: RawSpan, to out: inout ByteBuffer) {
+        var end = 0
+        while end < path.byteCount, !PathRewrite.beginsParameters(path, end) { end += 1 }
+        out.append(path.extracting(0..<end))
+    }
+
+    /// Appends `path`, which is canonical, with its encoded slashes decoded: what a server that decodes before it routes would
+    /// route by.
+    static func appendWithSlashes(_ path: RawSpan, to out: inout ByteBuffer) {
+        var offset = 0
+        while offset < path.byteCount {
+            let isSlash = offset + 3 <= path.byteCount && path.extracting(offset..<offset + 3).equalsIgnoringCase("%2f")
+            out.append(isSlash ? UInt8(ascii: "/") : path[offset])
+            offset += isSlash ? 3 : 1
+        }
+    }
+
     /// Whether nothing in `path` needs a second look: no `%`, `\` or `;`, only visible ASCII, and no slash before a slash
     /// or a dot. Eight bytes at a time.
     private static func isPlain(_ path: RawSpan) -> Bool {

@@ -42,7 +42,8 @@ package enum ProxyFields {
     /// The client certificate that a proxy saw (RFC 9440 and what came before it).
     private static let certificates: [StaticString] = [
         "Client-Cert", "Client-Cert-Chain", "X-Client-Cert", "SSL-Client-Cert", "X-SSL-Client-Cert", "X-SSL-Client-Verify",
-        "X-SSL-Client-S-DN", "X-Forwarded-Client-Cert", "X-Forwarded-Tls-Client-Cert", "X-ARR-ClientCert",
+        "X-SSL-Client-S-DN", "X-Forwarded-Client-Cert", "X-Forwarded-Tls-Client-Cert", "X-Forwarded-Tls-Client-Cert-Info",
+        "X-ARR-ClientCert", "SSL-Client-Verify", "SSL-Client-S-DN", "X-Client-Verify", "X-Client-DN",
     ]
 
     /// For people who mistyped one.

@@ -35,7 +35,7 @@ import Wire
     static let proofs: [(claim: TokenClaims.Value?, own: Bool, outside: Bool)] = [
         (nil, false, true), (.boolean(true), true, true), (.string("true"), true, true), (.boolean(false), false, false),
         (.string("false"), false, false), (.string("False"), false, false), (.string("no"), false, false), (.integer(0), false, false),
-        (.integer(1), false, false), (.strings(["true"]), false, false),
+        (.integer(1), false, true), (.string("True"), false, true), (.strings(["true"]), false, false),
     ]
 
     @Test(arguments: proofs, [true, false])
@@ -144,6 +144,27 @@ import Wire
         let judged = house.get(path)
         #expect(judged.status == 400 && judged.code == "BAD_REQUEST" && judged.route == "")
         #expect(judged.explanation.step("path")?.contains("parameters") == true)
+    }
+
+    /// Some servers take all behind the first `;` for parameters.
+    @Test func allBehindAParameterHidesNoRoute() throws {
+        let house = try Gatehouse([rule("open", "/*", auth: .none), rule("me", "/me")])
+        for path in ["/me;a=b/x", "/me;/x/y", "/me%3B/x"] { #expect(house.get(path).status == 400, "\(path)") }
+        for path in ["/mex;a=b/x", "/a/me;a=b/x"] { #expect(house.get(path).route == "open", "\(path)") }
+    }
+
+    /// `encoded-slash=pass` is for names that hold a slash, not for a way past another route.
+    @Test func anEncodedSlashHidesNoRoute() throws {
+        var files = rule("files", "/files/*", auth: .none)
+        files.encodedSlashPasses = true
+        let house = try Gatehouse([files, rule("private", "/files/private/*"), rule("admin", "/admin")])
+        for path in ["/files/private%2Fx", "/files/private%2fx", "/files/a%2F..%2Fprivate%2Fx", "/files/a%2F..%2F..%2Fadmin", "/files/a%2F..%2F..%2F..%2Fb"] {
+            #expect(house.get(path).status == 400, "\(path)")
+        }
+        for path in ["/files/a%2Fb", "/files/a%2Fprivate%2Fx", "/files/%2Fa"] {
+            let judged = house.get(path)
+            #expect(judged.route == "files" && judged.path ?? path == path, "\(path)")
+        }
     }
 
     @Test(arguments: ["/x;jsessionid=1", "/x;a/me", "/;x", "/x/;y/z", "/mex;a", "/x%3B/me", "/x;/me;y"])

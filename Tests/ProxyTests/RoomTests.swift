@@ -66,6 +66,32 @@ struct RoomTests {
         #expect(!back.connections.hasIdle)
     }
 
+    /// A reload lowers the bound: connections above it close as soon as they are idle, and a busy one is not kept.
+    @Test func aBoundThatIsLoweredHoldsForConnectionsThatAreThere() throws {
+        let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        defer { listener.close() }
+        let wide = RunningWorker.upstream("back", [try listener.localAddress()]) { $0.maxConnections = 3 }
+        var worker = try worker(wide)
+        let lines = try (0..<3).map { _ in try Line(to: worker.address) }
+        for line in lines { try line.send(Self.request) }
+        let busy = try (0..<3).map { _ in try worker.accept(listener) }
+        for line in busy.prefix(2) {
+            try worker.turn(untilReadable: line)
+            _ = try line.receiveMessage()
+            try line.send(ExchangeTests.ok)
+        }
+        for _ in 0..<2 where worker.worker.upstreams.longestIdle(0) == nil { worker.turn(waiting: 10) }
+        var narrow = wide.settings
+        narrow.maxConnections = 1
+        worker.worker.upstreams.directory.adopt([UpstreamSnapshot(settings: narrow, addresses: wide.addresses, connections: wide.connections)])
+        worker.worker.upstreams.closeRetired()
+        try busy[2].send(ExchangeTests.ok)
+        for line in lines { try worker.turn(untilReadable: line) }
+        let open = worker.worker.upstreams.directory.pools[0].endpoints[0].connections
+        #expect(open <= 1)
+        worker.end()
+    }
+
     @Test func whereAllAreBusyNobodyWaits() throws {
         let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         defer { listener.close() }

@@ -275,11 +275,17 @@ import Wire
         (ENOENT, .notReached("no such file or directory")), (EAGAIN, .notReached("resource temporarily unavailable")),
     ]
 
+    @Test func aStreamThatFallsSilentIsNotTheAddresssFault() {
+        #expect(UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: false))
+        #expect(!UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: true))
+        #expect(UpstreamLoss.brokenAnswer.countsAgainstAddress(isBehindHead: true))
+    }
+
     @Test(arguments: faults) func onlyWhatTheGatewayLacksIsNotTheAddresssFault(_ number: Int32, _ loss: UpstreamLoss) {
         let found = UpstreamLoss(beginning: SystemFault("connect", errno: number))
         #expect(found == loss)
         #expect(found.reachedNobody)
-        #expect(found.countsAgainstAddress == (loss != .shortage) && found.isRetryable == (loss != .shortage))
+        #expect(found.countsAgainstAddress(isBehindHead: false) == (loss != .shortage) && found.isRetryable == (loss != .shortage))
         #expect(found.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
     }
 

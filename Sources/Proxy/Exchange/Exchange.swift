@@ -30,6 +30,8 @@ package struct Exchange: ~Copyable {
     var local: LocalExchange?
     /// When waiting ends without an answer.
     var waitsUntil: MonotonicTime?
+    /// Since when it has found no room for a connection; nil while it has not looked for any in vain.
+    var wantsRoomSince: MonotonicTime?
 
     // MARK: the request
 
@@ -93,6 +95,7 @@ package struct Exchange: ~Copyable {
         if refresh != nil { refresh = nil }
         if local != nil { local = nil }
         waitsUntil = nil
+        wantsRoomSince = nil
         life = nil
         filter.reset()
     }

@@ -20,6 +20,9 @@ package final class ConnectionBudget: Sendable {
         return false
     }
 
+    /// Whether more than `limit` are held.
+    func isOver(_ limit: Int) -> Bool { used.load(ordering: .relaxed) > limit }
+
     /// Gives back what `take` took.
     func give() { used.wrappingSubtract(1, ordering: .relaxed) }
 

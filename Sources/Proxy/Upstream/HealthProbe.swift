@@ -26,7 +26,7 @@ extension Worker {
             let upstream = try openUpstream(endpoint)
             upstreams.connections[upstream].isProbe = true
         } catch {
-            if error.countsAgainstAddress { probeEnded(endpoint, good: false) }
+            if error.countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
         }
     }
 

@@ -16,13 +16,21 @@ extension Worker {
         }
         switch upstreams.takeRoom(endpoint.pool) {
         case .taken: connect(exchange, &scratch)
-        case .idleElsewhere where mayWait: waitForRoom(exchange)
+        case .idleElsewhere where mayWait || mayWaitLonger(exchange): waitForRoom(exchange)
         case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
     }
 
+    /// Whether the exchange has not waited for as long as the others may take: an idle connection that was taken before they
+    /// could close it is followed by another.
+    private func mayWaitLonger(_ exchange: ExchangeIndex) -> Bool {
+        guard let since = exchanges[exchange].wantsRoomSince else { return false }
+        return now.monotonic < since.advanced(milliseconds: Self.patience)
+    }
+
     /// Lets the exchange wait until the other workers have been asked.
     private mutating func waitForRoom(_ exchange: ExchangeIndex) {
+        exchanges[exchange].wantsRoomSince = exchanges[exchange].wantsRoomSince ?? now.monotonic
         exchanges[exchange].state.wait(for: .room)
         upstreams.directory.pools[exchanges[exchange].endpoint.pool].room.waiting.append(exchanges.handle(exchange))
         upstreams.directory.roomIsWanted = true

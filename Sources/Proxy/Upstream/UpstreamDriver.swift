@@ -176,8 +176,9 @@ extension Worker {
         if exchanges[exchange].state.answer == .none { noteAttemptEnded(exchange, status: 0) }
         // A kept connection that was closed meanwhile says nothing of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
-        if !isStale, loss.countsAgainstAddress {
-            noteFailure(endpoint, isBrokenAnswer: exchanges[exchange].state.answer != .none)
+        let isBehindHead = exchanges[exchange].state.answer != .none
+        if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
+            noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
         guard mayRepeat(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
         telemetry.metrics.upstreamRetry(
@@ -227,7 +228,9 @@ extension Worker {
         exchanges[exchange].state.disconnected()
         upstreams.directory[endpoint].outstanding -= 1
         upstreams.connections[upstream].exchange = .none
-        guard reusable, !upstreams.directory[endpoint].isRetired else { return upstreams.close(upstream) }
+        guard reusable, !upstreams.directory[endpoint].isRetired, !upstreams.directory.pools[endpoint.pool].isOverBound else {
+            return upstreams.close(upstream)
+        }
         upstreams.keep(upstream, at: now.monotonic, for: settings.upstreamIdleTimeout)
         refreshUpstreamInterest(upstream)
     }

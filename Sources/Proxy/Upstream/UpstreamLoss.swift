@@ -27,8 +27,14 @@ enum UpstreamLoss: Error, Equatable {
         }
     }
 
-    /// Whether the address is to blame.
-    var countsAgainstAddress: Bool { self != .tooManyConnections && self != .shortage }
+    /// Whether the address is to blame. A stream that falls silent behind the head of its answer may have nothing to say.
+    func countsAgainstAddress(isBehindHead: Bool) -> Bool {
+        switch self {
+        case .tooManyConnections, .shortage: false
+        case .timeout: !isBehindHead
+        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: true
+        }
+    }
 
     /// Whether another try may fare better. Not once a byte of an answer has come: the work was done, or the upstream speaks
     /// nonsense. After a timeout it may be under way, what the gateway itself lacks it lacks for every address, and connections

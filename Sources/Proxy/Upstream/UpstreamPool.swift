@@ -70,6 +70,9 @@ struct UpstreamPool {
     /// Whether idle connections may be in another worker's way.
     var isBounded: Bool { settings.maxConnections < .max }
 
+    /// Whether more connections are held than may be: a reload has lowered the bound.
+    var isOverBound: Bool { isBounded && connections.isOver(settings.maxConnections) }
+
     enum Choice: Equatable {
         case endpoint(Int)
         /// No address may be used now.

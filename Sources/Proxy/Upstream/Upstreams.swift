@@ -126,11 +126,16 @@ struct Upstreams: ~Copyable {
         directory[endpoint].connections -= 1
     }
 
-    /// Closes idle connections to addresses that are gone, and counts the others if their number is bounded now; a busy one
-    /// ends with its answer.
+    /// Closes idle connections to addresses that are gone or above a bound that was lowered, and counts the others if their
+    /// number is bounded now; a busy one ends with its answer.
     mutating func closeRetired() {
         for upstream in connections.indices where connections[upstream].phase == .idle {
-            if directory[connections[upstream].endpoint].isRetired { close(upstream) } else { restBegan(upstream) }
+            let endpoint = connections[upstream].endpoint
+            if directory[endpoint].isRetired || directory.pools[endpoint.pool].isOverBound {
+                close(upstream)
+            } else {
+                restBegan(upstream)
+            }
         }
     }
 }
