@@ -54,12 +54,16 @@ let package = Package(
         .target(
             name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
 
+        .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
+        .target(
+            name: "Mail", dependencies: ["Wire", "Credentials", "Transport", "Accounts", "Fetch"], swiftSettings: house),
+
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "CCurl", "CLinux",
+                "Contracts", "Fetch", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -79,7 +83,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Proxy", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Mail", "MemoryStore", "Proxy", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),
@@ -110,7 +114,7 @@ let package = Package(
             dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Transport", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
-            name: "DeliveryTests", dependencies: ["tollgate", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
+            name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers"], swiftSettings: tests),
     ]

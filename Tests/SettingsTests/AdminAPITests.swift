@@ -20,7 +20,7 @@ import Wire
     init() throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let base = AccountBase(store: store, events: news, clock: clock, notice: { _ in })
-        let work = try #require(PasswordWork(threads: 1, queue: 1, start: AccountHost.thread))
+        let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(base: base),

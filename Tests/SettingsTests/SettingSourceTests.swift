@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Testing
 import Transport
+import Wire
 
 @testable import tollgate
 

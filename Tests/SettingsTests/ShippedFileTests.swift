@@ -1,6 +1,7 @@
 import Gate
 import Testing
 import Transport
+import Wire
 
 @testable import tollgate
 

@@ -45,7 +45,7 @@ final class AccountHost: Sendable {
         keys = ProviderKeyRing(control: control, feed: feed)
         let secret = try RefreshSecret.open(configuration)
         let touched = TouchedAccounts()
-        let opened = try StoreLocation(configuration).open(start: Self.thread, onChange: { touched.note($0) })
+        let opened = try StoreLocation(configuration).open(start: WorkerThread.start, onChange: { touched.note($0) })
         guard let store = opened else { throw SystemFault("start a thread") }
         self.store = store
         // One core is left to requests: two threads on two cores tripled the 99th percentile of proxying, one does not.
@@ -204,18 +204,9 @@ final class AccountHost: Sendable {
         return Router(services, page: page, tell: { control.failed($0, $1) })
     }
 
-    static let thread: ThreadStart = { name, body in
-        do {
-            let thread = try WorkerThread(name: name, body)
-            return { thread.join() }
-        } catch {
-            return nil
-        }
-    }
-
     /// A thread that gives way to those that serve requests: a queue of sign-ins must not slow them down.
     private static let quietThread: ThreadStart = { name, body in
-        thread(name) {
+        WorkerThread.start(name) {
             clinux_give_way(10, 20_000_000)
             body()
         }

@@ -32,12 +32,3 @@ struct ProviderKeyRing: ProviderKeys {
 
     private func fetches(_ name: String) -> UInt64 { feed.statuses.first { $0.name == name }?.fetches ?? 0 }
 }
-
-/// Suspends the calling task.
-@Sendable func pause(milliseconds: UInt64) async {
-    do {
-        try await Task.sleep(nanoseconds: milliseconds * 1_000_000)
-    } catch {
-        // Cancelled: whoever pauses looks at the clock next.
-    }
-}

@@ -34,7 +34,7 @@ final class ChangeBus: Sendable {
             redis = nil
             if location.isServer { control.busExpected(carrier) }
             postgres = location.listen(
-                start: AccountHost.thread,
+                start: WorkerThread.start,
                 heard: {
                     control.countBus { $0.messages += 1 }
                     watch.look()

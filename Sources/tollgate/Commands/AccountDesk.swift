@@ -45,8 +45,8 @@ struct AccountDesk: Sendable {
         do {
             let news = CommandNews()
             let opened = try StoreLocation(configuration).open(
-                connections: 1, start: AccountHost.thread, onChange: { _ in news.note() })
-            guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
+                connections: 1, start: WorkerThread.start, onChange: { _ in news.note() })
+            guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)
             else { throw AccountCommandFault(message: "the system gives no threads, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.

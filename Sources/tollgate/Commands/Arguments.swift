@@ -1,3 +1,5 @@
+internal import Wire
+
 /// A command line taken apart by the table of commands.
 package struct Arguments: Equatable, Sendable {
     package var command: Command

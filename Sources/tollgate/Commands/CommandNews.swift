@@ -1,6 +1,7 @@
 internal import Redis
 internal import Synchronization
 internal import Transport
+internal import Wire
 
 /// Tells the gateways that a command has changed something in the database, where they hear it over Redis: PostgreSQL
 /// tells them by itself.

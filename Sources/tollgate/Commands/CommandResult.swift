@@ -38,14 +38,6 @@ package struct CommandResult: Equatable, Sendable {
 }
 
 extension JSONWriter {
-    /// A member that is an array of what `each` writes.
-    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONWriter, Element) -> Void) {
-        key(name)
-        beginArray()
-        for element in elements { each(&self, element) }
-        endArray()
-    }
-
     /// `"faults": […], "warnings": […]`.
     mutating func findings(_ findings: Findings) {
         array("faults", findings.faults) { $0.finding($1) }
@@ -64,10 +56,5 @@ extension JSONWriter {
         if let name = finding.name { field("name", name) }
         field("message", finding.message)
         endObject()
-    }
-
-    /// A member that is left out when there is nothing to say.
-    mutating func optional(_ name: StaticString, _ text: String?) {
-        if let text { field(name, text) }
     }
 }

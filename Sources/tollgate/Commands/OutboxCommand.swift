@@ -1,3 +1,4 @@
+internal import Mail
 internal import Transport
 internal import Wire
 

@@ -19,7 +19,7 @@ struct UserListCommand: AccountCommand {
             return id
         }
         let text = arguments.value("limit") ?? "\(Self.usualLimit)"
-        do throws(Complaint) {
+        do throws(ParseError) {
             limit = try TypedText.count(text, 1...Self.largestLimit)
         } catch {
             throw Self.fault("--limit \(quoted(text)) \(error.text)")

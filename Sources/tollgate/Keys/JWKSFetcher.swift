@@ -1,4 +1,4 @@
-internal import CCurl
+internal import Fetch
 internal import Wire
 
 /// A document that was fetched, and what its answer says besides.
@@ -16,7 +16,7 @@ struct JWKSFetcher {
     struct Outcome {
         let id: Int
         /// The document, or why there is none.
-        let result: Result<FetchedDocument, Complaint>
+        let result: Result<FetchedDocument, ParseError>
     }
 
     /// The most that a key set may hold, in bytes.
@@ -33,23 +33,10 @@ struct JWKSFetcher {
     var waker: TransferWaker { group.waker }
 
     /// Begins to fetch `url`; `wait` hands out under `id` what came of it. Answers why it cannot begin, else nil.
-    func start(_ id: Int, url: String) -> Complaint? {
-        // What begins at an https URL never goes on in the clear.
-        let schemes = url.hasPrefix("https:") ? "https" : "http,https"
-        let hasBegun = unsafe group.start(id, largestBody: Self.largestBody) { group, receiver in
-            unsafe url.withCString { url in
-                unsafe "tollgate/\(Version.text)".withCString { agent in
-                    unsafe schemes.withCString { schemes in
-                        var request = unsafe ccurl_request(
-                            url: url, agent: agent, redirect_schemes: schemes, redirects: 3, connect_milliseconds: 3_000,
-                            total_milliseconds: 10_000, largest_body: Self.largestBody, body: nil, body_count: 0,
-                            body_type: nil, is_sent_once: 0)
-                        return unsafe ccurl_transfer_new(group, &request, receiver)
-                    }
-                }
-            }
-        }
-        return hasBegun ? nil : Complaint("libcurl refuses the URL")
+    func start(_ id: Int, url: String) -> ParseError? {
+        let request = HTTPTransfer(
+            url: url, connectMilliseconds: 3_000, totalMilliseconds: 10_000, largestBody: Self.largestBody, redirects: 3)
+        return group.start(id, request) ? nil : ParseError("libcurl refuses the URL")
     }
 
     /// Moves all fetches on, for at most `milliseconds` or until woken, and answers those that ended.
@@ -57,10 +44,10 @@ struct JWKSFetcher {
         group.wait(milliseconds: milliseconds).map { Outcome(id: $0.id, result: Self.result($0)) }
     }
 
-    private static func result(_ ended: EndedTransfer) -> Result<FetchedDocument, Complaint> {
-        if ended.isTooLarge { return .failure(Complaint("the answer is larger than 1 MiB")) }
-        if let complaint = ended.complaint { return .failure(Complaint(complaint)) }
-        guard ended.status == 200 else { return .failure(Complaint("the answer has the status \(ended.status)")) }
+    private static func result(_ ended: EndedTransfer) -> Result<FetchedDocument, ParseError> {
+        if ended.isTooLarge { return .failure(ParseError("the answer is larger than 1 MiB")) }
+        if let complaint = ended.complaint { return .failure(ParseError(complaint)) }
+        guard ended.status == 200 else { return .failure(ParseError("the answer has the status \(ended.status)")) }
         let maxAge = ended.cacheControl.flatMap { CacheControl.maxAge($0) }
         return .success(FetchedDocument(body: ended.body, maxAge: maxAge, serverTime: serverTime(ended)))
     }

@@ -1,4 +1,5 @@
 package import Credentials
+internal import Fetch
 package import Transport
 internal import Synchronization
 package import Wire

@@ -181,7 +181,7 @@ struct SharedKeys: Sendable {
     private func ask<Value: Sendable>(
         _ question: @escaping @Sendable (SQLStore) async throws(StoreFault) -> Value
     ) throws(StoreFault) -> Value {
-        guard let store = location.open(connections: 1, start: AccountHost.thread, onChange: onChange) else {
+        guard let store = location.open(connections: 1, start: WorkerThread.start, onChange: onChange) else {
             throw .unavailable("the system gives no threads")
         }
         let answer: Result<Value, StoreFault>?

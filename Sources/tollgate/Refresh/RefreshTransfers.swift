@@ -1,4 +1,4 @@
-internal import CCurl
+internal import Fetch
 internal import Synchronization
 internal import Transport
 
@@ -119,18 +119,12 @@ final class RefreshTransfers: Sendable {
         }
 
         private func start(_ id: Int, _ post: Post) -> Bool {
-            let texts = CTexts()
-            return unsafe group.start(id, largestBody: RefreshTransfers.largestAnswer) { group, receiver in
-                unsafe post.body.withUnsafeBytes { body in
-                    // A refresh token goes where it was set to go, and nowhere else.
-                    var request = unsafe ccurl_request(
-                        url: texts.keep(post.url), agent: texts.keep("tollgate/\(Version.text)"),
-                        redirect_schemes: texts.keep("https"), redirects: 0, connect_milliseconds: 3_000,
-                        total_milliseconds: 8_000, largest_body: RefreshTransfers.largestAnswer, body: body.baseAddress,
-                        body_count: body.count, body_type: texts.keep("Content-Type: application/json"), is_sent_once: 1)
-                    return unsafe ccurl_transfer_new(group, &request, receiver)
-                }
-            }
+            // A refresh token goes where it was set to go, and nowhere else.
+            group.start(
+                id,
+                HTTPTransfer(
+                    url: post.url, connectMilliseconds: 3_000, totalMilliseconds: 8_000,
+                    largestBody: RefreshTransfers.largestAnswer, body: post.body, isSentOnce: true))
         }
 
         mutating func giveUp() {

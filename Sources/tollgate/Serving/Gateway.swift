@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import Mail
 internal import Proxy
 internal import Synchronization
 internal import Telemetry
@@ -47,7 +48,9 @@ struct Gateway {
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         if let redisResolver { control.redisResolved(redisResolver.addresses) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
-        courier = try DeliveryCourier(configuration, log: log)
+        let mail = MailPlan(configuration)
+        courier = try DeliveryCourier(mail, outbox: Outbox(dataDirectory: configuration.dataDirectory)) { log.write($0) }
+        log.writeOutboxChannels(of: mail)
         accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
@@ -142,7 +145,9 @@ struct Gateway {
             control.adopt(try AdminToken.open(configuration))
             let generation = feed.nextGeneration()
             try accounts.adopt(configuration)
-            courier.adopt(configuration)
+            let mail = MailPlan(configuration)
+            courier.adopt(mail)
+            log.writeOutboxChannels(of: mail)
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
             // Only now, so that its first snapshot of this configuration is not taken for one of another.
             feed.adopt(configuration, own: keys.ownRing, generation: generation)

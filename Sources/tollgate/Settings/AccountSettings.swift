@@ -7,7 +7,7 @@ internal import Wire
 extension ConfigurationReader {
     mutating func readAccounts() {
         configuration.contracts.mounts = words(.contracts).compactMap { word in
-            take(.contracts, word) { text throws(Complaint) in try Self.mount(text) }
+            take(.contracts, word) { text throws(ParseError) in try Self.mount(text) }
         }
         for (name, entry) in family(.dlauthPath) { readPath(entry, of: name) }
         checkMounts()
@@ -22,11 +22,11 @@ extension ConfigurationReader {
         configuration.tierGraceSeconds = Int64((duration(.tierGrace) ?? 0) / 1000)
     }
 
-    private static func mount(_ text: String) throws(Complaint) -> Mount {
+    private static func mount(_ text: String) throws(ParseError) -> Mount {
         do {
             return try Mount(parsing: text)
         } catch {
-            throw Complaint(error.message)
+            throw ParseError(error.message)
         }
     }
 

@@ -1,6 +1,7 @@
 package import Contracts
 package import Credentials
 package import Gate
+internal import Mail
 package import Redis
 package import Wire
 

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Glibc
+internal import Mail
 internal import Transport
 package import Wire
 

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import Mail
 internal import Transport
 internal import Wire
 
@@ -109,7 +110,7 @@ struct ConfigurationReader {
             configuration.upstreams.append(upstream)
         }
         configuration.trustedProxies = words(.trustedProxies).compactMap { word in
-            take(.trustedProxies, word) { text throws(Complaint) in try TypedText.network(text) }
+            take(.trustedProxies, word) { text throws(ParseError) in try TypedText.network(text) }
         }
         configuration.upgradeURL = url(.upgradeURL)
         configuration.redis = secret(.redisURL).flatMap { $0.isEmpty ? nil : endpoint($0) }
@@ -117,15 +118,15 @@ struct ConfigurationReader {
     }
 
     private mutating func readDelivery() {
-        configuration.mailServer = takeSecret(.smtpURL) { text throws(Complaint) in try MailServer(text) }
+        configuration.mailServer = takeSecret(.smtpURL) { text throws(ParseError) in try MailServer(text) }
         configuration.mailServerOrigin = values.secret(.smtpURL)?.origin ?? .builtIn
         let sender = text(.mailFrom)
         if !sender.isEmpty {
-            configuration.mailFrom = take(.mailFrom, sender) { text throws(Complaint) in try Sender(text) }
+            configuration.mailFrom = take(.mailFrom, sender) { text throws(ParseError) in try Sender(text) }
         } else if configuration.mailServer != nil {
             secretFault(.smtpURL, "has no sender beside it, set TOLLGATE_MAIL_FROM like Example <no-reply@example.org>")
         }
-        configuration.smsURL = takeSecret(.smsURL) { text throws(Complaint) in try TypedText.webURL(text) }
+        configuration.smsURL = takeSecret(.smsURL) { text throws(ParseError) in try TypedText.webURL(text) }
         configuration.resetURL = url(.resetURL)
     }
 
@@ -165,7 +166,7 @@ extension ConfigurationReader {
 
     /// `text` of a setting as `read` takes it, or a fault that shows it.
     mutating func take<Value>(
-        _ setting: Setting, _ text: String, _ read: (String) throws(Complaint) -> Value
+        _ setting: Setting, _ text: String, _ read: (String) throws(ParseError) -> Value
     ) -> Value? {
         do {
             return try read(text)
@@ -177,30 +178,30 @@ extension ConfigurationReader {
 
     private mutating func count(_ setting: Setting) -> Int? {
         guard case .count(let range) = setting.type else { preconditionFailure("\(setting.name) is no count") }
-        return take(setting, text(setting)) { text throws(Complaint) in try TypedText.count(text, range) }
+        return take(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
     }
 
     /// Milliseconds.
     mutating func duration(_ setting: Setting) -> UInt64? {
         guard case .duration(let range) = setting.type else { preconditionFailure("\(setting.name) is no duration") }
-        return take(setting, text(setting)) { text throws(Complaint) in try TypedText.duration(text, range) }
+        return take(setting, text(setting)) { text throws(ParseError) in try TypedText.duration(text, range) }
     }
 
     mutating func choice(_ setting: Setting) -> String? {
         guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
-        return take(setting, text(setting)) { text throws(Complaint) in try TypedText.choice(text, choices) }
+        return take(setting, text(setting)) { text throws(ParseError) in try TypedText.choice(text, choices) }
     }
 
     mutating func url(_ setting: Setting) -> String? {
         let text = text(setting)
         guard !text.isEmpty else { return nil }
-        return take(setting, text) { text throws(Complaint) in try TypedText.webURL(text) }
+        return take(setting, text) { text throws(ParseError) in try TypedText.webURL(text) }
     }
 
     mutating func secret(_ setting: Setting) -> [UInt8]? { mark(setting, values.secret(setting)?.bytes) }
 
     /// A secret as `read` takes it, or a fault that does not show it.
-    private mutating func takeSecret<Value>(_ setting: Setting, _ read: (String) throws(Complaint) -> Value) -> Value? {
+    private mutating func takeSecret<Value>(_ setting: Setting, _ read: (String) throws(ParseError) -> Value) -> Value? {
         guard let bytes = secret(setting) else { return nil }
         do {
             return try read(bytes.rawBytes.text)

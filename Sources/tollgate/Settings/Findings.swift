@@ -81,21 +81,3 @@ package struct Findings: Sendable {
         return result
     }
 }
-
-/// Text of somebody else's as a terminal may show it: on one line, without control characters.
-package func visible(_ text: some StringProtocol) -> String { visible(text.unicodeScalars) }
-
-private func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
-    var clean = ""
-    for scalar in scalars {
-        let isVisible = scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value)
-        clean.unicodeScalars.append(isVisible ? scalar : "\u{FFFD}")
-    }
-    return clean
-}
-
-/// Text of a user in a message: quoted, on one line, cut when long.
-package func quoted(_ text: some StringProtocol) -> String {
-    let clean = visible(text.unicodeScalars.prefix(81))
-    return clean.unicodeScalars.count > 80 ? "\"\(clean.unicodeScalars.prefix(80))…\"" : "\"\(clean)\""
-}

@@ -28,17 +28,17 @@ enum InternalLine {
         if !["key-sha256", "cidr", "cert-san"].contains(where: line.has), line.findings.faults.isEmpty {
             line.fault("says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8, cert-san=NAME or several of them")
         }
-        let digest = line.value("key-sha256") { text throws(Complaint) in try Self.digest(text) }
-        let networks = line.list("cidr") { text throws(Complaint) in try TypedText.network(text) }
+        let digest = line.value("key-sha256") { text throws(ParseError) in try Self.digest(text) }
+        let networks = line.list("cidr") { text throws(ParseError) in try TypedText.network(text) }
         let caller = InternalDeclaration(
             name: name, keyDigest: digest, networks: networks ?? [], certificateName: line.text("cert-san"), origin: entry.origin)
         return (caller, line.findings)
     }
 
-    private static func digest(_ text: String) throws(Complaint) -> [UInt8] {
+    private static func digest(_ text: String) throws(ParseError) -> [UInt8] {
         let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
         guard digits.count == 64, text.utf8.count == 64 else {
-            throw Complaint("is no SHA-256, write 64 hex digits, as sha256sum prints them")
+            throw ParseError("is no SHA-256, write 64 hex digits, as sha256sum prints them")
         }
         return stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
     }

@@ -1,4 +1,5 @@
-package import Transport
+internal import Transport
+package import Wire
 
 /// One address to listen on.
 package struct ListenerDeclaration: Hashable, Sendable {
@@ -14,10 +15,10 @@ enum ListenerLine {
         var listeners: [ListenerDeclaration] = []
         var findings = Findings()
         for word in entry.value.split(separator: " ") {
-            do throws(Complaint) {
+            do throws(ParseError) {
                 let listener = try parse(String(word), allowsProxy: allowsProxy, origin: entry.origin)
                 let isTwin = listeners.contains { $0.address == listener.address && !$0.address.isAnyPort }
-                guard !isTwin else { throw Complaint("is given twice, keep one of them") }
+                guard !isTwin else { throw ParseError("is given twice, keep one of them") }
                 listeners.append(listener)
             } catch {
                 findings.fault(Finding(entry.origin, entry.name, "\(quoted(word)) \(error.text)"))
@@ -26,14 +27,14 @@ enum ListenerLine {
         return (listeners, findings)
     }
 
-    private static func parse(_ word: String, allowsProxy: Bool, origin: Origin) throws(Complaint) -> ListenerDeclaration {
+    private static func parse(_ word: String, allowsProxy: Bool, origin: Origin) throws(ParseError) -> ListenerDeclaration {
         let parts = word.split(separator: ";", omittingEmptySubsequences: false)
         guard parts.count == 1 || (parts.count == 2 && parts[1] == "proxy") else {
-            throw Complaint("has an unknown part behind the ;, write ;proxy or nothing")
+            throw ParseError("has an unknown part behind the ;, write ;proxy or nothing")
         }
-        guard parts.count == 1 || allowsProxy else { throw Complaint("cannot take the PROXY protocol, remove ;proxy") }
+        guard parts.count == 1 || allowsProxy else { throw ParseError("cannot take the PROXY protocol, remove ;proxy") }
         guard let address = SocketAddress(parsing: String(parts[0])) else {
-            throw Complaint("is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path")
+            throw ParseError("is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path")
         }
         return ListenerDeclaration(address: address, expectsProxyHeader: parts.count == 2, origin: origin)
     }

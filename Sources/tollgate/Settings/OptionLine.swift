@@ -69,17 +69,17 @@ struct OptionLine {
     func text(_ key: String) -> String? { options[key]?.first }
 
     /// The option's value as `read` takes it.
-    mutating func value<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> Value? {
+    mutating func value<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
         values(key, read).first
     }
 
     /// The values of an option that may stand several times, each as `read` takes it, without the bad ones.
-    mutating func values<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> [Value] {
+    mutating func values<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value] {
         options[key, default: []].compactMap { take("\(key)=\($0)", $0, read) }
     }
 
     /// Each part of a comma-separated value as `read` takes it; nil when the option is missing.
-    mutating func list<Value>(_ key: String, _ read: (String) throws(Complaint) -> Value) -> [Value]? {
+    mutating func list<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value]? {
         guard let text = text(key) else { return nil }
         return text.split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
             take("\(key)=\(text)", String(part), read)
@@ -87,7 +87,7 @@ struct OptionLine {
     }
 
     /// `text` as `read` takes it, or a fault that shows it as `shown`.
-    mutating func take<Value>(_ shown: String, _ text: String, _ read: (String) throws(Complaint) -> Value) -> Value? {
+    mutating func take<Value>(_ shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
         do {
             return try read(text)
         } catch {
@@ -97,14 +97,14 @@ struct OptionLine {
     }
 
     mutating func duration(_ key: String, _ range: ClosedRange<UInt64>) -> UInt64? {
-        value(key) { text throws(Complaint) in try TypedText.duration(text, range) }
+        value(key) { text throws(ParseError) in try TypedText.duration(text, range) }
     }
 
     mutating func count(_ key: String, _ range: ClosedRange<Int>) -> Int? {
-        value(key) { text throws(Complaint) in try TypedText.count(text, range) }
+        value(key) { text throws(ParseError) in try TypedText.count(text, range) }
     }
 
     mutating func choice(_ key: String, _ choices: [String]) -> String? {
-        value(key) { text throws(Complaint) in try TypedText.choice(text, choices) }
+        value(key) { text throws(ParseError) in try TypedText.choice(text, choices) }
     }
 }

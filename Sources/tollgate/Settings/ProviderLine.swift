@@ -1,5 +1,6 @@
 package import Accounts
 internal import Credentials
+internal import Wire
 
 /// A provider whose ID tokens sign people in, as a line declared it.
 package struct ProviderDeclaration: Hashable, Sendable {

@@ -65,7 +65,7 @@ enum RouteLine {
             return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
         }
         if let methods = words.popLast() {
-            rule.methods = line.take(methods, methods) { text throws(Complaint) in try Self.methods(text) } ?? []
+            rule.methods = line.take(methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
         }
         readPath(&line, pattern, into: &rule)
     }
@@ -85,12 +85,12 @@ enum RouteLine {
         }
     }
 
-    private static func methods(_ text: String) throws(Complaint) -> [String] {
+    private static func methods(_ text: String) throws(ParseError) -> [String] {
         let names = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
         for name in names where name.isEmpty || name != name.uppercased() || name == "*" {
-            throw Complaint("is no list of methods, write names in capitals like GET,HEAD, or none for all")
+            throw ParseError("is no list of methods, write names in capitals like GET,HEAD, or none for all")
         }
-        guard Set(names).count == names.count else { throw Complaint("names a method twice, keep one of them") }
+        guard Set(names).count == names.count else { throw ParseError("names a method twice, keep one of them") }
         return names
     }
 
@@ -98,29 +98,29 @@ enum RouteLine {
         if let auth = line.choice("auth", ["required", "optional", "none", "internal"]) {
             rule.auth = AuthMode(name: auth) ?? .required
         }
-        rule.tier = line.value("tier") { text throws(Complaint) in try tier(text, tiers) }
-        rule.limits = line.values("limit") { text throws(Complaint) in
+        rule.tier = line.value("tier") { text throws(ParseError) in try tier(text, tiers) }
+        rule.limits = line.values("limit") { text throws(ParseError) in
             do throws(LimitPolicy.Fault) {
                 return try LimitPolicy(parsing: text, tiers: tiers)
             } catch {
-                throw Complaint("is no limit: \(error.message)")
+                throw ParseError("is no limit: \(error.message)")
             }
         }
-        if let limitBy = line.value("limit-by", { text throws(Complaint) in try Self.limitBy(text) }) {
+        if let limitBy = line.value("limit-by", { text throws(ParseError) in try Self.limitBy(text) }) {
             rule.limitBy = limitBy
             if !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
         }
-        rule.claims = line.list("claims") { text throws(Complaint) in try claim(text) } ?? []
+        rule.claims = line.list("claims") { text throws(ParseError) in try claim(text) } ?? []
         rule.shadow = shadow(&line)
         readFilter(&line, into: &rule)
     }
 
     private static func readFilter(_ line: inout OptionLine, into rule: inout RouteRule) {
-        rule.filters = line.values("filter") { text throws(Complaint) in
+        rule.filters = line.values("filter") { text throws(ParseError) in
             do throws(FilterPath.Fault) {
                 return try FilterPath(parsing: text)
             } catch {
-                throw Complaint("is no filter: \(error.message)")
+                throw ParseError("is no filter: \(error.message)")
             }
         }
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
@@ -136,10 +136,10 @@ enum RouteLine {
 
     private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
         rule.forwardsAuthorization = line.choice("forward", ["authorization"]) != nil
-        rule.strip = line.value("strip") { text throws(Complaint) in try strip(text) }
+        rule.strip = line.value("strip") { text throws(ParseError) in try strip(text) }
         rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
         rule.retries = line.count("retries", 0...5).map { UInt8($0) }
-        let size = line.value("body-limit") { text throws(Complaint) in try TypedText.size(text) }
+        let size = line.value("body-limit") { text throws(ParseError) in try TypedText.size(text) }
         rule.bodyLimit = size ?? rule.bodyLimit
         if let errors = line.choice("errors", Dialect.allCases.map(\.name)) {
             rule.errors = Dialect.allCases.first { $0.name == errors } ?? rule.errors
@@ -169,42 +169,42 @@ enum RouteLine {
         return rule.path == cut || rule.path.hasPrefix(cut + "/")
     }
 
-    private static func tier(_ text: String, _ tiers: TierList) throws(Complaint) -> Tier {
+    private static func tier(_ text: String, _ tiers: TierList) throws(ParseError) -> Tier {
         guard let tier = tiers.rank(of: text) else {
-            throw Complaint("names no tier, the tiers are \(tiers.names.joined(separator: ", "))")
+            throw ParseError("names no tier, the tiers are \(tiers.names.joined(separator: ", "))")
         }
         return tier
     }
 
-    private static func limitBy(_ text: String) throws(Complaint) -> LimitBy {
+    private static func limitBy(_ text: String) throws(ParseError) -> LimitBy {
         guard let limitBy = LimitBy(parsing: text) else {
-            throw Complaint("is not known, write user, address, session or header:NAME")
+            throw ParseError("is not known, write user, address, session or header:NAME")
         }
         return limitBy
     }
 
-    private static func claim(_ text: String) throws(Complaint) -> ClaimRequirement {
+    private static func claim(_ text: String) throws(ParseError) -> ClaimRequirement {
         let pair = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         guard pair.count == 2, !pair[0].isEmpty, !pair[1].isEmpty else {
-            throw Complaint("is no list of claims, write claims=name=value,name=value")
+            throw ParseError("is no list of claims, write claims=name=value,name=value")
         }
         return ClaimRequirement(name: pair[0], value: pair[1])
     }
 
-    private static func strip(_ text: String) throws(Complaint) -> String {
+    private static func strip(_ text: String) throws(ParseError) -> String {
         guard text.hasPrefix("/"), text != "/", !text.contains("*"), !text.contains("?") else {
-            throw Complaint("is no path to remove, write one like /content")
+            throw ParseError("is no path to remove, write one like /content")
         }
         return text
     }
 
     private static func shadow(_ line: inout OptionLine) -> ShadowSet {
-        let parts = line.list("shadow") { text throws(Complaint) -> ShadowSet in
+        let parts = line.list("shadow") { text throws(ParseError) -> ShadowSet in
             switch text {
             case "limit": return .limit
             case "tier": return .tier
             case "filter": return .filter
-            default: throw Complaint("is not known, write limit, tier, filter or several with commas")
+            default: throw ParseError("is not known, write limit, tier, filter or several with commas")
             }
         }
         return ShadowSet(parts ?? [])

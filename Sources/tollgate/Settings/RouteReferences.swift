@@ -2,6 +2,7 @@ internal import Accounts
 internal import Contracts
 internal import Credentials
 internal import Gate
+internal import Wire
 
 /// Routes: each line by itself, then what they name, then whether they can stand side by side.
 extension ConfigurationReader {

@@ -98,16 +98,16 @@ struct SettingValues {
 /// A file that holds one secret.
 enum SecretFile {
     /// The file's bytes without a newline at the end.
-    static func read(_ path: String, _ sources: SettingSources) throws(Complaint) -> [UInt8] {
+    static func read(_ path: String, _ sources: SettingSources) throws(ParseError) -> [UInt8] {
         var bytes: [UInt8]
         do {
             bytes = try sources.readFile(path).get()
         } catch {
-            throw Complaint("names a file that cannot be read (\(systemErrorText(error.errno))), give the path of a readable file")
+            throw ParseError("names a file that cannot be read (\(systemErrorText(error.errno))), give the path of a readable file")
         }
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
-        guard !bytes.isEmpty else { throw Complaint("names an empty file, write the secret into it") }
+        guard !bytes.isEmpty else { throw ParseError("names an empty file, write the secret into it") }
         return bytes
     }
 }

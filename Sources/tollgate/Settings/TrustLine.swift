@@ -77,7 +77,7 @@ enum TrustLine {
             if line.has("refresh-contract") { line.fault("has refresh-contract= and nothing to refresh at, add refresh=URL or remove it") }
             return nil
         }
-        guard let url = line.value("refresh", { text throws(Complaint) in try TypedText.webURL(text) }) else { return nil }
+        guard let url = line.value("refresh", { text throws(ParseError) in try TypedText.webURL(text) }) else { return nil }
         return RefreshDeclaration(url: url, form: form.flatMap(RefreshForm.init) ?? .password)
     }
 
@@ -96,10 +96,10 @@ enum TrustLine {
 
     private static func algorithms(_ line: inout OptionLine) -> AlgorithmSet? {
         let names = SigningAlgorithm.allCases.map(\.name)
-        let algorithms = line.list("algorithms") { text throws(Complaint) in
+        let algorithms = line.list("algorithms") { text throws(ParseError) in
             guard let algorithm = SigningAlgorithm(name: text) else {
                 let nearest = nearestName(to: text, in: names) ?? ""
-                throw Complaint("names an algorithm that is not known, the nearest to \(quoted(text)) is \(nearest)")
+                throw ParseError("names an algorithm that is not known, the nearest to \(quoted(text)) is \(nearest)")
             }
             return algorithm
         }
@@ -112,7 +112,7 @@ enum TrustLine {
         case (_?, _?): line.fault("has both jwks= and secret-file=, keep one of them")
         case (let jwks?, nil): return jwksSource(&line, jwks, sources)
         case (nil, let path?):
-            let secret = line.take("secret-file=\(path)", path) { text throws(Complaint) in
+            let secret = line.take("secret-file=\(path)", path) { text throws(ParseError) in
                 try SecretFile.read(text, sources)
             }
             return .secret(secret ?? [])
@@ -126,7 +126,7 @@ enum TrustLine {
             checkFile(&line, text, sources)
             return .file(text)
         }
-        _ = line.take("jwks=\(text)", text) { text throws(Complaint) in try TypedText.webURL(text) }
+        _ = line.take("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
         return .url(text)
     }
 

@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 /// Where an upstream listens.
 package enum UpstreamEndpoint: Hashable, Sendable {
@@ -62,7 +62,7 @@ enum UpstreamLine {
         var line = OptionLine(entry, knows: LineOption.upstream)
         var bases: [UpstreamBase] = []
         for word in line.words {
-            let base = line.take(word, word) { text throws(Complaint) in try UpstreamBase(text) }
+            let base = line.take(word, word) { text throws(ParseError) in try UpstreamBase(text) }
             guard let base else { continue }
             if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
         }
@@ -83,7 +83,7 @@ enum UpstreamLine {
         if let retries = line.count("retries", 0...5) { upstream.retries = UInt8(retries) }
         upstream.maxConnections = line.count("max-connections", 1...1_000_000)
         upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
-        upstream.healthPath = line.value("health") { text throws(Complaint) in try originPath(text) }
+        upstream.healthPath = line.value("health") { text throws(ParseError) in try originPath(text) }
         upstream.authorityFile = line.text("tls-ca")
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
@@ -91,9 +91,9 @@ enum UpstreamLine {
     }
 
     /// A path that can stand in a request line, with a query if need be.
-    static func originPath(_ text: String) throws(Complaint) -> String {
+    static func originPath(_ text: String) throws(ParseError) -> String {
         guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
-            throw Complaint("is no path, write one like /healthz")
+            throw ParseError("is no path, write one like /healthz")
         }
         return text
     }
@@ -101,18 +101,18 @@ enum UpstreamLine {
 
 extension UpstreamBase {
     /// `http://host:port`, `https://host/base` or `unix:/path`.
-    package init(_ text: String) throws(Complaint) {
+    package init(_ text: String) throws(ParseError) {
         if text.hasPrefix("unix:") {
             self = try Self(unix: text)
             return
         }
         let isTLS = text.hasPrefix("https://")
         guard isTLS || text.hasPrefix("http://") else {
-            throw Complaint("is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path")
+            throw ParseError("is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path")
         }
         let rest = text.dropFirst(isTLS ? 8 : 7)
         let slash = rest.firstIndex(of: "/") ?? rest.endIndex
-        let authority = try Authority(String(rest[..<slash]), defaultPort: isTLS ? 443 : 80)
+        let authority = try HostAndPort(String(rest[..<slash]), defaultPort: isTLS ? 443 : 80)
         let name = authority.isIPv6 ? "[\(authority.host)]" : authority.host
         self.init(
             isTLS: isTLS, endpoint: .host(authority.host, port: authority.port),
@@ -120,15 +120,15 @@ extension UpstreamBase {
             pathPrefix: try Self.prefix(rest[slash...]), text: text)
     }
 
-    private init(unix text: String) throws(Complaint) {
+    private init(unix text: String) throws(ParseError) {
         let path = String(text.dropFirst(5))
         guard path.hasPrefix("/"), path.utf8.count <= 107 else {
-            throw Complaint("is no unix socket, write unix: and an absolute path of at most 107 bytes")
+            throw ParseError("is no unix socket, write unix: and an absolute path of at most 107 bytes")
         }
         self.init(isTLS: false, endpoint: .unix(path: path), hostField: "localhost", pathPrefix: "", text: text)
     }
 
-    private static func prefix(_ path: Substring) throws(Complaint) -> String {
+    private static func prefix(_ path: Substring) throws(ParseError) -> String {
         let trimmed = path.hasSuffix("/") ? path.dropLast() : path
         guard !trimmed.isEmpty else { return "" }
         let plain = trimmed.utf8.allSatisfy { byte in
@@ -136,7 +136,7 @@ extension UpstreamBase {
         }
         let dots = trimmed.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         guard plain, dots.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else {
-            throw Complaint("has a base path that is not plain, use letters, digits and -._~ between single slashes")
+            throw ParseError("has a base path that is not plain, use letters, digits and -._~ between single slashes")
         }
         return String(trimmed)
     }

@@ -5,13 +5,13 @@ internal import Synchronization
 ///
 /// Unchecked because of the pointer: waking is the one call that libcurl allows from other threads while the group lives,
 /// and the lock keeps it from coming after `close`, which the owner calls before it frees the group.
-@safe final class TransferWaker: @unchecked Sendable {
+@safe package final class TransferWaker: @unchecked Sendable {
     private let group: UnsafeMutableRawPointer
     private let isOpen = Mutex(true)
 
     init(_ group: UnsafeMutableRawPointer) { unsafe self.group = group }
 
-    func wake() {
+    package func wake() {
         isOpen.withLock { isOpen in
             if isOpen { unsafe ccurl_group_wake(group) }
         }

@@ -5,7 +5,7 @@ import Testing
 import Transport
 import Wire
 
-@testable import tollgate
+@testable import Mail
 
 /// The thread with real servers at the other end.
 @Suite struct DeliveryTests {
@@ -19,16 +19,13 @@ import Wire
 
     private let log = Log()
 
-    private func plan(_ smtp: String?, sms: String? = nil) throws -> DeliveryPlan {
-        var configuration = Configuration()
-        configuration.publicURL = "https://api.example.org/x"
-        configuration.mailServer = try smtp.map { text throws(Complaint) in try MailServer(text) }
-        configuration.mailFrom = try Sender("Zoë <no-reply@example.org>")
-        configuration.smsURL = sms
-        return DeliveryPlan(configuration)
+    private func plan(_ smtp: String?, sms: String? = nil) throws -> MailPlan {
+        let from = try Sender("Zoë <no-reply@example.org>")
+        let route = try smtp.map { text throws(ParseError) in MailPlan.MailRoute(server: try MailServer(text), from: from) }
+        return MailPlan(mail: route, smsURL: sms, resetURL: nil, publicURL: "https://api.example.org/x")
     }
 
-    private func thread(_ plan: DeliveryPlan) throws -> DeliveryThread {
+    private func thread(_ plan: MailPlan) throws -> DeliveryThread {
         let log = log
         return try DeliveryThread(plan, outbox: Outbox(dataDirectory: folder.path)) { log.add($0) }
     }

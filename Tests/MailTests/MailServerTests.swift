@@ -1,6 +1,7 @@
 import Testing
+import Wire
 
-@testable import tollgate
+@testable import Mail
 
 @Suite struct MailServerTests {
     struct Case: Sendable, CustomTestStringConvertible {
@@ -40,7 +41,7 @@ import Testing
         "smtp://ada@h", "smtp://:secret@h", "smtp://ada:%zz@h", "smtp://ada:%0d%0aQUIT@h", "smtp://ada:%00@h", "smtp://h?x=1", "smtp://h?tls-ca=",
     ])
     func whatIsNoMailServerIsRefusedWithoutShowingIt(_ text: String) {
-        let complaint = #expect(throws: Complaint.self) { try MailServer(text) }
+        let complaint = #expect(throws: ParseError.self) { try MailServer(text) }
         #expect(complaint?.text.contains("secret") == false)
     }
 }

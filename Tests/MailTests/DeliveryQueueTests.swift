@@ -1,14 +1,14 @@
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Mail
 
 /// A message as tests send it.
 func dispatch(
-    to recipient: String = "ada@example.org", body: Dispatch.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
+    to recipient: String = "ada@example.org", body: OutgoingMessage.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
     id: String = "id"
-) -> Dispatch {
-    Dispatch(
+) -> OutgoingMessage {
+    OutgoingMessage(
         id: id, kind: "sign-up code", recipient: recipient, body: body, secret: .code("123456"), usefulSeconds: usefulSeconds)
 }
 

@@ -2,13 +2,13 @@ import Foundation
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Mail
 
 @Suite struct OutboxTests {
     private let folder = TemporaryFolder()
     private var outbox: Outbox { Outbox(dataDirectory: folder.path + "/data") }
 
-    private func entry(_ number: Int, _ dispatch: Dispatch = dispatch()) -> OutboxEntry {
+    private func entry(_ number: Int, _ dispatch: OutgoingMessage = dispatch()) -> OutboxEntry {
         OutboxEntry(dispatch, at: WallTime(seconds: Int64(number)))
     }
 
@@ -42,21 +42,6 @@ import Wire
     func aLineThatIsNoMessageIsPassedOver(_ line: String) {
         let good = entry(1)
         #expect(Outbox.decode(Array("\(line)\n".utf8) + Outbox.encode([good]) + Array(line.utf8)) == [good])
-    }
-
-    @Test func theCommandPrintsThemForPeopleAndForPrograms() throws {
-        var configuration = Configuration()
-        configuration.dataDirectory = folder.path + "/data"
-        #expect(OutboxCommand.run(configuration, json: false).output.contains("empty"))
-        #expect(OutboxCommand.run(configuration, json: true).output == "[]\n")
-        try outbox.add(entry(1))
-        let text = OutboxCommand.run(configuration, json: false).output
-        #expect(text.hasPrefix("1970-01-01T00:00:01.000Z  mail to ada@example.org: Confirm your email for Zoë\n\n    Enter this code:\n"))
-        let json = OutboxCommand.run(configuration, json: true).output
-        let parsed = try #require(try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: String]])
-        #expect(parsed.map { $0["to"] } == ["ada@example.org"])
-        #expect(parsed.first?["code"] == "123456")
-        #expect(parsed.first?["kind"] == "sign-up code")
     }
 }
 

@@ -1,6 +1,7 @@
 import Testing
+import Wire
 
-@testable import tollgate
+@testable import Mail
 
 /// Whatever an address or a name holds, it stays one address in one line.
 @Suite struct AddressTests {
@@ -39,7 +40,7 @@ import Testing
 
     @Test(arguments: ["", "Example", "Example <>", "Example <a@b", "a@example.org, b@example.org", "A <a@example.org> B <b@example.org\n>"])
     func whatNamesNoSenderIsRefused(_ text: String) {
-        #expect(throws: Complaint.self) { try Sender(text) }
+        #expect(throws: ParseError.self) { try Sender(text) }
     }
 
     @Test(arguments: [

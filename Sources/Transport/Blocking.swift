@@ -1,9 +1,8 @@
 internal import Synchronization
-internal import Transport
 
-/// Runs `body` as a task and blocks the calling thread, which must not be one that tasks share, until it has answered or
-/// so many milliseconds have passed (-1: no limit); nil in the latter case.
-func blocking<Value: Sendable>(
+/// Runs `body` as a task and blocks the calling thread until it has answered; nil after so many milliseconds (-1: no limit).
+/// Never from a thread of the cooperative pool.
+package func blocking<Value: Sendable>(
     atMost milliseconds: Int32 = -1, _ body: @escaping @Sendable () async -> Value
 ) throws(SystemFault) -> Value? {
     let answer = BlockingAnswer<Value>(waker: try Waker())
@@ -22,5 +21,14 @@ private final class BlockingAnswer<Value: Sendable>: Sendable {
     func set(_ value: Value) {
         self.value.withLock { $0 = value }
         waker.wake()
+    }
+}
+
+/// Suspends the calling task; returns early when the task is cancelled.
+@Sendable package func pause(milliseconds: UInt64) async {
+    do {
+        try await Task.sleep(nanoseconds: milliseconds * 1_000_000)
+    } catch {
+        // Cancelled: the caller looks at the clock or at its task next.
     }
 }

@@ -1,7 +1,7 @@
 /// A mail as its reader sees it.
-struct Letter: Sendable, Equatable {
+package struct Letter: Sendable, Equatable {
     /// A part of it, one below the other.
-    enum Block: Sendable, Equatable {
+    package enum Block: Sendable, Equatable {
         case text(String)
         /// Digits or letters to be typed or copied.
         case code(String)
@@ -10,10 +10,10 @@ struct Letter: Sendable, Equatable {
         case note(String)
     }
 
-    var subject: String
-    var blocks: [Block]
+    package var subject: String
+    package var blocks: [Block]
     /// Who writes.
-    var signature: String
+    package var signature: String
 
     /// For readers without HTML; lines end with CR LF.
     var plainText: String {

@@ -1,21 +1,21 @@
 internal import Glibc
-internal import Transport
-internal import Wire
+package import Transport
+package import Wire
 
 /// A message in the development outbox.
-struct OutboxEntry: Sendable, Equatable {
-    enum Channel: String, Sendable { case mail, sms }
+package struct OutboxEntry: Sendable, Equatable {
+    package enum Channel: String, Sendable { case mail, sms }
 
-    let at: WallTime
-    let channel: Channel
-    let kind: String
-    let to: String
+    package let at: WallTime
+    package let channel: Channel
+    package let kind: String
+    package let to: String
     /// Of a mail.
-    let subject: String?
-    let text: String
-    let secret: DispatchSecret
+    package let subject: String?
+    package let text: String
+    package let secret: MessageSecret
 
-    init(_ dispatch: Dispatch, at now: WallTime) {
+    init(_ dispatch: OutgoingMessage, at now: WallTime) {
         at = now
         kind = dispatch.kind
         to = dispatch.recipient
@@ -32,16 +32,16 @@ struct OutboxEntry: Sendable, Equatable {
 /// The development outbox: the newest messages that nothing is set up to send, a JSON object a line, the oldest first.
 ///
 /// Whoever reads the file sees it whole: it is replaced in one step.
-struct Outbox: Sendable {
+package struct Outbox: Sendable {
     static let mostEntries = 200
     private static let largestFile = 4 << 20
 
     let path: String
 
-    init(dataDirectory: String) { path = dataDirectory + "/outbox.jsonl" }
+    package init(dataDirectory: String) { path = dataDirectory + "/outbox.jsonl" }
 
     /// Blocking.
-    func read() throws(SystemFault) -> [OutboxEntry] {
+    package func read() throws(SystemFault) -> [OutboxEntry] {
         do throws(SystemFault) {
             return Self.decode(try FileBytes.read(path, limit: Self.largestFile))
         } catch {
@@ -75,7 +75,8 @@ struct Outbox: Sendable {
 }
 
 extension JSONWriter {
-    mutating func entry(_ entry: OutboxEntry) {
+    /// One entry as an object.
+    package mutating func entry(_ entry: OutboxEntry) {
         beginObject()
         field("at", ISO8601.text(entry.at))
         field("channel", entry.channel.rawValue)

@@ -1,17 +1,17 @@
 internal import Accounts
 
-/// The words of every message, in one place.
-struct Wording: Sendable, Equatable {
-    /// Who writes: `Example`.
+/// The text of every message, in one place.
+struct MessageTemplates: Sendable, Equatable {
+    /// The sender's name: `Example`.
     let signature: String
-    /// What a reset link begins with; nil: the mail brings the bare token.
+    /// The start of a reset link; nil: the mail carries the bare token.
     let resetURL: String?
 
     /// `id` tells the message from every other.
-    func dispatch(_ message: Message, id: String) -> Dispatch {
+    func render(_ message: Message, id: String) -> OutgoingMessage {
         switch message.content {
         case .code(let code, let purpose, let seconds):
-            Dispatch(
+            OutgoingMessage(
                 id: id, kind: "\(purpose.rawValue) code", recipient: message.recipient.address,
                 body: body(code, purpose, seconds, message.recipient), secret: .code(code), usefulSeconds: seconds)
         case .passwordReset(let token, let seconds): reset(token, seconds, message.recipient, id)
@@ -20,7 +20,7 @@ struct Wording: Sendable, Equatable {
 
     // MARK: codes
 
-    private func body(_ code: String, _ purpose: CodePurpose, _ seconds: Int64, _ recipient: Recipient) -> Dispatch.Body {
+    private func body(_ code: String, _ purpose: CodePurpose, _ seconds: Int64, _ recipient: Recipient) -> OutgoingMessage.Body {
         switch recipient {
         case .phone: .sms("\(code) is your code for \(signature). It is good for \(Self.span(seconds)). Do not tell it to anybody.")
         case .email: .mail(letter(code, words(purpose), seconds))
@@ -64,7 +64,7 @@ struct Wording: Sendable, Equatable {
 
     // MARK: reset
 
-    private func reset(_ token: String, _ seconds: Int64, _ recipient: Recipient, _ id: String) -> Dispatch {
+    private func reset(_ token: String, _ seconds: Int64, _ recipient: Recipient, _ id: String) -> OutgoingMessage {
         let link = resetURL.map { Self.link($0, token) }
         let way: [Letter.Block] =
             link.map { [.text("Choose a new one here:"), .link(url: $0, label: "Choose a new password")] }
@@ -74,7 +74,7 @@ struct Wording: Sendable, Equatable {
             subject: "A new password for \(signature)",
             blocks: [.text("Somebody, most likely you, has forgotten the password of your account.")] + way + [.note(note)],
             signature: signature)
-        return Dispatch(
+        return OutgoingMessage(
             id: id, kind: "password reset", recipient: recipient.address, body: .mail(letter),
             secret: link.map { .link($0) } ?? .code(token), usefulSeconds: seconds)
     }

@@ -1,11 +1,11 @@
 internal import Wire
 
 /// What happened to a message, for the log.
-enum DeliveryEvent: Sendable, Equatable {
-    case sent(Dispatch, attempts: Int)
-    case postponed(Dispatch, reason: String, milliseconds: UInt64)
-    /// Nobody will ever get it.
-    case lost(Dispatch, reason: String)
+package enum DeliveryEvent: Sendable, Equatable {
+    case sent(OutgoingMessage, attempts: Int)
+    case postponed(OutgoingMessage, reason: String, milliseconds: UInt64)
+    /// Given up.
+    case lost(OutgoingMessage, reason: String)
 }
 
 /// Messages that wait to be sent or are under way, and when each is tried next.
@@ -16,7 +16,7 @@ struct DeliveryQueue {
 
     struct Entry: Equatable {
         let id: Int
-        let dispatch: Dispatch
+        let dispatch: OutgoingMessage
         /// From then on there is no use in trying.
         let deadline: MonotonicTime
         fileprivate(set) var failures = 0
@@ -30,10 +30,10 @@ struct DeliveryQueue {
     var isEmpty: Bool { entries.isEmpty }
 
     /// The message under way that has this number; nil for one that is not known.
-    func dispatch(_ id: Int) -> Dispatch? { entries.first { $0.id == id }?.dispatch }
+    func dispatch(_ id: Int) -> OutgoingMessage? { entries.first { $0.id == id }?.dispatch }
 
     /// Takes a message in; nil, or why not.
-    mutating func add(_ dispatch: Dispatch, now: MonotonicTime) -> DeliveryEvent? {
+    mutating func add(_ dispatch: OutgoingMessage, now: MonotonicTime) -> DeliveryEvent? {
         guard entries.count < Self.capacity else { return .lost(dispatch, reason: Self.fullReason) }
         lastID += 1
         let useful = UInt64(max(0, dispatch.usefulSeconds)) * 1_000

@@ -1,3 +1,4 @@
+internal import Fetch
 internal import Synchronization
 internal import Transport
 internal import Wire
@@ -6,8 +7,8 @@ internal import Wire
 /// callback, may be called on any thread.
 final class DeliveryThread: Sendable {
     private struct Shared: Sendable {
-        var arrived: [Dispatch] = []
-        var plan: DeliveryPlan
+        var arrived: [OutgoingMessage] = []
+        var plan: MailPlan
         /// Milliseconds that are left for what waits; nil while the thread shall run on.
         var endsWithin: UInt64?
         var waker: TransferWaker?
@@ -18,13 +19,13 @@ final class DeliveryThread: Sendable {
     private let onEvent: @Sendable (DeliveryEvent) -> Void
 
     init(
-        _ plan: DeliveryPlan, outbox: Outbox, onEvent: @escaping @Sendable (DeliveryEvent) -> Void
+        _ plan: MailPlan, outbox: Outbox, onEvent: @escaping @Sendable (DeliveryEvent) -> Void
     ) throws(SystemFault) {
         let shared = SharedBox(plan)
         self.shared = shared
         self.onEvent = onEvent
         thread = try WorkerThread(name: "delivery") {
-            guard let transfers = DeliveryTransfers() else { preconditionFailure("libcurl has no memory") }
+            guard let transfers = TransferGroup() else { preconditionFailure("libcurl has no memory") }
             shared.state.withLock { $0.waker = transfers.waker }
             var run = Run(shared: shared, transfers: transfers, outbox: outbox, onEvent: onEvent)
             run.loop()
@@ -33,7 +34,7 @@ final class DeliveryThread: Sendable {
     }
 
     /// Takes a message over.
-    func send(_ dispatch: Dispatch) {
+    func send(_ dispatch: OutgoingMessage) {
         let fits = shared.state.withLock { state in
             guard state.arrived.count < DeliveryQueue.capacity else { return false }
             state.arrived.append(dispatch)
@@ -43,7 +44,7 @@ final class DeliveryThread: Sendable {
     }
 
     /// Goes another way from the next attempt on.
-    func adopt(_ plan: DeliveryPlan) {
+    func adopt(_ plan: MailPlan) {
         shared.state.withLock { $0.plan = plan }
         wake()
     }
@@ -59,7 +60,7 @@ final class DeliveryThread: Sendable {
 
     private final class SharedBox: Sendable {
         let state: Mutex<Shared>
-        init(_ plan: DeliveryPlan) { state = Mutex(Shared(plan: plan)) }
+        init(_ plan: MailPlan) { state = Mutex(Shared(plan: plan)) }
     }
 
     /// What the thread owns.
@@ -68,7 +69,7 @@ final class DeliveryThread: Sendable {
         private static let mostUnderWay = 8
 
         let shared: SharedBox
-        let transfers: DeliveryTransfers
+        let transfers: TransferGroup
         let outbox: Outbox
         let onEvent: @Sendable (DeliveryEvent) -> Void
         var queue = DeliveryQueue()
@@ -88,7 +89,7 @@ final class DeliveryThread: Sendable {
             }
         }
 
-        private mutating func takeArrived(_ now: MonotonicTime) -> DeliveryPlan {
+        private mutating func takeArrived(_ now: MonotonicTime) -> MailPlan {
             let (arrived, plan, endsWithin) = shared.state.withLock { state in
                 defer { state.arrived.removeAll() }
                 return (state.arrived, state.plan, state.endsWithin)
@@ -103,7 +104,7 @@ final class DeliveryThread: Sendable {
             return plan
         }
 
-        private mutating func attempt(_ entry: DeliveryQueue.Entry, _ plan: DeliveryPlan, _ now: Moment) {
+        private mutating func attempt(_ entry: DeliveryQueue.Entry, _ plan: MailPlan, _ now: Moment) {
             let dispatch = entry.dispatch
             switch dispatch.body {
             case .mail(let letter):

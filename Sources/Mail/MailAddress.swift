@@ -1,4 +1,4 @@
-internal import Wire
+package import Wire
 
 /// An email address as it may stand in a mail's header and in SMTP (RFC 5321 §4.1.2): nothing in it can end a line, open
 /// another address or hide a part of it.
@@ -43,13 +43,13 @@ struct MailAddress: Sendable, Hashable {
     }
 }
 
-/// Who sends: an address, and the name before it (RFC 5322 §3.4).
-struct Sender: Sendable, Hashable {
-    let name: String?
+/// The sender: an address, and the name before it (RFC 5322 §3.4).
+package struct Sender: Sendable, Hashable {
+    package let name: String?
     let address: MailAddress
 
     /// `Tollgate <no-reply@example.org>`, or the address alone.
-    init(_ text: String) throws(Complaint) {
+    package init(_ text: String) throws(ParseError) {
         var rest = text[...]
         var name: Substring = ""
         if let open = text.lastIndex(of: "<"), text.hasSuffix(">") {
@@ -57,7 +57,7 @@ struct Sender: Sendable, Hashable {
             rest = text[text.index(after: open)...].dropLast()
         }
         guard let address = MailAddress(String(rest)) else {
-            throw Complaint("is no sender, write one like no-reply@example.org or Example <no-reply@example.org>")
+            throw ParseError("is no sender, write one like no-reply@example.org or Example <no-reply@example.org>")
         }
         let plain = name.trimmed.strippingQuotes
         self.name = plain.isEmpty ? nil : String(plain)

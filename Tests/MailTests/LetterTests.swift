@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Mail
 
 @Suite struct LetterTests {
     private let letter = Letter(
