@@ -73,13 +73,15 @@ let package = Package(
             resources: [.copy("Vectors")], swiftSettings: tests),
         .testTarget(
             name: "HTTPTests", dependencies: ["HTTP", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
-        .testTarget(name: "GateTests", dependencies: ["Gate", "Credentials", "HTTP", "Wire"], swiftSettings: tests),
+        .testTarget(
+            name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "Gate", "HTTP", "Redis", "Telemetry", "Transport", "Wire"], swiftSettings: tests),
+            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "Transport", "Wire"],
+            swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",
             dependencies: [
@@ -97,6 +99,8 @@ let package = Package(
         .testTarget(
             name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
             swiftSettings: tests),
+        // The filter's rules once more, written the simple way, and documents made at random: for tests to compare with.
+        .target(name: "FilterReference", dependencies: ["Gate", "Wire"], path: "Tests/FilterReference", swiftSettings: tests),
         // How fast the filter is.
         .executableTarget(
             name: "FilterBench", dependencies: ["Gate", "Wire"], path: "Tests/FilterBench", swiftSettings: tests,

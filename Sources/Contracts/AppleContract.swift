@@ -29,6 +29,7 @@ struct AppleContract: ClientContract {
 
     func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
         var sent = ProviderSignIn.Request(provider: .apple, idToken: try token(request))
+        sent.nonce = try request.body.text("nonce")
         if endpoint == .register {
             sent.name = try PersonName(given: request.body.text("firstName"), family: request.body.text("lastName"))
             sent.nameRule = .firstOrFresh

@@ -40,7 +40,8 @@ protocol AccountEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
     /// Whether it takes what lies below its path.
     var isPrefix: Bool { get }
     /// `required` for endpoints that ask for a bearer, `optional` where one is looked at if there is one. A bearer that
-    /// was sent to any other is not looked at: clients send expired ones along.
+    /// was sent to any other is ignored, for clients send expired ones along. A good one of an actor is refused everywhere
+    /// before the request gets here.
     var auth: AuthMode { get }
 }
 

@@ -35,8 +35,8 @@ struct ContractRequest: Sendable {
         return UUID(parsing: String(text.dropFirst(path.count + 1)))
     }
 
-    /// The caller's session; nil without a bearer. The gate has verified the token; here it must be one of a session of
-    /// ours, which tokens of other issuers and minted ones are not.
+    /// The caller's session; nil without a bearer. The gate has verified the token, and that no actor sent it; here it must
+    /// be one of a session of ours, which tokens of other issuers and minted ones are not.
     func session(in dialect: Dialect) throws -> CallerSession? {
         guard let identity else { return nil }
         guard identity.isOwn, let user = UUID(parsing: identity.userID), let session = UUID(parsing: identity.sessionID)

@@ -26,7 +26,7 @@ struct PasswordContract: ClientContract {
     }
 
     static let id = ContractID.password
-    static let dialect = Dialect.password
+    static let dialect = Dialect.passwordContract
 
     private let services: ContractServices
 

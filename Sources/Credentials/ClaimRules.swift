@@ -41,6 +41,17 @@ extension JSONMembers {
         throw .wrongAudience
     }
 
+    /// `email_verified` (OpenID Connect Core §5.1) as a boolean, or as the text that Apple and Cognito write; a token that does
+    /// not say means `silence`. Anything else vouches for nothing.
+    func vouchesForEmail(bySilence silence: Bool) -> Bool {
+        switch self["email_verified"] {
+        case .bool(let isVerified)?: isVerified
+        case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
+        case nil, .null?: silence
+        case .number?, .array?, .object?: false
+        }
+    }
+
     /// Whether `value` is of this text, or an array with such an element. Numbers count as they are spelled, booleans
     /// as `true` and `false`, unless only `strings` may match.
     func value(_ value: Value, says expected: RawSpan, strings: Bool) -> Bool {

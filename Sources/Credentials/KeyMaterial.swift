@@ -67,6 +67,11 @@ struct KeyMaterial: Sendable {
             throw KeyFault("\(name) has an RSA exponent that is even or 1")
         }
         guard exponent.count <= 8 else { throw KeyFault("\(name) has an RSA exponent of more than 64 bits") }
+        guard !ROCAFingerprint.isOn(modulus) else {
+            throw KeyFault(
+                "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made",
+                isForgeable: true)
+        }
     }
 
     private static func checkedCurve(of key: NativeKey, named name: String) throws(KeyFault) -> EllipticCurve {

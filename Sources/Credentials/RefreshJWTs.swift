@@ -10,6 +10,8 @@ package struct RefreshJWTs: Sendable {
     package struct Content: Sendable, Equatable {
         package let user: UUID
         package let session: UUID
+        /// The number of the contract it was issued under; nil in older tokens, which do not say.
+        package let contract: UInt8?
         /// Seconds since 1970.
         package let expiresAt: Int64
     }
@@ -38,15 +40,17 @@ package struct RefreshJWTs: Sendable {
         return try SigningKey(secret: Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes).rawBytes)
     }
 
-    /// A token for a session; `id` becomes its `jti`. Times are seconds since 1970.
+    /// A token for a session of a contract; `id` becomes its `jti`. Times are seconds since 1970.
     package func issue(
-        user: UUID, session: UUID, id: String, issuedAt: Int64, expiresAt: Int64
+        user: UUID, session: UUID, contract: UInt8, id: String, issuedAt: Int64, expiresAt: Int64
     ) throws(KeyFault) -> String {
         var claims = TokenClaims(
             issuer: issuer, audience: Self.audience, subject: user.text, issuedAt: issuedAt, expiresAt: expiresAt)
         claims.tokenID = id
         claims.sessionID = session.text
         claims.tokenType = "refresh"
+        let isNew = claims.add("\(Self.contractClaim)", .integer(Int(contract)))
+        precondition(isNew, "no other claim is called contract")
         return try key.issue(claims)
     }
 
@@ -59,7 +63,24 @@ package struct RefreshJWTs: Sendable {
             guard let user = UUID(parsing: token.userID), let session = UUID(parsing: token.sessionID) else {
                 return .failure(.badClaim)
             }
-            return .success(Content(user: user, session: session, expiresAt: token.expiresAt))
+            do throws(TokenFault) {
+                let contract = try Self.contract(JSONMembers(claimsOf: text))
+                return .success(Content(user: user, session: session, contract: contract, expiresAt: token.expiresAt))
+            } catch {
+                return .failure(error)
+            }
+        }
+    }
+
+    private static let contractClaim: StaticString = "contract"
+
+    private static func contract(_ claims: borrowing JSONMembers) throws(TokenFault) -> UInt8? {
+        switch claims[contractClaim] {
+        case nil: return nil
+        case .number(let slice)?:
+            guard let number = claims.floor(slice), let contract = UInt8(exactly: number) else { throw .badClaim }
+            return contract
+        case .string?, .bool?, .null?, .array?, .object?: throw .badClaim
         }
     }
 }

@@ -19,6 +19,8 @@ package struct TokenClaims: Sendable {
     package var tokenID: String?
     package var sessionID: String?
     package var email: String?
+    /// `email_verified`; a claim of that name may be added in its place.
+    package var isEmailVerified: Bool?
     package var tier: String?
     /// `refresh` makes a token that is accepted nowhere as a bearer.
     package var tokenType: String?
@@ -37,6 +39,7 @@ package struct TokenClaims: Sendable {
     /// Adds a further claim; false, and nothing added, if the name is taken by it or by a member above.
     package mutating func add(_ name: String, _ value: Value) -> Bool {
         guard !Self.ownNames.contains(name), !others.contains(where: { $0.name == name }) else { return false }
+        guard name != "email_verified" || isEmailVerified == nil else { return false }
         others.append((name, value))
         return true
     }
@@ -56,6 +59,7 @@ package struct TokenClaims: Sendable {
         write("jti", tokenID, &json)
         write("sid", sessionID, &json)
         write("email", email, &json)
+        if let isEmailVerified { json.field("email_verified", isEmailVerified) }
         write("tier", tier, &json)
         write("token_type", tokenType, &json)
         write("actor_type", actorType, &json)

@@ -26,3 +26,16 @@ struct TokenParts {
         guard Base64URL.decodedCount(first) <= Self.maximumHeaderBytes else { throw .tooLarge }
     }
 }
+
+extension JSONMembers {
+    /// The claims of a token whose signature holds.
+    init(claimsOf token: RawSpan) throws(TokenFault) {
+        self.init()
+        let parts = try TokenParts(token)
+        do throws(Fault) {
+            try load(base64URL: token[parts.payload])
+        } catch {
+            throw TokenFault(error)
+        }
+    }
+}

@@ -9,13 +9,17 @@ struct TokenTimes {
     let notBefore: Int64?
     let issuedAt: Int64?
 
-    /// `exp` must be a date; `nbf` may be missing, but nothing else than a date; `iat` is left out unless it is one.
+    /// `exp` must be a date; `nbf` may be missing, but nothing else than a date; `iat` may be any number, and is left out
+    /// where it is no date.
     init(_ claims: borrowing JSONMembers) throws(TokenFault) {
         guard let expiresAt = Self.date("exp", claims) else { throw .noExpiry }
         self.expiresAt = expiresAt
         notBefore = Self.date("nbf", claims)
         if notBefore == nil && claims["nbf"] != nil { throw .badClaim }
-        issuedAt = Self.date("iat", claims)
+        switch claims["iat"] {
+        case nil, .number?: issuedAt = Self.date("iat", claims)
+        case .string?, .bool?, .null?, .array?, .object?: throw .badClaim
+        }
     }
 
     func checkLifetime(_ maximum: Int64?) throws(TokenFault) {

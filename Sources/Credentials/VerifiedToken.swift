@@ -17,6 +17,12 @@ package struct VerifiedToken: Sendable {
     /// Bit n: requirement n of the trust holds.
     package let requirementMask: UInt64
     package let isOwn: Bool
+    /// Whether `actor_type` or `actor_id` says that the bearer acts as somebody: also where neither is a text, which
+    /// `actorType` and `actorID` leave out.
+    package let hasActor: Bool
+    /// Whether the token has an email and vouches for it. The gateway's own must say so; an outside issuer is taken to know
+    /// its users' emails unless its token says that this one is not verified.
+    package let isEmailProven: Bool
     /// Never, but where the verifier was told to take such a token.
     package let isExpired: Bool
 
@@ -60,5 +66,18 @@ package struct VerifiedToken: Sendable {
         issuedAt = times.issuedAt
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
+        hasActor = claims.says("actor_type") || claims.says("actor_id")
+        isEmailProven = !texts.email.isEmpty && claims.vouchesForEmail(bySilence: !rules.isOwn)
+    }
+}
+
+extension JSONMembers {
+    /// Whether the member is there, and neither `null` nor an empty text.
+    fileprivate func says(_ name: StaticString) -> Bool {
+        switch self[name] {
+        case nil, .null?: false
+        case .string(let text)?: !text.slice.isEmpty
+        case .number?, .bool?, .array?, .object?: true
+        }
     }
 }

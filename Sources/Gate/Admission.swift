@@ -6,7 +6,7 @@ package import Wire
 /// allocated for a request whose token was seen before.
 ///
 /// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
-/// `Authorization`, internal caller, token, claims, tier, size, limit. The charge comes last, so a request that is
+/// `Authorization`, internal caller, token, actor, claims, tier, size, limit. The charge comes last, so a request that is
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
     private let inPlace = InPlace()
@@ -79,7 +79,11 @@ package struct Admission: ~Copyable {
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
-        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), authorise(gate, &decision) else { return false }
+        decision.forwardsEmail = gate.forwardsEmail
+        decision.keptFields = gate.keptFields
+        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision),
+            authorise(gate, &decision)
+        else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
             return false
@@ -88,8 +92,7 @@ package struct Admission: ~Copyable {
         case .upstream(let number): decision.verdict = .forward(upstream: number)
         case .local(let number): decision.verdict = .local(number)
         }
-        if gate.hasLimit { charge(route, gate, head, bytes, &decision) }
-        return gate.hasLimit
+        return gate.hasLimit && charge(route, gate, head, bytes, &decision)
     }
 
     // MARK: Identity
@@ -104,7 +107,9 @@ package struct Admission: ~Copyable {
             return false
         }
         switch gate.auth {
-        case .none: return true
+        case .none:
+            if gate.refusesActors { noteActor(bytes[head.authorization], now, &decision) }
+            return true
         case .internal:
             decision.internalCaller = InternalCaller.match(
                 policy.internals, head, bytes, decision.client, peer.certificateNames)
@@ -196,6 +201,36 @@ package struct Admission: ~Copyable {
         return false
     }
 
+    /// Notes who sent a request that needs no bearer, if it brings a good one of an actor. Any other bearer is ignored, for
+    /// clients send expired ones along. The token is not cached: its next request would hit the cache, and the delivery of
+    /// its pair would never be confirmed.
+    private mutating func noteActor(_ value: RawSpan, _ now: WallTime, _ decision: inout Decision) {
+        guard let start = Bearer.tokenStart(value) else { return }
+        let token = value.dropping(start)
+        let entry = cache.lookup(token, at: now.seconds)
+        if entry >= 0 {
+            decision.identity = cache.identity(entry)
+            cache.appendBlock(entry, to: &decision.block)
+        } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn,
+            verified.hasActor
+        {
+            decision.identity = Identity(
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+        }
+        guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
+            decision.identity = nil
+            decision.block.removeAll()
+            return
+        }
+    }
+
+    /// Whether the gate lets the caller use what the gateway answers itself: an actor may use routes alone.
+    private func isOpen(_ gate: RouteGate, to decision: inout Decision) -> Bool {
+        guard gate.refusesActors, let identity = decision.identity, identity.isOwn, identity.hasActor else { return true }
+        decision.refuse(.forbidden(.actor), .refused, .actor)
+        return false
+    }
+
     /// Whether the caller meets the route's claims and tier. Nobody meets none: 401, for a token may help.
     private func authorise(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
@@ -228,18 +263,25 @@ package struct Admission: ~Copyable {
 
     // MARK: Limit
 
-    /// Says in the decision what to charge.
+    /// Says in the decision what to charge. Answers false, and refuses the request, if a field that a limit counts by comes
+    /// more than once: the upstream may go by another one than was counted.
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) {
+    ) -> Bool {
         decision.limitRow = limits.row(route, decision.tier)
         decision.isLimitShadowed = gate.shadow.contains(.limit)
         let row = limits.rows[decision.limitRow]
         for line in row.first..<row.first + row.count {
             let line = limits.lines[line]
-            let key = subject(line, head, bytes, &decision).combined(with: line.key)
-            decision.charge.append(LimitCharge.Item(key: key, rate: line.rate))
+            guard let (kind, subject) = subject(line, head, bytes, &decision) else {
+                decision.charge.removeAll()
+                decision.refuse(.badRequest(.repeatedField))
+                return false
+            }
+            decision.charge.append(
+                LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind))
         }
+        return true
     }
 
     /// Takes the answer to the charge that `admit` asked for.
@@ -256,20 +298,25 @@ package struct Admission: ~Copyable {
         PendingLimit(sheet: limits, row: decision.limitRow, isShadowed: decision.isLimitShadowed)
     }
 
+    /// Whom `line` counts; nil if it counts by a field that comes more than once, unless the limit only watches.
     private func subject(
         _ line: LimitSheet.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
-    ) -> LimitKey {
+    ) -> (SubjectKind, LimitKey)? {
         switch line.subject {
-        case .user: if let identity = decision.identity { return identity.user }
-        case .session: if let identity = decision.identity { return identity.session }
+        case .user: if let identity = decision.identity { return (.user, identity.user) }
+        case .session: if let identity = decision.identity { return (.session, identity.session) }
         case .header:
-            for index in 0..<head.fields.count where limits.isCounted(line, by: bytes[head.fields[index].name]) {
-                let value = bytes[head.fields[index].value]
-                if value.byteCount == 0 { break }
-                return LimitSubject.header(value, limiter.hash)
+            decision.passesTrailers = false
+            switch limits.countedField(line, head.fields, bytes) {
+            case .missing: break
+            case .sole(let value):
+                if !value.isEmpty { return (.header, LimitSubject.header(bytes[value], limiter.hash)) }
+            case .repeated:
+                guard decision.isLimitShadowed else { return nil }
+                decision.shadowed.insert(.limit)
             }
         case .address: break
         }
-        return LimitSubject.address(decision.client.address, limiter.hash)
+        return (.address, LimitSubject.address(decision.client.address, limiter.hash))
     }
 }

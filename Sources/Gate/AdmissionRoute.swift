@@ -6,15 +6,16 @@ extension Admission {
     func findRoute(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Int? {
         let path = bytes[head.path]
         let match: RouteMatch
-        var hasEncodedSlash = false
+        let traits: PathTraits
         switch head.form.isAsterisk
-            ? .same : CanonicalPath.canonicalise(path, into: &decision.pathBytes, encodedSlash: .pass)
+            ? .same([]) : CanonicalPath.canonicalise(path, into: &decision.pathBytes, encodedSlash: .pass)
         {
-        case .same:
+        case .same(let found):
+            traits = found
             match = policy.table.match(
                 host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText])
-        case .rewritten(let encodedSlash):
-            hasEncodedSlash = encodedSlash
+        case .rewritten(let found):
+            traits = found
             decision.pathIsVerbatim = false
             match = policy.table.match(
                 host: bytes[head.host], path: decision.path, method: head.method, methodText: bytes[head.methodText])
@@ -22,8 +23,14 @@ extension Admission {
             decision.refuse(.badRequest(.path(fault)))
             return nil
         }
+        let hasEncodedSlash = traits.contains(.encodedSlash)
         guard case .route(let route) = match, !hasEncodedSlash || policy.gates[route].encodedSlashPasses else {
             refuseUnrouted(match, hasEncodedSlash, &decision)
+            return nil
+        }
+        if traits.contains(.parameters), hidesAnotherRoute(match, head, bytes, &decision) {
+            decision.dialect = policy.gates[route].dialect
+            decision.refuse(.badRequest(.path(.hiddenRoute)))
             return nil
         }
         let strip = policy.gates[route].strip
@@ -32,6 +39,29 @@ extension Admission {
             removePrefix(texts.rawBytes[strip], path, &decision)
         }
         return route
+    }
+
+    /// Whether the path without its parameters belongs to another rule than `match`, which the path as it is belongs to: an
+    /// upstream that cuts parameters off would serve what that other rule is to guard.
+    private func hidesAnotherRoute(
+        _ match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
+    ) -> Bool {
+        // Apart from the decision while the decision's path is read.
+        var path = ByteBuffer()
+        swap(&path, &decision.bareBytes)
+        path.removeAll()
+        if decision.pathIsVerbatim {
+            CanonicalPath.appendWithoutParameters(bytes[head.path], to: &path)
+        } else {
+            CanonicalPath.appendWithoutParameters(decision.path, to: &path)
+        }
+        let bareMatch = policy.table.match(
+            host: bytes[head.host], path: path.readable, method: head.method, methodText: bytes[head.methodText])
+        swap(&path, &decision.bareBytes)
+        switch bareMatch {
+        case .route, .methodNotAllowed: return bareMatch != match
+        case .none: return false
+        }
     }
 
     private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {

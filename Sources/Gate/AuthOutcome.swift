@@ -24,7 +24,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 
 /// Why, as a word of a small fixed set that may be a metric's label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
-    case none, missing, severalAuthorizations, revoked, caller, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
+    case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -60,6 +60,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .severalAuthorizations: "several_authorizations"
         case .revoked: "revoked"
         case .caller: "not_internal"
+        case .actor: "actor"
         case .claims: "claims"
         case .tier: "tier"
         case .accountsUnavailable: "accounts_unavailable"

@@ -3,20 +3,32 @@ package import Wire
 /// What became of a request path.
 package enum PathOutcome: Equatable, Sendable {
     /// Canonical as it stands; nothing was written.
-    case same
-    /// The canonical path was written. `hasEncodedSlash`: it still holds a `%2F`, which only some routes let through.
-    case rewritten(hasEncodedSlash: Bool)
+    case same(PathTraits)
+    /// The canonical path was written.
+    case rewritten(PathTraits)
     /// It cannot be normalised safely: 400.
     case refused(PathFault)
+}
+
+/// What a canonical path holds that some upstreams read in another way than this gateway.
+package struct PathTraits: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// A `%2F`, which only some routes let through.
+    package static let encodedSlash = Self(rawValue: 1)
+    /// A `;` or `%3B`, where some servers cut a segment off.
+    package static let parameters = Self(rawValue: 2)
 }
 
 /// The one form of a path that is both matched and forwarded, so that gate and upstream never disagree about it.
 ///
 /// Repeated slashes are merged, `.` and `..` resolved, encoded unreserved characters decoded once and the digits of
 /// the other encodings made capital (RFC 3986 §6.2.2). Bytes that are neither are left alone. Refused: `..` above the
-/// root, `\`, `%5C`, `%00`, `%2F` (unless it may pass), their doubled encodings and those of a dot, percent signs
-/// without two hex digits, encodings that are not UTF-8, and dot segments with parameters (`/..;x/`), which some
-/// servers read as dot segments. Canonicalising twice changes nothing.
+/// root, `\`, `%5C`, `%00`, `%2F` (unless it may pass), their doubled encodings and those of a dot, in one piece or in
+/// several (`%25%32%65`), percent signs without two hex digits, encodings that are not UTF-8, and dot segments with
+/// parameters (`/..;x/`), which some servers read as dot segments. Idempotent: a canonical path is its own canonical form.
 package enum CanonicalPath {
     /// What to do with `%2F`: refuse it, or leave it encoded.
     package enum EncodedSlash: Sendable { case refuse, pass }
@@ -26,7 +38,7 @@ package enum CanonicalPath {
         _ path: RawSpan, into out: inout ByteBuffer, encodedSlash: EncodedSlash
     ) -> PathOutcome {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .refused(.notAbsolute) }
-        if isPlain(path) { return .same }
+        if isPlain(path) { return .same([]) }
         out.removeAll()
         out.reserve(path.byteCount)
         var rewrite = PathRewrite(encodedSlash: encodedSlash)
@@ -34,10 +46,32 @@ package enum CanonicalPath {
             out.removeAll()
             return .refused(fault)
         }
-        return .rewritten(hasEncodedSlash: rewrite.sawEncodedSlash)
+        guard out.readable.equals(path) else { return .rewritten(rewrite.traits) }
+        out.removeAll()
+        return .same(rewrite.traits)
     }
 
-    /// Whether nothing in `path` needs a second look: no `%` or `\`, only visible ASCII, and no slash before a slash
+    /// Appends `path`, which is canonical, without the parameters of its segments: what a server that cuts them off, and
+    /// merges the slashes around a segment that was nothing else, would route by.
+    static func appendWithoutParameters(_ path: RawSpan, to out: inout ByteBuffer) {
+        var isParameter = false
+        var isAfterSlash = false
+        for offset in 0..<path.byteCount {
+            let byte = path[offset]
+            if byte == UInt8(ascii: "/") {
+                isParameter = false
+                if !isAfterSlash { out.append(byte) }
+                isAfterSlash = true
+            } else if !isParameter {
+                isParameter = PathRewrite.beginsParameters(path, offset)
+                guard !isParameter else { continue }
+                out.append(byte)
+                isAfterSlash = false
+            }
+        }
+    }
+
+    /// Whether nothing in `path` needs a second look: no `%`, `\` or `;`, only visible ASCII, and no slash before a slash
     /// or a dot. Eight bytes at a time.
     private static func isPlain(_ path: RawSpan) -> Bool {
         let count = path.byteCount
@@ -71,11 +105,14 @@ package enum CanonicalPath {
     private static func isSuspicious(_ word: UInt64, _ carry: inout UInt64) -> Bool {
         let slashes = matches(word, UInt8(ascii: "/"))
         let dots = matches(word, UInt8(ascii: "."))
-        let encoded = matches(word, UInt8(ascii: "%")) | matches(word, UInt8(ascii: "\\"))
+        // Subtracting borrows into the high bit of a byte that is zero; exact as to whether there is one, for ASCII.
+        let percent = (word ^ UInt64(UInt8(ascii: "%")) &* ones) &- ones
+        let backslash = (word ^ UInt64(UInt8(ascii: "\\")) &* ones) &- ones
+        let semicolon = (word ^ UInt64(UInt8(ascii: ";")) &* ones) &- ones
         // Below 0x21: subtracting borrows into the high bit; DEL: adding one does. Non-ASCII has it already.
         let invisible = (word &- 0x21 &* ones) & ~word | (word &+ ones) | word
         let afterSlash = slashes << 8 | carry
         carry = slashes >> 56
-        return (encoded | invisible & highs | afterSlash & (slashes | dots)) != 0
+        return ((percent | backslash | semicolon | invisible) & highs | afterSlash & (slashes | dots)) != 0
     }
 }

@@ -53,12 +53,21 @@ package struct Decision: ~Copyable {
     /// Whether the upstream gets the path as the client sent it; otherwise `path`.
     package internal(set) var pathIsVerbatim = true
     var pathBytes = ByteBuffer(capacity: 256)
+    /// Scratch: a path without its parameters.
+    var bareBytes = ByteBuffer()
 
     package internal(set) var auth = AuthOutcome.notLooked
     package internal(set) var authReason = AuthReason.none
     package internal(set) var tokenSource = TokenSource.none
     /// Whether the client's `Authorization` goes on to the upstream.
     package internal(set) var forwardsAuthorization = false
+    /// Whether the upstream is told of emails that are not proven too.
+    var forwardsEmail = false
+    /// Fields that the route lets through although they are removed by default.
+    package internal(set) var keptFields: KeptFields = []
+    /// Whether the trailers of the request go on to the upstream. Not where a limit reads a field: one of its name among them
+    /// would be a second one to an upstream that merges trailers with the head.
+    package internal(set) var passesTrailers = true
     /// The caller, once a token was accepted.
     package internal(set) var identity: Identity?
     /// The tier that counts; nil if nobody is known, or the accounts cannot be asked.
@@ -99,6 +108,8 @@ package struct Decision: ~Copyable {
     var isLimitShadowed = false
     var limitBytes = ByteBuffer(capacity: 256)
 
+    @usableFromInline let reserved = ReservedNames.shared
+
     package init() {}
 
     mutating func reset(dialect: Dialect) {
@@ -111,6 +122,9 @@ package struct Decision: ~Copyable {
         authReason = .none
         tokenSource = .none
         forwardsAuthorization = false
+        forwardsEmail = false
+        keptFields = []
+        passesTrailers = true
         identity = nil
         tier = nil
         tierOrigin = .none
@@ -136,7 +150,10 @@ package struct Decision: ~Copyable {
 
     /// Complete header lines for the upstream, each with CRLF; empty if nobody is known.
     package var identityLines: RawSpan {
-        @_lifetime(borrow self) get { block.readable.dropping(identity?.linesStart ?? block.count) }
+        @_lifetime(borrow self) get {
+            guard let identity else { return block.readable.dropping(block.count) }
+            return block.readable.dropping(forwardsEmail ? identity.allLinesStart : identity.linesStart)
+        }
     }
 
     /// Complete header lines for the client about its limits, each with CRLF; empty without a limit.
@@ -148,6 +165,10 @@ package struct Decision: ~Copyable {
     package var sessionID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.sessionID ?? Slice()] } }
     /// `kid` of the key that verified the token; empty if it has none.
     package var keyID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.keyID ?? Slice()] } }
+
+    /// Whether a client's field of this name, which is no known `FieldName`, is kept from the upstream.
+    @inlinable @inline(__always)
+    package func removes(_ name: RawSpan) -> Bool { reserved.mayHold(name) && reserved.holds(name, except: keptFields) }
 
     package var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }

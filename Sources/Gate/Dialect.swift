@@ -6,15 +6,20 @@ package import Wire
 /// place of each envelope, for both planes.
 package enum Dialect: UInt8, CaseIterable, Sendable {
     case password, provider, dlauth, apple, anonymous, problem
+    /// `password` as the endpoints of that contract speak it: their document has one code for every 401.
+    case passwordContract
+
+    /// Those that a route can be given (`errors=`).
+    package static let ofRoutes: [Dialect] = [.password, .provider, .dlauth, .apple, .anonymous, .problem]
 
     package init?(name: String) {
-        guard let dialect = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        guard let dialect = Self.ofRoutes.first(where: { $0.name == name }) else { return nil }
         self = dialect
     }
 
     package var name: String {
         switch self {
-        case .password: "password"
+        case .password, .passwordContract: "password"
         case .provider: "provider"
         case .dlauth: "dlauth"
         case .apple: "apple"
@@ -25,7 +30,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
 
     package var contentType: StaticString {
         switch self {
-        case .password, .provider, .dlauth, .apple, .anonymous: "application/json; charset=utf-8"
+        case .password, .passwordContract, .provider, .dlauth, .apple, .anonymous: "application/json; charset=utf-8"
         case .problem: "application/problem+json"
         }
     }
@@ -47,7 +52,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     ) {
         json.beginObject()
         switch self {
-        case .password, .apple, .anonymous:
+        case .password, .passwordContract, .apple, .anonymous:
             json.key("error")
             json.beginObject()
             json.field("code", code)
@@ -86,6 +91,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     package func code(of refusal: Refusal) -> StaticString {
         switch self {
         case .password, .provider, .apple, .anonymous, .problem: refusal.code.text
+        case .passwordContract: refusal.status == 401 ? RefusalCode.unauthorized.text : refusal.code.text
         case .dlauth: Self.dlauthCode(refusal)
         }
     }

@@ -5,7 +5,7 @@ extension Dialect {
     /// What `refusal` says to a person.
     package func sentence(for refusal: Refusal) -> StaticString {
         switch self {
-        case .password: Self.passwordSentence(refusal) ?? Self.sentence(refusal)
+        case .password, .passwordContract: Self.passwordSentence(refusal) ?? Self.sentence(refusal)
         case .provider: Self.providerSentence(refusal) ?? Self.sentence(refusal)
         case .dlauth: Self.dlauthSentence(refusal) ?? Self.sentence(refusal)
         case .anonymous: Self.anonymousSentence(refusal) ?? Self.sentence(refusal)
@@ -74,12 +74,14 @@ extension Dialect {
         switch refusal {
         case .badRequest(.path(let fault)): fault.message
         case .badRequest(.severalAuthorizations): "The request carries more than one Authorization field."
+        case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
         case .badRequest(.http): "The request is malformed."
         case .unauthorized(.missing): "An access token is required."
         case .unauthorized(.token(let fault)):
             fault.isExpired ? "The access token has expired." : "The access token is not valid."
         case .unauthorized(.revoked): "The session has ended."
         case .forbidden(.claims): "The access token does not permit this."
+        case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."
         case .premiumRequired: "This needs a higher tier."
         case .notFound: "There is nothing at this address."

@@ -106,7 +106,8 @@ package struct Explanation: Sendable, Equatable {
 
     /// Where the tier and the state of the session come from, and how old they are; nil if nobody is known.
     private static func standing(_ note: borrowing DecisionNote) -> String? {
-        guard note.issuerIndex >= 0 else { return nil }
+        // An actor is refused whatever the accounts say.
+        guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
         if note.authReason == .revoked {
             guard let endedAt = note.sessionEndedAt else { return "the session has ended" }
             return "the session ended \(max(0, note.decidedAt - endedAt)) s ago, as this gateway was told"

@@ -17,6 +17,8 @@ package struct Identity: Sendable {
     /// What the token claims; whether that counts is the standing's matter.
     package let tier: Tier
     package let isOwn: Bool
+    /// Whether the bearer acts as somebody.
+    let hasActor: Bool
     /// Whether the gateway issued it to a user who may have an account, whose tier is looked up.
     let mayHaveAccount: Bool
     /// Bit n: requirement n of the policy's trust holds.
@@ -25,7 +27,11 @@ package struct Identity: Sendable {
     let user: LimitKey
     /// What limits count the session by; the user where there is none.
     let session: LimitKey
-    /// In the block: where its header lines begin, each with its CRLF. They go on to its end.
+    /// In the block: where the header lines begin that a route with `forward=email` sends, each with its CRLF. They go on to
+    /// its end.
+    let allLinesStart: Int
+    /// The same for every other route. What those do not send stands before it: whether the email is proven, and the email
+    /// itself if it is not.
     let linesStart: Int
     /// In the block: where the lines of the actor begin, which end it.
     let actorStart: Int
@@ -44,13 +50,18 @@ package struct Identity: Sendable {
         block.removeAll()
         if let kid = token.keyID { block.append(kid) }
         keyID = Slice(start: 0, count: block.count)
-        linesStart = block.count
+        allLinesStart = block.count
         let issuerText = issuer.issuer ?? issuer.name
+        var linesStart = 0
         var actorStart = 0
         for header in IdentityHeader.allCases {
             switch header {
             case .userID: writer.write(header, token.userID, &block)
-            case .userEmail: writer.write(header, token.email, &block)
+            case .userEmailVerified: writer.write(header, Self.word(token.isEmailProven).rawBytes, &block)
+            case .userEmail:
+                linesStart = block.count
+                writer.write(header, token.email, &block)
+                if !token.isEmailProven { linesStart = block.count }
             // Written for each request: a tier may change while a token lasts.
             case .userTier, .userPremium: break
             case .sessionID: writer.write(header, token.sessionID, &block)
@@ -62,6 +73,7 @@ package struct Identity: Sendable {
             }
         }
         guard writer.isSafe else { return nil }
+        self.linesStart = linesStart
         self.actorStart = actorStart
         userID = writer.userID
         sessionID = writer.sessionID
@@ -72,11 +84,14 @@ package struct Identity: Sendable {
         algorithm = token.algorithm
         self.tier = tier
         isOwn = token.isOwn
+        hasActor = token.hasActor
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)
         session = token.sessionID.byteCount == 0 ? user : LimitSubject.session(token.sessionID, issuer: issuerText, hash)
     }
+
+    private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
 }
 
 /// Writes header lines and remembers where the values that logs want are.

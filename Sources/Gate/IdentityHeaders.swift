@@ -1,15 +1,21 @@
-public import Wire
+import HTTP
+import Wire
 
 /// The headers that tell an upstream who calls: the one table, from which they are written and by which whatever a
 /// client sends under their names is removed. A row here is injected and stripped; it cannot be only one of the two.
+///
+/// They are written in this order: what only some routes send comes first (see `Identity.linesStart`).
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
-    case userID, userEmail, userTier, userPremium, sessionID
+    /// Whether the email is proven; for routes with `forward=email`.
+    case userEmailVerified
+    case userEmail, userID, userTier, userPremium, sessionID
     /// The token's `iss`; the trust line's name where its tokens have none.
     case tokenIssuer
     case actorType, actorID
 
     package var name: StaticString {
         switch self {
+        case .userEmailVerified: "X-User-Email-Verified"
         case .userID: "X-User-Id"
         case .userEmail: "X-User-Email"
         case .userTier: "X-User-Tier"
@@ -23,7 +29,7 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
 }
 
 /// Which names are the gateway's own.
-public enum IdentityHeaders {
+package enum IdentityHeaders {
     /// What only the gateway reads: stripped, never injected.
     private static let credentials: [StaticString] = ["X-Internal-Key", "X-Refresh-Token"]
     /// What only the gateway writes into an answer.
@@ -31,45 +37,39 @@ public enum IdentityHeaders {
 
     /// What the gateway writes about the connection; in their usual spelling these are rewritten, in any other removed.
     private static let forwarding: [StaticString] = [
-        "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
+        "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP",
     ]
 
-    private static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
+    static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
 
-    /// The lengths of the shortest and of the longest owned request name.
-    @usableFromInline static let shortest = 9
-    @usableFromInline static let longest = 17
+    /// What frames a message or ends at this hop. `HTTP` acts on these in their usual spelling; what only looks like one may
+    /// be taken for it further on.
+    static let framing: [StaticString] =
+        FieldName.allCases.filter { $0.isHopByHop || $0 == .contentLength || $0 == .host || $0 == .expect }.map(\.text)
 
-    /// Whether a request or trailer field of this name must not reach an upstream as it came.
-    ///
-    /// Case does not count, and every character that is no letter or digit counts as `-`: CGI and its heirs turn
-    /// `X-User-Id`, `x_user_id` and `X.User.Id` into the same variable.
-    @inlinable public static func owns(_ name: RawSpan) -> Bool {
-        let count = name.byteCount
-        guard count >= shortest, count <= longest, name[0] | 0x20 == UInt8(ascii: "x") else { return false }
-        return isListed(name)
-    }
-
-    @usableFromInline static func isListed(_ name: RawSpan) -> Bool {
-        for own in requestNames where matches(name, own.rawBytes) { return true }
-        return false
+    /// Whether a request or trailer field of this name must not reach an upstream as it came, unless its route keeps it.
+    package static func owns(_ name: RawSpan) -> Bool {
+        let names = ReservedNames.shared
+        return names.mayHold(name) && names.holds(name, except: [])
     }
 
     /// Whether a field of an upstream's answer has a name under which only the gateway may answer.
     package static func ownsInAnswer(_ name: RawSpan) -> Bool {
         guard name.byteCount >= 18, name[0] | 0x20 == UInt8(ascii: "x") else { return false }
-        for own in answers where matches(name, own.rawBytes) { return true }
+        for own in answers where FoldedName.matches(name, own.rawBytes) { return true }
         return false
     }
 
-    private static func matches(_ name: RawSpan, _ own: RawSpan) -> Bool {
-        guard name.byteCount == own.byteCount else { return false }
-        for offset in 0..<own.byteCount where folded(name[offset]) != folded(own[offset]) { return false }
-        return true
-    }
-
-    private static func folded(_ byte: UInt8) -> UInt8 {
-        byte.isASCIILetter || byte.isASCIIDigit ? byte.lowercasedASCII : UInt8(ascii: "-")
+    /// Why a field of this name, which is none of `ProxyFields`, cannot be kept.
+    static func faultOfKeeping(_ name: RawSpan) -> KeptFields.Fault {
+        for own in credentials where FoldedName.matches(name, own.rawBytes) { return .credential }
+        for own in requestNames where FoldedName.matches(name, own.rawBytes) { return .written }
+        for own in framing where FoldedName.matchesByRuns(name, own.rawBytes) { return .framing }
+        switch FieldName.recognise(name) {
+        case .authorization: return .credential
+        case .forwarded, .traceparent: return .written
+        default: return .notRemoved
+        }
     }
 
     /// What an upstream is told of a tier: whole lines, each with its CRLF.

@@ -7,7 +7,9 @@ package struct MethodSet: Hashable, Sendable {
 
     package init(bits: UInt64 = 0) { self.bits = bits }
 
-    package static let all = MethodSet(bits: .max)
+    /// Every method that is served. `TRACE` repeats to a script what it must not read, such as cookies; `CONNECT` is refused
+    /// before any route.
+    package static let all = MethodSet(bits: ~(1 << UInt64(Method.trace.rawValue) | 1 << UInt64(Method.connect.rawValue)))
 
     package mutating func insert(bit: UInt64) { bits |= 1 << bit }
     package func contains(bit: UInt64) -> Bool { bits & (1 << bit) != 0 }
@@ -36,11 +38,11 @@ struct MethodNames: Sendable {
     /// How many other names fit.
     static let capacity = 64 - Method.allCases.count
 
-    /// The bit of `name`, which is given one if it has none; nil when there is none left, or it is no method name.
+    /// The bit of `name`, which is given one if it has none; nil when there is none left, or it is no method that is served.
     mutating func intern(_ name: String) -> UInt64? {
         guard !name.isEmpty, name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
         let known = name.withRawBytes { Method($0) }
-        if known != .other { return UInt64(known.rawValue) }
+        if known != .other { return MethodSet.all.contains(bit: UInt64(known.rawValue)) ? UInt64(known.rawValue) : nil }
         if let index = others.firstIndex(of: name) { return Self.firstOther + UInt64(index) }
         guard others.count < Self.capacity else { return nil }
         others.append(name)

@@ -10,6 +10,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case encodedNul
     case doubledEncoding
     case parameterisedDots
+    case hiddenRoute
 
     /// A stable word for logs and metrics.
     package var reason: StaticString {
@@ -24,6 +25,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .encodedNul: "path_encoded_nul"
         case .doubledEncoding: "path_doubled_encoding"
         case .parameterisedDots: "path_parameterised_dots"
+        case .hiddenRoute: "path_hidden_route"
         }
     }
 
@@ -39,6 +41,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .encodedNul: "The path holds an encoded NUL."
         case .doubledEncoding: "The path holds a doubled percent-encoding."
         case .parameterisedDots: "The path holds a dot segment with parameters."
+        case .hiddenRoute: "The path without its parameters belongs to another route."
         }
     }
 }

@@ -3,7 +3,9 @@ import Wire
 /// The slow path of `CanonicalPath`: one pass that copies, decodes and drops segments.
 struct PathRewrite {
     let encodedSlash: CanonicalPath.EncodedSlash
-    var sawEncodedSlash = false
+    private(set) var traits: PathTraits = []
+    /// Whether the current segment holds a `%25`, which may be the start of another encoding.
+    private var hasEncodedPercent = false
     /// Where the current segment begins in the output, behind its slash.
     private var segment = 0
     private var utf8 = UTF8Check()
@@ -36,6 +38,7 @@ struct PathRewrite {
         if byte == UInt8(ascii: "\\") { return .backslash }
         if byte <= 0x20 || byte >= 0x7F { return .badCharacter }
         if !utf8.isBetweenCharacters { return .badEncoding }
+        if byte == UInt8(ascii: ";") { traits.insert(.parameters) }
         out.append(byte)
         return nil
     }
@@ -49,9 +52,9 @@ struct PathRewrite {
         case UInt8(ascii: "\\"): return .encodedBackslash
         case UInt8(ascii: "/"):
             if encodedSlash == .refuse { return .encodedSlash }
-            sawEncodedSlash = true
-        case UInt8(ascii: "%"):
-            if Self.hidesAnother(path, offset + 3) { return .doubledEncoding }
+            traits.insert(.encodedSlash)
+        case UInt8(ascii: "%"): hasEncodedPercent = true
+        case UInt8(ascii: ";"): traits.insert(.parameters)
         default:
             if Self.isUnreserved(byte) {
                 out.append(byte)
@@ -67,6 +70,10 @@ struct PathRewrite {
     /// Ends the segment that began at `segment`: drops it, drops one more, or keeps it; then opens the next one.
     private mutating func endSegment(_ out: inout ByteBuffer, isLast: Bool) -> PathFault? {
         guard utf8.isBetweenCharacters else { return .badEncoding }
+        if hasEncodedPercent {
+            if hidesAnother(&out) { return .doubledEncoding }
+            hasEncodedPercent = false
+        }
         switch Self.kind(out.readable.dropping(segment)) {
         case .empty: break
         case .current: out.truncate(to: segment)
@@ -108,6 +115,12 @@ struct PathRewrite {
         return start > 0 && isDots(segment, start, count) ? .ambiguous : .name
     }
 
+    /// Whether the parameters of a segment begin at `offset`: at a `;` or its encoding.
+    static func beginsParameters(_ path: RawSpan, _ offset: Int) -> Bool {
+        path[offset] == UInt8(ascii: ";")
+            || path[offset] == UInt8(ascii: "%") && pair(path, offset + 1) == UInt8(ascii: ";")
+    }
+
     /// 1 at a `;`, 3 at a `%3B` or `%2F`, else 0.
     private static func separatorWidth(_ segment: RawSpan, _ offset: Int) -> Int {
         let byte = segment[offset]
@@ -130,18 +143,41 @@ struct PathRewrite {
         return offset
     }
 
-    /// Whether what follows an encoded percent sign would be a dangerous encoding to a second decoder: any number of
-    /// `25`, then `2F`, `5C`, `00` or `2E`.
-    private static func hidesAnother(_ path: RawSpan, _ start: Int) -> Bool {
-        var offset = start
-        while let byte = pair(path, offset) {
-            switch byte {
-            case UInt8(ascii: "%"): offset += 2
-            case UInt8(ascii: "/"), UInt8(ascii: "\\"), UInt8(ascii: "."), 0: return true
-            default: return false
+    /// Whether decoding the segment at the end of `out` again, any number of times, would bring forth a slash, a backslash,
+    /// a dot or a NUL that decoding it once does not.
+    ///
+    /// Looks at the output, so that pieces which were decoded into an encoding count (`%25%32%65`), and so does what the
+    /// canonical form says when it is sent directly. One pass, with the room behind the segment as a stack: as soon as its
+    /// last three bytes are an encoding, they are decoded. The order of decoding makes no difference to what comes of it.
+    private func hidesAnother(_ out: inout ByteBuffer) -> Bool {
+        let end = out.count
+        defer { out.truncate(to: end) }
+        var offset = segment
+        while offset < end {
+            let byte = out.readable[offset]
+            if byte == UInt8(ascii: "%"), let decoded = Self.pair(out.readable, offset + 1) {
+                out.append(decoded)
+                offset += 3
+            } else {
+                out.append(byte)
+                offset += 1
+            }
+            while let decoded = Self.lastEncoding(out.readable.dropping(end)) {
+                switch decoded {
+                case UInt8(ascii: "/"), UInt8(ascii: "\\"), UInt8(ascii: "."), 0: return true
+                default:
+                    out.truncate(to: out.count - 3)
+                    out.append(decoded)
+                }
             }
         }
         return false
+    }
+
+    /// The octet that the last three bytes encode; nil if they are no encoding.
+    private static func lastEncoding(_ bytes: RawSpan) -> UInt8? {
+        let start = bytes.byteCount - 3
+        return start >= 0 && bytes[start] == UInt8(ascii: "%") ? pair(bytes, start + 1) : nil
     }
 
     /// The octet that the two digits at `offset` spell.

@@ -101,11 +101,15 @@ package final class Policy: Sendable {
 struct RouteGate: Sendable {
     let target: RouteTarget
     let auth: AuthMode
+    /// Whether own tokens with an actor are refused.
+    let refusesActors: Bool
     let tier: Tier?
     /// Requirements that must hold, as in `VerifiedToken.requirementMask`.
     let claims: UInt64
     let hasLimit: Bool
     let forwardsAuthorization: Bool
+    let forwardsEmail: Bool
+    let keptFields: KeptFields
     let encodedSlashPasses: Bool
     /// In the policy's texts; empty: nothing is stripped.
     let strip: Slice
@@ -121,12 +125,15 @@ struct RouteGate: Sendable {
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
+        refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
         claims = try Self.mask(rule, trust)
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
         // With auth=none nobody here has looked at it, so it is not ours to take away.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
+        forwardsEmail = rule.forwardsEmail
+        keptFields = rule.keptFields
         encodedSlashPasses = rule.encodedSlashPasses
         let prefix = try Self.strip(rule)
         strip = Slice(start: texts.count, count: prefix.count)

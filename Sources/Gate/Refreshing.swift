@@ -183,8 +183,7 @@ extension Policy {
     /// refresh brings a token with which to act as somebody.
     func refreshes(_ token: VerifiedToken) -> Bool {
         guard token.isOwn else { return refreshers.contains(trust.issuers[token.issuerIndex].name) }
-        let isActor = token.actorType.byteCount > 0 || token.actorID.byteCount > 0
-        return hasAccounts && !isActor && UUID(parsing: token.sessionID) != nil && UUID(parsing: token.userID) != nil
+        return hasAccounts && !token.hasActor && UUID(parsing: token.sessionID) != nil && UUID(parsing: token.userID) != nil
     }
 }
 

@@ -61,6 +61,8 @@ package enum Refusal: Equatable, Sendable {
         case path(PathFault)
         /// More than one `Authorization` field.
         case severalAuthorizations
+        /// A field that a limit counts by comes more than once.
+        case repeatedField
         case http(HTTPFault.Reason)
     }
 
@@ -77,6 +79,8 @@ package enum Refusal: Equatable, Sendable {
         case claims
         /// The route is for internal callers, and this is none.
         case caller
+        /// The token has an actor, and this is an endpoint of the gateway's own.
+        case actor
     }
 
     package enum Unavailable: Equatable, Sendable {

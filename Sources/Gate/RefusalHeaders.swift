@@ -10,6 +10,8 @@ extension Refusal {
             Self.writeChallenge(policy, Self.challenge(why), into: &out)
         case .forbidden(.claims):
             Self.writeChallenge(policy, ("insufficient_scope", "The token lacks a required claim"), into: &out)
+        case .forbidden(.actor):
+            Self.writeChallenge(policy, ("insufficient_scope", "The token has an actor"), into: &out)
         case .premiumRequired:
             Self.writeChallenge(policy, ("insufficient_scope", "The caller's tier is too low"), into: &out)
         case .forbidden(.caller):

@@ -32,6 +32,13 @@ package enum RouteTarget: Equatable, Sendable {
     case upstream(Int)
     /// An endpoint of the gateway itself, by a number that the proxy knows.
     case local(UInt16)
+
+    var isLocal: Bool {
+        switch self {
+        case .upstream: false
+        case .local: true
+        }
+    }
 }
 
 /// Which decisions of a route are only made, counted and logged (`shadow=`).
@@ -69,6 +76,10 @@ package struct RouteRule: Sendable {
     package var claims: [ClaimRequirement]
     /// Whether the upstream gets the bearer (`forward=authorization`).
     package var forwardsAuthorization: Bool
+    /// Whether the upstream is told of emails that are not proven too, and which are (`forward=email`).
+    package var forwardsEmail: Bool
+    /// Fields that reach the upstream although a client sent them (`keep=`).
+    package var keptFields: KeptFields
     /// Removed from the start of the path, at a segment's end.
     package var strip: String?
     package var timeoutMilliseconds: UInt32?
@@ -80,7 +91,7 @@ package struct RouteRule: Sendable {
     package var shadow: ShadowSet
     /// What callers receive of JSON answers is judged by these; at most `FilterPlan.capacity`.
     package var filters: [FilterPath]
-    /// Answers that are not JSON are refused (`filter-strict=on`).
+    /// Answers with a body that is not JSON are refused (`filter-strict=on`).
     package var filterIsStrict: Bool
     /// Elements without the field leave too (`filter-require=on`).
     package var filterRequiresField: Bool
@@ -89,6 +100,9 @@ package struct RouteRule: Sendable {
     /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
     /// there although a wider route might take it. Not for prefixes.
     package var isEndpoint: Bool
+    /// A document of the gateway itself that says the same to everybody: a bearer is not looked at. Everything else that
+    /// the gateway answers itself is closed to actors, also where it asks for no bearer.
+    package var isDocument: Bool
 
     /// A rule with the defaults of the settings.
     package init(
@@ -107,6 +121,8 @@ package struct RouteRule: Sendable {
         limitBy = .user
         claims = []
         forwardsAuthorization = false
+        forwardsEmail = false
+        keptFields = []
         strip = nil
         timeoutMilliseconds = nil
         bodyLimit = 10 << 20
@@ -115,10 +131,11 @@ package struct RouteRule: Sendable {
         encodedSlashPasses = false
         shadow = []
         filters = []
-        filterIsStrict = false
+        filterIsStrict = true
         filterRequiresField = false
         keepsStreams = false
         isEndpoint = false
+        isDocument = false
     }
 
     /// `METHODS HOST/PATH*` as it stands in the settings.

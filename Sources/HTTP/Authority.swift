@@ -20,12 +20,19 @@ extension RequestHead {
 }
 
 extension RawSpan {
-    /// The name or bracketed address in `authority`, a host with an optional port; no user information, never empty.
+    /// The name or bracketed address in `authority`, a host with an optional port; no user information, never empty. A name has
+    /// no empty label but that of the root behind a final dot: what `a..` names is read differently from server to server.
     @inline(__always)
     func hostname(of authority: Slice) throws(HeadStop) -> Slice {
         let start = Int(authority.start)
         var end = start
-        while end < authority.end, ByteClass.isHost(self[end]) { end &+= 1 }
+        var isAfterDot = true
+        while end < authority.end, ByteClass.isHost(self[end]) {
+            let isDot = self[end] == UInt8(ascii: ".")
+            if isDot && isAfterDot { throw .fault(.invalidHost) }
+            isAfterDot = isDot
+            end &+= 1
+        }
         if end == start { end = try endOfAddress(authority) }
         if end < authority.end { try checkPort(end..<authority.end) }
         return Slice(from: start, to: end)

@@ -45,7 +45,8 @@ extension Worker {
 
     mutating func lostWhileReading(_ upstream: Int, _ scratch: inout Scratch) {
         let exchange = Int(upstreams[upstream].exchange.index)
-        let isUnanswered = !exchanges[exchange].answerStarted && upstreams[upstream].input.isEmpty
+        let isUnanswered =
+            !exchanges[exchange].answerStarted && exchanges[exchange].interimCount == 0 && upstreams[upstream].input.isEmpty
         lost(upstream, isUnanswered ? .closedUnanswered : .brokenAnswer, &scratch)
     }
 
@@ -64,6 +65,7 @@ extension Worker {
             } else if exchanges[exchange].delimiting == .chunked {
                 end.append(ChunkWriter.lastChunk)
             }
+            noteAnswerEnded(exchange)
             let handle = exchangeHandle(exchange)
             sendToClient(Int(exchanges[exchange].client.index), end.readable, &scratch)
             if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
@@ -126,7 +128,7 @@ extension Worker {
     private mutating func startAnswer(_ exchange: Int, _ bytes: RawSpan, _ scratch: inout Scratch) {
         let client = Int(exchanges[exchange].client.index)
         let pool = exchanges[exchange].pool
-        directory.pools[pool].endpoints[exchanges[exchange].endpoint].health.requestSucceeded()
+        directory.pools[pool].endpoints[exchanges[exchange].endpoint].health.answerBegan()
         exchanges[exchange].answerStarted = true
         exchanges[exchange].answerBody = BodyDecoder(scratch.response.framing)
         exchanges[exchange].delimiting = scratch.response.framing.relayed(
@@ -189,6 +191,7 @@ extension Worker {
                 exchanges[exchange].upstreamKeepsAlive && exchanges[exchange].requestEnded
                 && exchanges[exchange].isFlushed && !exchanges[exchange].isCut && input.isEmpty && !upstreams[upstream].channel.hasPending
             input.removeAll()
+            noteAnswerEnded(exchange)
             finishAnswer(exchange, reusable: reusable, &scratch)
         case .broken:
             input.removeAll()
@@ -257,6 +260,11 @@ extension Worker {
     }
 
     // MARK: end
+
+    /// The upstream has answered well, from the first byte to the last.
+    private mutating func noteAnswerEnded(_ exchange: Int) {
+        directory.pools[exchanges[exchange].pool].endpoints[exchanges[exchange].endpoint].health.answerEnded()
+    }
 
     /// The answer is out, or waits in the client's output: the connection may turn to the next request.
     mutating func finishAnswer(_ exchange: Int, reusable: Bool, _ scratch: inout Scratch) {

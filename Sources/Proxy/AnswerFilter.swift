@@ -7,6 +7,8 @@ enum FilterCourse: Equatable {
     /// It has no content, or none that is JSON.
     case pass
     case judge(ContentForm, ContentCoding)
+    /// It passes if there turns out to be no content, else it is refused for this.
+    case expectNothing(FilterFailure)
     case refuse(FilterFailure)
 
     /// What the content is.
@@ -14,7 +16,7 @@ enum FilterCourse: Equatable {
         case json
         /// A JSON text in each line.
         case lines
-        /// Nobody says: what begins like JSON is JSON.
+        /// No type is given: what begins like JSON is JSON.
         case unnamed
     }
 
@@ -27,13 +29,20 @@ enum FilterCourse: Equatable {
             self = .pass
         } else if let form {
             guard let coding = ContentCoding(head.fields, bytes) else {
-                self = .refuse(.coding)
+                self = Self.refusal(.coding, of: head)
                 return
             }
             self = .judge(form, coding)
         } else {
-            self = isStrict ? .refuse(.notJSON) : .pass
+            self = isStrict ? Self.refusal(.notJSON, of: head) : .pass
         }
+    }
+}
+
+extension FilterCourse {
+    /// Whether there is any content is known at once only where its length is.
+    private static func refusal(_ failure: FilterFailure, of head: borrowing ResponseHead) -> Self {
+        if case .length = head.framing { .refuse(failure) } else { .expectNothing(failure) }
     }
 }
 
@@ -101,6 +110,8 @@ struct AnswerFilter: ~Copyable {
     private var json = JSONFilter()
     private var isJSON = false
     private var isUnnamed = false
+    /// Set where any content at all is refused, and why.
+    private var refusesContent: FilterFailure?
     /// What passes unjudged.
     private var passed = ByteBuffer()
     private var decoder: ContentDecoder?
@@ -121,6 +132,7 @@ struct AnswerFilter: ~Copyable {
         isHeld = false
         isJudging = false
         isJSON = false
+        refusesContent = nil
         isFull = false
         hasStopped = false
         head.reuse()
@@ -139,6 +151,12 @@ struct AnswerFilter: ~Copyable {
         isUnnamed = form == .unnamed
         json.begin(plan, tier: tier, isLines: form == .lines, toleratesAnyRoot: status >= 400)
         if coding != .identity { decoder = ContentDecoder(coding) }
+    }
+
+    /// Begins with an answer that must turn out to have no content.
+    mutating func expectNothing(_ failure: FilterFailure) {
+        isJudging = true
+        refusesContent = failure
     }
 
     /// Whether the answer is only watched.
@@ -173,6 +191,7 @@ struct AnswerFilter: ~Copyable {
     }
 
     private mutating func judge(_ content: RawSpan) throws(FilterFailure) {
+        if let refusesContent, !content.isEmpty { throw refusesContent }
         if !isJSON { return passed.append(content) }
         guard isUnnamed else { return try feed(content) }
         passed.append(content)

@@ -3,7 +3,9 @@ import Wire
 /// What is believed of one upstream address: from probes (active) and from what requests met there (passive).
 ///
 /// - Probes: two bad ones in a row make it unhealthy, two good ones healthy again.
-/// - Requests: five failures in a row eject it for 10 s, then 20 s, up to 5 min; one success ends the series.
+/// - Requests: five failures in a row eject it for 10 s, then 20 s, up to 5 min; five answers in a row that broke off or were
+///   malformed behind their heads do too. The head of an answer ends the first series, a whole answer ends the second and
+///   makes the next ejection a short one again.
 ///
 /// A value without clocks or sockets; one per worker and address.
 struct EndpointHealth: Equatable, Sendable {
@@ -15,6 +17,7 @@ struct EndpointHealth: Equatable, Sendable {
     private(set) var isHealthy = true
     private var contraryProbes = 0
     private var failures = 0
+    private var brokenAnswers = 0
     private var ejections = 0
     private var ejectedUntil = MonotonicTime(nanoseconds: 0)
 
@@ -47,15 +50,19 @@ struct EndpointHealth: Equatable, Sendable {
         isHealthy = healthy
     }
 
-    mutating func requestSucceeded() {
-        failures = 0
+    mutating func answerBegan() { failures = 0 }
+
+    mutating func answerEnded() {
+        brokenAnswers = 0
         ejections = 0
     }
 
-    mutating func requestFailed(at now: MonotonicTime) -> Change {
-        failures += 1
-        guard failures >= Self.failuresToEject, !isEjected(at: now) else { return .none }
+    /// `isBrokenAnswer`: the head of its answer was good.
+    mutating func requestFailed(at now: MonotonicTime, isBrokenAnswer: Bool = false) -> Change {
+        if isBrokenAnswer { brokenAnswers += 1 } else { failures += 1 }
+        guard max(failures, brokenAnswers) >= Self.failuresToEject, !isEjected(at: now) else { return .none }
         failures = 0
+        brokenAnswers = 0
         let length = min(Self.firstEjection << UInt64(min(ejections, 5)), Self.longestEjection)
         ejections += 1
         ejectedUntil = now.advanced(milliseconds: length)

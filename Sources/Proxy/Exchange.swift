@@ -38,6 +38,7 @@ struct Exchange: ~Copyable {
     var pipedRequest = 0
     var pipedAnswer = 0
     var requestIsChunked = false
+    var passesRequestTrailers = true
     /// Whether all of the request has been received.
     var requestEnded = false
     /// Whether `opening` is all that was sent.

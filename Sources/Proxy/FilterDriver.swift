@@ -17,7 +17,11 @@ extension Worker {
         guard let plan = exchanges[exchange].filter.plan else { return true }
         let course = FilterCourse(scratch.response, bytes, isStrict: plan.isStrict)
         if plan.isShadow {
-            if case .judge(let form, let coding) = course {
+            switch course {
+            case .pass: break
+            case .refuse(let failure): noteUnfit(exchange, failure)
+            case .expectNothing(let failure): exchanges[exchange].filter.expectNothing(failure)
+            case .judge(let form, let coding):
                 exchanges[exchange].filter.begin(form, coding, status: scratch.response.status)
             }
             return true
@@ -30,10 +34,18 @@ extension Worker {
             return false
         case .judge(let form, let coding):
             exchanges[exchange].filter.begin(form, coding, status: scratch.response.status)
-            exchanges[exchange].filter.isHeld = true
-            exchanges[exchange].delimiting = BodyFraming.chunked.relayed(toMinorVersion: exchanges[exchange].minorVersion)
+            holdAnswer(exchange)
+        case .expectNothing(let failure):
+            exchanges[exchange].filter.expectNothing(failure)
+            holdAnswer(exchange)
         }
         return true
+    }
+
+    /// The head waits, and what length the content will have is not known.
+    private mutating func holdAnswer(_ exchange: Int) {
+        exchanges[exchange].filter.isHeld = true
+        exchanges[exchange].delimiting = BodyFraming.chunked.relayed(toMinorVersion: exchanges[exchange].minorVersion)
     }
 
     /// What changes in the head of the answer; nil where nothing does.
@@ -43,7 +55,8 @@ extension Worker {
         // What HEAD and 304 say is of the content that GET would bring.
         let speaksOfContent = exchanges[exchange].method == .head || head.status == 304
         fields.isRewritten =
-            exchanges[exchange].filter.isJudging || speaksOfContent && FilterCourse.ContentForm(head.fields, bytes) != nil
+            exchanges[exchange].filter.isJudging
+            || speaksOfContent && (plan.isStrict || FilterCourse.ContentForm(head.fields, bytes) != nil)
         return fields
     }
 
@@ -141,6 +154,7 @@ extension Worker {
                 exchanges[exchange].filter.discardOutput()
             }
         } catch {
+            noteUnfit(exchange, error)
             exchanges[exchange].filter.stopWatching()
         }
     }
@@ -163,8 +177,17 @@ extension Worker {
     mutating func refuseAnswer(_ exchange: Int, _ failure: FilterFailure, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = failure.text
         telemetry.metrics.filterFailed(failure.reason)
+        noteUnfit(exchange, failure)
         guard !exchanges[exchange].answerIsOut else { return cutAnswer(exchange, &scratch) }
         answer(exchange, with: failure.refusal, &scratch)
+    }
+
+    /// Logs that an answer was not JSON, which a setting of the route would let pass; not each one of many.
+    private mutating func noteUnfit(_ exchange: Int, _ failure: FilterFailure) {
+        guard failure == .notJSON, exchanges[exchange].record.isRecorded else { return }
+        let route = exchanges[exchange].record.route
+        guard let count = telemetry.answerNotices.take(route, at: now.monotonic) else { return }
+        services.answerNotJSON(telemetry.labels.routes.name(of: route), count, exchanges[exchange].filter.isShadow)
     }
 
     /// Counts what the filter found.

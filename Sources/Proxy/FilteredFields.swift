@@ -11,20 +11,21 @@ struct FilteredFields {
 
     // MARK: requests
 
-    /// Whether the upstream gets a field as it came. Parts and packed content cannot be judged, dates are every tier's.
+    /// Whether the upstream gets a field as it came. Other types than JSON, parts and packed content cannot be judged, dates
+    /// are every tier's.
     func passesRequest(_ field: Field, _ bytes: RawSpan, method: Method) -> Bool {
         switch field.known {
-        case .acceptEncoding, .range, .ifRange, .ifModifiedSince, .ifNoneMatch, .ifMatch: false
+        case .accept, .acceptEncoding, .range, .ifRange, .ifModifiedSince, .ifNoneMatch, .ifMatch: false
         // To a change it is a condition that must not fall away.
         case .ifUnmodifiedSince: method != .get && method != .head
-        case .other: !bytes[field.name].equalsIgnoringCase("a-im")
+        case .other: !bytes[field.name].equalsIgnoringCase("a-im") && !bytes[field.name].equalsIgnoringCase("accept-charset")
         default: true
         }
     }
 
     /// Writes what takes their place.
     func writeRequest(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
-        out.append("Accept-Encoding: identity\r\n")
+        out.append("Accept: application/json\r\nAccept-Encoding: identity\r\n")
         for index in 0..<fields.count {
             switch fields[index].known {
             case .ifNoneMatch: writeTags("If-None-Match: ", bytes[fields[index].value], keepsOthers: false, &out)

@@ -4,8 +4,9 @@ import Wire
 
 /// Writes the head of the one request that goes upstream for the one that came in (RFC 9110 section 7.6).
 ///
-/// Nothing that describes the connection, and nothing under a name that the gateway injects, is copied; what the
-/// gateway knows itself is written anew. The output is unambiguous whatever the input looked like.
+/// Nothing that describes the connection, nothing under a name that the gateway injects, and nothing by which upstreams
+/// route or believe (`ProxyFields`) is copied; what the gateway knows itself is written anew. The output is unambiguous
+/// whatever the input looked like.
 enum ForwardedRequest {
     /// Appends the head to `out`, which must be empty; answers what `readdress` must know of it.
     ///
@@ -26,7 +27,7 @@ enum ForwardedRequest {
         }
         out.append("\r\n")
         let sendsNewToken = decision.forwardsAuthorization && decision.refreshed != nil
-        copyFields(head, bytes, keepsAuthorization: decision.forwardsAuthorization && !sendsNewToken, filtered, &out)
+        copyFields(head, bytes, decision, keepsAuthorization: decision.forwardsAuthorization && !sendsNewToken, filtered, &out)
         if sendsNewToken, let tokens = decision.refreshed {
             out.append("Authorization: Bearer ")
             out.append(tokens.access.rawBytes)
@@ -82,14 +83,14 @@ enum ForwardedRequest {
     }
 
     private static func copyFields(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, keepsAuthorization: Bool, _ filtered: FilteredFields?,
-        _ out: inout ByteBuffer
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, keepsAuthorization: Bool,
+        _ filtered: FilteredFields?, _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<head.fields.count {
             let field = head.fields[index]
             let mayPass = filtered == nil || filtered!.passesRequest(field, bytes, method: head.method)
-            if mayPass, passes(field, bytes, keepsAuthorization: keepsAuthorization) {
+            if mayPass, passes(field, bytes, decision, keepsAuthorization: keepsAuthorization) {
                 run.add(field, bytes, &out)
             } else {
                 run.flush(bytes, &out)
@@ -99,14 +100,16 @@ enum ForwardedRequest {
     }
 
     /// Whether the upstream gets this field as it came.
-    private static func passes(_ field: Field, _ bytes: RawSpan, keepsAuthorization: Bool) -> Bool {
+    private static func passes(
+        _ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision, keepsAuthorization: Bool
+    ) -> Bool {
         if field.isNominated || field.known.isHopByHop { return false }
         switch field.known {
         case .host, .contentLength, .expect: return false
         case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
         case .xInternalKey, .xRefreshToken: return false
         case .authorization: return keepsAuthorization
-        case .other: return !IdentityHeaders.owns(bytes[field.name])
+        case .other: return !decision.removes(bytes[field.name])
         default: return true
         }
     }
@@ -126,6 +129,8 @@ enum ForwardedRequest {
         }
         if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
         peer.address.write(into: &out)
+        out.append("\r\nX-Real-IP: ")
+        decision.client.address.write(into: &out)
         if peer.isTLS {
             out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
         } else {

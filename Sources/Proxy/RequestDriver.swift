@@ -70,6 +70,7 @@ extension Worker {
         let pool = exchanges[exchange].pool
         note(exchange, client, bytes, &scratch)
         exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
+        exchanges[exchange].passesRequestTrailers = scratch.decision.passesTrailers
         exchanges[exchange].requestEnded = clients[client].body.isAtEnd
         exchanges[exchange].record.upstream = directory.label(pool, telemetry.labels)
         exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
@@ -196,7 +197,7 @@ extension Worker {
             var end = ByteBuffer()
             swap(&end, &scratch.output)
             end.removeAll()
-            if hasTrailers {
+            if hasTrailers && exchanges[exchange].passesRequestTrailers {
                 Trailers.writeEnd(scratch.trailers, bytes, into: &end)
             } else {
                 end.append(ChunkWriter.lastChunk)

@@ -75,7 +75,18 @@ extension Worker {
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.status, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
-        if telemetry.logs { telemetry.log(&exchanges[exchange].record, micros: micros) }
+        guard telemetry.logs else { return }
+        nameUpstream(exchange)
+        telemetry.log(&exchanges[exchange].record, micros: micros)
+    }
+
+    /// Where the request was sent to, the last time if it was sent more than once.
+    private mutating func nameUpstream(_ exchange: Int) {
+        guard exchanges[exchange].record.attempts > 0 else { return }
+        let pool = exchanges[exchange].pool
+        let place = directory.pools[pool].endpoints[exchanges[exchange].endpoint].place
+        telemetry.line.add(.upstream, directory.pools[pool].settings.name, to: &exchanges[exchange].record.line)
+        telemetry.line.add(.upstreamAddress, place.addressText, to: &exchanges[exchange].record.line)
     }
 
     // MARK: upstreams

@@ -5,7 +5,8 @@ import Wire
 /// The end of a chunked message, with those of its trailer fields that may pass.
 enum Trailers {
     /// Writes the last chunk and the trailer fields in `table`, which `parseTrailers` filled from `bytes`, without fields
-    /// that frame or route a message, belong to one connection, or carry a name that the gateway injects (RFC 9110 §6.5.1).
+    /// that frame or route a message, belong to one connection, or carry a name that is reserved in a request (RFC 9110
+    /// §6.5.1); `keep=` is for heads.
     static func writeEnd(_ table: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         out.append(ChunkWriter.lastChunkBeforeTrailers)
         for index in 0..<table.count where passes(table[index], bytes) {

@@ -6,6 +6,8 @@ package import Wire
 /// request is given one: that counts one reference and copies nothing.
 package final class UpstreamAddress: Sendable {
     package let address: SocketAddress
+    /// The address as logs have it.
+    let addressText: String
     package let tls: TLSClientContext?
     /// What the certificate must be for, and the name asked for (SNI).
     package let serverName: String
@@ -20,6 +22,7 @@ package final class UpstreamAddress: Sendable {
         pathPrefix: String = ""
     ) {
         self.address = address
+        addressText = address.description
         self.tls = tls
         self.serverName = serverName
         self.authority = authority

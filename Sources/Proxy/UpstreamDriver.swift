@@ -14,7 +14,9 @@ enum UpstreamLoss: Error, Equatable {
     case brokenWhileSending
     /// Closed before a byte of the answer.
     case closedUnanswered
+    /// What came is no head of an answer.
     case badAnswer(HTTPFault)
+    /// An answer, or an interim one, began and did not end.
     case brokenAnswer
     case timeout
     case tooManyConnections
@@ -30,9 +32,14 @@ enum UpstreamLoss: Error, Equatable {
     /// Whether the address is to blame.
     var countsAgainstAddress: Bool { self != .tooManyConnections && self != .shortage }
 
-    /// Whether another try may fare better: after a timeout the work may be under way, and what the gateway itself lacks it
-    /// lacks everywhere.
-    var mayPass: Bool { self != .timeout && self != .shortage }
+    /// Whether another try may fare better. Not once a byte of an answer has come: the work was done, or the upstream speaks
+    /// nonsense. After a timeout it may be under way, and what the gateway itself lacks it lacks everywhere.
+    var mayPass: Bool {
+        switch self {
+        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .tooManyConnections: true
+        case .badAnswer, .brokenAnswer, .timeout, .shortage: false
+        }
+    }
 
     /// Why a connection could not even be begun.
     init(beginning fault: SystemFault) {
@@ -253,14 +260,15 @@ extension Worker {
         if !exchanges[exchange].answerStarted { noteAttemptEnded(exchange, status: 0) }
         // A kept connection that was closed meanwhile says nothing of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
-        if !isStale, loss.countsAgainstAddress { noteFailure(pool, endpoint) }
+        if !isStale, loss.countsAgainstAddress {
+            noteFailure(pool, endpoint, isBrokenAnswer: exchanges[exchange].answerStarted)
+        }
         if mayRepeat(exchange, loss, isStale: isStale) {
             telemetry.metrics.upstreamRetry(
                 upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
             exchanges[exchange].openingSent = 0
             exchanges[exchange].isCut = false
             exchanges[exchange].wasSent = false
-            exchanges[exchange].interimCount = 0
             if case .endpoint(let next) = directory.pools[pool].choose(
                 avoiding: isStale ? nil : endpoint, at: now.monotonic)
             {
@@ -294,8 +302,9 @@ extension Worker {
         return true
     }
 
-    private mutating func noteFailure(_ pool: Int, _ endpoint: Int) {
-        let change = directory.pools[pool].endpoints[endpoint].health.requestFailed(at: now.monotonic)
+    private mutating func noteFailure(_ pool: Int, _ endpoint: Int, isBrokenAnswer: Bool) {
+        let change = directory.pools[pool].endpoints[endpoint].health.requestFailed(
+            at: now.monotonic, isBrokenAnswer: isBrokenAnswer)
         if change == .ejected { telemetry.metrics.upstreamEjected(upstream: directory.label(pool, telemetry.labels)) }
     }
 

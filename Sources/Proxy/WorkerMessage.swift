@@ -63,6 +63,9 @@ package struct WorkerServices: Sendable {
     package var sawClock: @Sendable (String, WallTime, WallTime) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
     package var shortage: @Sendable (SystemFault) -> Void
+    /// Answers to a filtered route of this name, so many, had a body that is not JSON and were refused, or would have been but
+    /// for its shadow. Called once a minute and route at most.
+    package var answerNotJSON: @Sendable (String, Int, Bool) -> Void
     /// How things stand with Redis, as the worker of this number sees it.
     package var redisChanged: @Sendable (Int, RedisCondition) -> Void
     /// Whether this worker probes upstreams for all.
@@ -80,6 +83,7 @@ package struct WorkerServices: Sendable {
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
+        answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void = { _, _, _ in },
         redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false,
         outlastsOthers: Bool = false
     ) {
@@ -92,6 +96,7 @@ package struct WorkerServices: Sendable {
         self.healthChanged = healthChanged
         self.sawClock = sawClock
         self.shortage = shortage
+        self.answerNotJSON = answerNotJSON
         self.redisChanged = redisChanged
         self.probes = probes
         self.outlastsOthers = outlastsOthers

@@ -42,6 +42,7 @@ package struct WorkerTelemetry: ~Copyable {
     private var lines = ByteBuffer()
     private var flushedAt = MonotonicTime(nanoseconds: 0)
     private var sampled: UInt32 = 0
+    var answerNotices = AnswerNotices()
     /// Names requests and traces: no secret, only unlikely to come twice.
     var random: SplitMix64
 

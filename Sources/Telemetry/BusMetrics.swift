@@ -22,21 +22,21 @@ package struct BusMetrics: Sendable {
 extension ExpositionWriter {
     mutating func write(_ bus: BusMetrics) {
         let scale = HistogramScale.latency
-        family("tollgate_bus_lag_seconds", type: "histogram", help: "Time from a change in the accounts, wherever it was made, until it counts here.")
+        let lag = family(.busLag)
         var total: UInt64 = 0
         for (bound, count) in zip(scale.bounds, bus.lags) {
             total += count
             let le = Self.number(Int64(bound), decimals: scale.decimals)
-            sample("tollgate_bus_lag_seconds_bucket", [("le", le)], Int64(clamping: total))
+            sample(lag + "_bucket", [("le", le)], Int64(clamping: total))
         }
         total += bus.lags.last ?? 0
-        sample("tollgate_bus_lag_seconds_bucket", [("le", "+Inf")], Int64(clamping: total))
-        sample("tollgate_bus_lag_seconds_sum", [], Int64(clamping: bus.lagSum), decimals: scale.decimals)
-        sample("tollgate_bus_lag_seconds_count", [], Int64(clamping: total))
-        family("tollgate_bus_connected", type: "gauge", help: "1 while the bus tells of changes, 0 while they are only looked for.")
-        if let carrier = bus.carrier { sample("tollgate_bus_connected", [("carrier", carrier)], bus.isConnected ? 1 : 0) }
-        family("tollgate_bus_messages_total", type: "counter", help: "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
-        sample("tollgate_bus_messages_total", [("result", "heard")], Int64(clamping: bus.messages))
-        sample("tollgate_bus_messages_total", [("result", "refused")], Int64(clamping: bus.refusedMessages))
+        sample(lag + "_bucket", [("le", "+Inf")], Int64(clamping: total))
+        sample(lag + "_sum", [], Int64(clamping: bus.lagSum), decimals: scale.decimals)
+        sample(lag + "_count", [], Int64(clamping: total))
+        let connected = family(.busConnected)
+        if let carrier = bus.carrier { sample(connected, [("carrier", carrier)], bus.isConnected ? 1 : 0) }
+        let messages = family(.busMessages)
+        sample(messages, [("result", "heard")], Int64(clamping: bus.messages))
+        sample(messages, [("result", "refused")], Int64(clamping: bus.refusedMessages))
     }
 }

@@ -61,7 +61,8 @@ extension FamilyDescription {
 }
 
 extension FamilyDescription.Kind {
-    fileprivate var type: StaticString {
+    /// As Prometheus calls it.
+    var type: StaticString {
         switch self {
         case .counter: "counter"
         case .gauge, .lowestGauge, .highestGauge: "gauge"
@@ -75,41 +76,42 @@ extension FamilyDescription.Kind {
 extension ExpositionWriter {
     mutating func write(_ process: ProcessMetrics, at now: WallTime) {
         let build = process.build
-        family("tollgate_build_info", type: "gauge", help: "Which build is running; always 1.")
-        sample("tollgate_build_info", [("version", build.version), ("commit", build.commit), ("swift", build.swift)], 1)
+        let info = family(.buildInfo)
+        sample(info, [("version", build.version), ("commit", build.commit), ("swift", build.swift)], 1)
 
-        family("tollgate_config_reloads_total", type: "counter", help: "Configurations read, at start and for reloads.")
-        sample("tollgate_config_reloads_total", [("result", "ok")], Int64(clamping: process.reloads.succeeded))
-        sample("tollgate_config_reloads_total", [("result", "failed")], Int64(clamping: process.reloads.failed))
+        let reloads = family(.configReloads)
+        sample(reloads, [("result", "ok")], Int64(clamping: process.reloads.succeeded))
+        sample(reloads, [("result", "failed")], Int64(clamping: process.reloads.failed))
 
-        let reload = "tollgate_config_last_reload_success_timestamp_seconds"
-        family(reload, type: "gauge", help: "When the configuration in force was read, in seconds since 1970.")
+        let reload = family(.lastConfigReload)
         if let time = process.lastReloadSuccess { sample(reload, [], time.microseconds, decimals: 6) }
         writeKeySets(process.keySets.sorted { $0.key < $1.key }, at: now)
 
-        let skew = "tollgate_clock_skew_seconds"
-        family(skew, type: "gauge", help: "How far this machine's clock is ahead of the clock of a key set's or an upstream's server.")
+        let skew = family(.clockSkew)
         for (source, value) in process.clocks.bySource.sorted(by: { $0.key < $1.key }) {
             sample(skew, [("source", source)], value, decimals: 6)
         }
+        let evictions = "tollgate_ratelimit_evictions_total"
+        family(evictions, type: "counter", help: "Counts evicted early for want of memory, each worth a burst at most to whom it counted.")
+        sample(evictions, [], Int64(clamping: process.limitEvictions))
         write(process.bus)
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {
-        family("tollgate_jwks_fetches_total", type: "counter", help: "Times that a key set was asked for.")
+        let fetches = family(.keySetFetches)
         for (issuer, state) in sets {
             for result in KeySetFetch.allCases {
                 let count = Int64(clamping: state.fetches[result.rawValue])
-                sample("tollgate_jwks_fetches_total", [("issuer", issuer), ("result", result.text)], count)
+                sample(fetches, [("issuer", issuer), ("result", result.text)], count)
             }
         }
-        family("tollgate_jwks_age_seconds", type: "gauge", help: "Time since a key set was last fetched well.")
+        let ages = family(.keySetAge)
         for (issuer, state) in sets {
             guard let fetched = state.lastSuccess else { continue }
             let age = max(0, now.microseconds - fetched.microseconds)
-            sample("tollgate_jwks_age_seconds", [("issuer", issuer)], age, decimals: 6)
+            sample(ages, [("issuer", issuer)], age, decimals: 6)
         }
-        family("tollgate_jwks_keys", type: "gauge", help: "Keys in force.")
-        for (issuer, state) in sets { sample("tollgate_jwks_keys", [("issuer", issuer)], Int64(state.keys)) }
+        let keys = family(.keySetKeys)
+        for (issuer, state) in sets { sample(keys, [("issuer", issuer)], Int64(state.keys)) }
     }
 }

@@ -1,5 +1,5 @@
 /// Where a label value is counted: stable for the life of the process, across every reload.
-package struct LabelID: Equatable, Sendable {
+package struct LabelID: Hashable, Sendable {
     let index: Int
 
     /// No route matched, nobody is signed in, nothing is known.
@@ -23,6 +23,9 @@ package struct LabelValues: Equatable, Sendable {
 
     /// Where the value at `index` of the latest declaration is counted; `.none` outside it.
     package subscript(_ index: Int) -> LabelID { current.indices.contains(index) ? current[index] : .none }
+
+    /// The value that is counted there.
+    package func name(of id: LabelID) -> String { names.indices.contains(id.index) ? names[id.index] : names[0] }
 
     /// Makes `declared` the current values. What was counted before keeps its place.
     mutating func declare(_ declared: [String]) {

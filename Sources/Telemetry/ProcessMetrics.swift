@@ -32,6 +32,8 @@ package struct ProcessMetrics: Sendable {
     private(set) var keySets: [String: KeySetState] = [:]
     package var clocks = ClockSkews()
     package var bus = BusMetrics()
+    /// Counts of limits that were evicted from memory before they were full again.
+    package var limitEvictions: UInt64 = 0
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }

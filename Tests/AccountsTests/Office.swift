@@ -91,7 +91,7 @@ final class TestProviders: ProviderKeys {
     func bringNext(_ provider: Provider, keys: KeySet) { next.withLock { $0 = Self.rules(provider, keys) } }
 
     private static func rules(_ provider: Provider, _ keys: KeySet?) -> IDTokenRules {
-        IDTokenRules(provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys)
+        IDTokenRules(provider: provider.rawValue, issuers: ["https://\(provider).test"], clientIDs: ["app"], keys: keys, unnamedNonce: .refused)
     }
 
     /// An ID token as the provider would issue it.

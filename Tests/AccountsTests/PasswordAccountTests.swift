@@ -82,6 +82,43 @@ import Wire
         }
     }
 
+    // MARK: one password, typed in two ways
+
+    /// Keyboards differ in whether they send é as one code point or as two.
+    private static let composed = "caf\u{E9} cr\u{E8}me"
+    private static let decomposed = "cafe\u{301} cre\u{300}me"
+
+    @Test(arguments: [(composed, decomposed), (decomposed, composed), (decomposed, decomposed)])
+    func aPasswordIsTheSameHoweverItIsTyped(_ chosen: String, _ typed: String) async throws {
+        let office = try Office()
+        let registration = Registration(email: try EmailAddress("a@x"), password: try Password(chosen))
+        _ = try await office.passwords.signUp(registration, rules: .length, contract: .dlauth, caller: office.caller)
+        let first = try await office.signIn("a@x", typed)
+        _ = try await office.passwords.changePassword(
+            to: try Password(chosen + "!"), rules: .length, session: first.callerSession, caller: office.caller)
+        _ = try await office.signIn("a@x", typed + "!")
+        try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
+        _ = try await office.reset.reset(
+            token: office.recorder.resetToken, to: try Password(chosen + "?"), rules: .length, contract: .dlauth,
+            caller: office.caller)
+        _ = try await office.signIn("a@x", typed + "?")
+        #expect(await fault { try await office.signIn("a@x", "cafe creme?") } == .invalidCredentials)
+    }
+
+    /// Hashes that others made, or that were made before passwords were composed, are of what was typed.
+    @Test func anOlderHashIsOfWhatWasTypedAndReplacedByOneOfBoth() async throws {
+        let office = try Office()
+        let typed = Array(Self.decomposed.utf8)
+        var enrolment = Enrolment(email: try EmailAddress("a@x"))
+        enrolment.secret = .hash(try PasswordHash(of: typed.rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)))
+        _ = try await office.administration.create(enrolment)
+        #expect(await fault { try await office.signIn("a@x", Self.composed) } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("a@x", "cafe\u{300} cre\u{301}me") } == .invalidCredentials)
+        _ = try await office.signIn("a@x", Self.decomposed)
+        _ = try await office.signIn("a@x", Self.composed)
+        _ = try await office.signIn("a@x", Self.decomposed)
+    }
+
     @Test func sixWrongGuessesPassAndSixtyDoNot() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")

@@ -21,6 +21,22 @@ import Wire
         #expect(try office.verified(next.grant.tokens.access).get().sessionID.text == first.grant?.session.id.text)
     }
 
+    /// Upstreams go by what the token says of the email; one that was issued before the proof says that there is none.
+    @Test func aTokenSaysWhetherTheEmailIsProven() async throws {
+        let office = try Office()
+        let signedIn = try await office.signUp("a@x")
+        let session = try #require(signedIn.grant?.session)
+        func isProven(_ change: (inout Account) -> Void) throws -> Bool {
+            var account = signedIn.account
+            change(&account)
+            let token = try office.mint.pair(session, account, now: office.clock.now).access
+            return try office.verified(token).get().isEmailProven
+        }
+        #expect(try !isProven { $0.emailConfirmedAt = nil })
+        #expect(try isProven { $0.emailConfirmedAt = office.clock.now })
+        #expect(try !isProven { ($0.email, $0.emailConfirmedAt) = (nil, office.clock.now) })
+    }
+
     @Test func aLostAnswerIsGivenAgain() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")
@@ -108,6 +124,40 @@ import Wire
         #expect((granted.grant.tokens.refresh == token) == (contract == .password))
         office.clock.advance(seconds: 31 * 86_400)
         #expect(await fault { try await refresh(token, of: ada.callerSession) } != nil)
+    }
+
+    /// A refresh token that is a JWT names its contract like any other; only `password` issued those that do not.
+    @Test func aJWTIsOfTheContractThatItNames() async throws {
+        let office = try Office()
+        let ada = try await office.signUp("a@x", contract: .password)
+        let session = ada.callerSession
+        let now = office.clock.now
+        let tokens = try RefreshJWTs(secret: Office.secret, issuer: "https://gate.test")
+        func token(_ contract: UInt8) throws -> String {
+            try tokens.issue(
+                user: session.user, session: session.session, contract: contract, id: "j", issuedAt: now.seconds, expiresAt: now.seconds + 60)
+        }
+        for contract in ContractID.allCases {
+            let said = try office.mint.place(of: try token(contract.rawValue), now: now)
+            #expect(said.contract == contract && said.session == session.session)
+        }
+        #expect(await fault { try office.mint.place(of: try token(99), now: now) } == .invalidRefreshToken)
+        for contract in ContractID.allCases where contract != .password {
+            let foreign = try token(contract.rawValue)
+            #expect(await fault { try await office.sessions.refresh(foreign, contract: .password, caller: office.caller) } == .invalidRefreshToken)
+            #expect(await fault { try await office.sessions.refresh(foreign, of: session, caller: office.caller) } == .invalidRefreshToken)
+        }
+        let label = Array("tollgate refresh JWT".utf8)
+        let secret = Office.secret
+        let derived = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
+        let key = try SigningKey(secret: derived.rawBytes)
+        var claims = TokenClaims(
+            issuer: "https://gate.test", audience: "refresh", subject: session.user.text, issuedAt: now.seconds, expiresAt: now.seconds + 60)
+        claims.sessionID = session.session.text
+        claims.tokenType = "refresh"
+        let older = try key.issue(claims)
+        #expect(try office.mint.place(of: older, now: now).contract == .password)
+        #expect(try await office.sessions.refresh(older, contract: .password, caller: office.caller).callerSession == session)
     }
 
     @Test func aStoreThatIsAwayForAMomentIsWaitedFor() async throws {

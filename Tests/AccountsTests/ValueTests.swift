@@ -114,7 +114,7 @@ import Wire
         ("securepassword123", nil), ("testpass123", nil), ("correct horse battery", nil), ("short", PasswordFault.tooShort),
         ("1234567", .tooShort), ("12345678", .tooCommon), ("password", .tooCommon), ("PassWord", .tooCommon), (" password1 ", .tooCommon),
         ("password123", .tooCommon), ("qwertyuiop", .tooCommon), ("8473629105", .entirelyNumeric), ("٨٤٧٣٦٢٩١٠٥", .entirelyNumeric),
-        ("ada@example.com", .sameAsEmail), ("ADA@Example.com", .sameAsEmail), ("пароль", .tooCommon), ("éééé", nil), ("", .tooShort),
+        ("ada@example.com", .sameAsEmail), ("ADA@Example.com", .sameAsEmail), ("пароль", .tooShort), ("123456789а", nil), ("", .tooShort),
         (String(repeating: "x", count: 1_024), nil), (String(repeating: "x", count: 1_025), .tooLong),
     ] as [(String, PasswordFault?)])
     func theStrictRulesAreThoseOfDjango(_ password: String, _ expected: PasswordFault?) {
@@ -127,5 +127,32 @@ import Wire
     ] as [(String, PasswordFault?)])
     func otherwiseOnlyTheLengthCounts(_ password: String, _ expected: PasswordFault?) {
         #expect(fault(password, .length) == expected)
+    }
+
+    /// Characters are code points of the composed form (NFC), of which the bytes are counted too.
+    @Test(arguments: [
+        ("é", 7, PasswordFault.tooShort), ("é", 8, nil), ("e\u{301}", 7, .tooShort), ("e\u{301}", 8, nil), ("👍", 7, .tooShort), ("👍", 8, nil),
+        ("각", 7, .tooShort), ("각", 8, nil), ("👨‍👩‍👧‍👦", 1, .tooShort), ("👨‍👩‍👧‍👦", 2, nil),
+        ("é", 512, nil), ("é", 513, .tooLong), ("e\u{301}", 512, nil), ("e\u{301}", 513, .tooLong),
+        // Composing takes this one apart.
+        ("\u{958}", 170, nil), ("\u{958}", 171, .tooLong), ("e\u{301}", 20_000, .tooLong), ("\u{301}", 30_000, .tooLong),
+    ] as [(String, Int, PasswordFault?)])
+    func charactersAreCountedOnceTheyAreComposed(_ character: String, _ count: Int, _ expected: PasswordFault?) {
+        #expect(fault(String(repeating: character, count: count), .length) == expected)
+    }
+
+    /// What is hashed for a password, in the order in which it is tried: no more for one account than for another.
+    @Test(arguments: [
+        ("password123", ["password123"]), ("caf\u{E9}", ["caf\u{E9}"]), ("cafe\u{301}", ["caf\u{E9}", "cafe\u{301}"]), ("", [""]),
+        (String(repeating: "e\u{301}", count: 400), [String(repeating: "\u{E9}", count: 400)]),
+    ])
+    func onlyAPasswordThatComposesIsTriedTwice(_ typed: String, _ forms: [String]) throws {
+        var tried: [[UInt8]] = []
+        let password = try Password(typed)
+        #expect(password.match { tried.append($0.array); return false } == .none)
+        #expect(tried == forms.map { Array($0.utf8) })
+        for (index, form) in forms.enumerated() {
+            #expect(password.match { $0.equals(Array(form.utf8).rawBytes) } == (index == 0 ? .composed : .typed))
+        }
     }
 }

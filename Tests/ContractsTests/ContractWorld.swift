@@ -22,6 +22,9 @@ final class ContractWorld: StoryWorld {
     private var services: ContractServices
     private let administration: Administration
     private let page: WebPage
+    private let key: SigningKey
+    /// Every endpoint, where it is mounted.
+    let places: [MountTable.Place]
     private var router: Router
     private var admission: Admission
     private var head = RequestHead()
@@ -29,6 +32,7 @@ final class ContractWorld: StoryWorld {
 
     init(mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/") throws {
         let key = try SigningKey.generate(.ES256)
+        self.key = key
         let limiter = AttemptsInMemory(clock)
         guard let work = PasswordWork(threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), start: startThread)
         else { throw StoryFault("the system gives no threads") }
@@ -49,7 +53,7 @@ final class ContractWorld: StoryWorld {
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         page = WebPage(authBase: table.pageMount?.base ?? "")
         router = Router(services, page: page) { name, error in preconditionFailure("\(name): \(error)") }
-        let places = try table.places + table.pages(beside: [])
+        places = try table.places + table.pages(beside: [])
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
@@ -120,6 +124,23 @@ final class ContractWorld: StoryWorld {
 // MARK: -
 
 extension ContractWorld {
+    /// A token of the gateway's own key without a session, as the command line mints them.
+    func minted(_ subject: String, _ change: (inout TokenClaims) -> Void) throws -> String {
+        try key.issue(claims(subject, change))
+    }
+
+    /// The same of somebody else's key.
+    func forged(_ subject: String, _ change: (inout TokenClaims) -> Void) throws -> String {
+        try SigningKey.generate(.ES256).issue(claims(subject, change))
+    }
+
+    private func claims(_ subject: String, _ change: (inout TokenClaims) -> Void) -> TokenClaims {
+        var claims = TokenClaims(
+            issuer: Self.issuer, audience: "tollgate", subject: subject, issuedAt: Int64(now), expiresAt: Int64(now) + 600)
+        change(&claims)
+        return claims
+    }
+
     private func decide(_ bytes: [UInt8]) {
         admission.decide(head, bytes.rawBytes, peer: Self.client, at: clock.now, &decision)
     }

@@ -110,7 +110,8 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
         if areOff { return nil }
         let keys = keysAreAway ? nil : KeySet([key.verificationKey])
         return IDTokenRules(
-            provider: provider.rawValue, issuers: [Self.issuer(provider.rawValue)], clientIDs: ["com.example.app"], keys: keys)
+            provider: provider.rawValue, issuers: [Self.issuer(provider.rawValue)], clientIDs: ["com.example.app"], keys: keys,
+            unnamedNonce: provider == .apple ? .refused : .ignored)
     }
 
     func refetch(_ provider: Provider) async {}

@@ -49,12 +49,17 @@ import Wire
         #expect(verdict("nbf", value) == expected)
     }
 
-    @Test(arguments: ["1700009999", "\"x\"", "null", "1e400", "-1", "[]"])
-    func issuedAtIsNeverAReasonToRefuse(_ value: String) { #expect(verdict("iat", value) == nil) }
+    @Test(arguments: [
+        ("1700009999", nil), ("1e400", nil), ("-1", nil), ("0.5", nil), (nil, nil), ("\"x\"", .badClaim), ("\"1700000000\"", .badClaim),
+        ("null", .badClaim), ("true", .badClaim), ("[]", .badClaim), ("[1700000000]", .badClaim), ("{}", .badClaim),
+    ] as [(String?, TokenFault?)])
+    func issuedAtIsAReasonToRefuseOnlyWhereItIsNoNumber(_ value: String?, _ expected: TokenFault?) {
+        #expect(verdict("iat", value) == expected)
+    }
 
     @Test(arguments: [
         ("1699996999", TokenFault.lifetimeTooLong), ("1699997000", nil), ("1700000600", nil), ("1700009999", nil),
-        ("\"1\"", .lifetimeTooLong), ("-1e400", .lifetimeTooLong), (nil, .lifetimeTooLong),
+        ("\"1\"", .badClaim), ("-1e400", .lifetimeTooLong), (nil, .lifetimeTooLong),
     ] as [(String?, TokenFault?)])
     func maxLifetimeBoundsExpiryMinusIssuedAt(_ value: String?, _ expected: TokenFault?) {
         #expect(verdict("iat", value, trust([key], maxLifetime: 3600)) == expected)
@@ -101,6 +106,14 @@ import Wire
         #expect(verdict(name, #""a\r\nb""#) == .unsafeClaim)
         #expect(verdict(name, #""a\u0000""#) == .unsafeClaim)
         #expect(verdict(name, #""\#(String(repeating: "u", count: 257))""#) == .unsafeClaim)
+    }
+
+    @Test(arguments: ["actor_type", "actor_id"])
+    func whoeverNamesAnActorHasOne(_ name: String) throws {
+        for (claim, hasActor) in [(nil, false), ("null", false), (#""""#, false), (#""m1""#, true), ("42", true), ("0", true), ("false", true), ("[]", true), ("{}", true)] as [(String?, Bool)] {
+            let token = Forge.token(payload: payload([(name, claim)]), key: key)
+            #expect(try verify(token, trust([key])).get().hasActor == hasActor, "\(claim ?? "absent")")
+        }
     }
 
     @Test func aTokenIDIsOnlyForLogs() throws {

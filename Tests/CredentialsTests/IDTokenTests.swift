@@ -8,10 +8,10 @@ import Wire
     private let key = Keys.rs256
     private let clients = ["com.example.app", "web.example"]
 
-    private func rules(keys: [SigningKey]? = nil) -> IDTokenRules {
+    private func rules(keys: [SigningKey]? = nil, unnamedNonce: IDTokenRules.UnnamedNonce = .ignored) -> IDTokenRules {
         IDTokenRules(
             provider: "google", issuers: ["https://accounts.google.com", "accounts.google.com"], clientIDs: clients,
-            keys: KeySet((keys ?? [key]).map(\.verificationKey)))
+            keys: KeySet((keys ?? [key]).map(\.verificationKey)), unnamedNonce: unnamedNonce)
     }
 
     /// A token of the usual claims, with some replaced (or removed, by nil) and others added.
@@ -55,9 +55,27 @@ import Wire
 
     @Test func oneOfTheAppsMustBeMeant() {
         #expect(fault([("aud", #""web.example""#)]) == nil)
-        #expect(fault([("aud", #"["other","web.example"]"#)]) == nil)
+        #expect(fault([("aud", #"["web.example"]"#)]) == nil)
         #expect(fault([("aud", #""other""#)]) == .token(.wrongAudience))
         #expect(fault([("aud", nil)]) == .token(.wrongAudience))
+    }
+
+    /// `aud`, `azp`, and whether the token is accepted (OpenID Connect Core §3.1.3.7). Of one audience `azp` says nothing:
+    /// Google's flow for Android has the app there and the server in `aud`.
+    @Test(arguments: [
+        (#""com.example.app""#, #""android.example""#, true), (#"["com.example.app"]"#, #""android.example""#, true),
+        (#""com.example.app""#, nil, true), (#""com.example.app""#, "5", true),
+        (#"["other","com.example.app"]"#, nil, false), (#"["com.example.app","web.example"]"#, nil, false),
+        (#"["other","com.example.app"]"#, #""other""#, false), (#"["other","com.example.app"]"#, #""""#, false),
+        (#"["other","com.example.app"]"#, "null", false), (#"["other","com.example.app"]"#, #"["com.example.app"]"#, false),
+        (#"["com.example.app","com.example.app"]"#, nil, false), (#"["com.example.app",5]"#, nil, false),
+        (#"["com.example.app",["web.example"]]"#, nil, false),
+        (#"["other","com.example.app"]"#, #""com.example.app""#, true), (#"["other","com.example.app"]"#, #""web.example""#, true),
+        (#"["other","com.example.app"]"#, #""com.\u0065xample.app""#, true), (#"["other"]"#, #""com.example.app""#, false),
+        (#"["other","another"]"#, #""com.example.app""#, false),
+    ] as [(String, String?, Bool)])
+    func ofSeveralAudiencesOneOfTheAppsMustHaveAskedForIt(_ audience: String, _ party: String?, _ isAccepted: Bool) {
+        #expect((fault([("aud", audience), ("azp", party)]) == nil) == isAccepted)
     }
 
     @Test(arguments: [
@@ -75,7 +93,7 @@ import Wire
 
     @Test(arguments: [
         ("1700000000", nil), ("1700000060", nil), ("1700000061", IDTokenFault.issuedInTheFuture), ("1", nil), (nil, nil),
-        (#""1""#, .issuedInTheFuture), ("1700000000000", .issuedInTheFuture),
+        (#""1""#, .token(.badClaim)), ("1700000000000", .issuedInTheFuture),
     ] as [(String?, IDTokenFault?)])
     func itWasNotIssuedInTheFuture(_ claim: String?, _ expected: IDTokenFault?) {
         #expect(fault([("iat", claim)]) == expected)
@@ -91,6 +109,19 @@ import Wire
     ] as [(String?, String?, IDTokenFault?)])
     func theNonceIsTheCallersOrItsHash(_ claim: String?, _ nonce: String?, _ expected: IDTokenFault?) {
         #expect(fault([("nonce", claim.map { #""\#($0)""# })], nonce: nonce) == expected)
+    }
+
+    /// Whether a token with this nonce is accepted from a provider that makes none itself.
+    @Test(arguments: [
+        (nil, nil, true), (#""abc""#, nil, false), (#""""#, nil, false), ("null", nil, false), ("5", nil, false),
+        (#""abc""#, "abc", true), (#""\#(hash)""#, "abc", true), (#""abc""#, "abd", false), (nil, "abc", false), (#""abc""#, "", false),
+    ] as [(String?, String?, Bool)])
+    func aNonceThatTheCallerDoesNotNameIsSomebodyElses(_ claim: String?, _ nonce: String?, _ isAccepted: Bool) {
+        let outcome = verify(token([("nonce", claim)]), nonce: nonce, rules(unnamedNonce: .refused))
+        switch outcome {
+        case .success: #expect(isAccepted)
+        case .failure(let fault): #expect(!isAccepted && fault == .wrongNonce)
+        }
     }
 
     @Test func aNonceOfAnotherTypeIsNone() { #expect(fault([("nonce", "5")], nonce: "5") == .wrongNonce) }
@@ -120,7 +151,7 @@ import Wire
     }
 
     @Test func missingKeysAreNotTheCallersFault() {
-        let rules = IDTokenRules(provider: "apple", issuers: ["https://accounts.google.com"], clientIDs: clients, keys: nil)
+        let rules = IDTokenRules(provider: "apple", issuers: ["https://accounts.google.com"], clientIDs: clients, keys: nil, unnamedNonce: .ignored)
         let outcome = verify(token(), rules)
         guard case .failure(let fault) = outcome else { return #expect(Bool(false), "accepted without a key") }
         #expect(fault.isForWantOfKeys)

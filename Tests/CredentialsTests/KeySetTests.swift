@@ -113,6 +113,65 @@ import Wire
         #expect(throws: KeyFault("the key set has more than 128 keys")) { try keySet(jwks(129)) }
     }
 
+    // MARK: ROCA
+
+    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made"
+
+    @Test(arguments: [2_048, 3_072, 4_096])
+    func keysThatInfineonsLibraryMadeAreLeftOutAndTheOthersStay(_ bits: Int) throws {
+        for seed: UInt64 in 1...3 {
+            let modulus = Infineon.modulus(bits: bits, seed: seed)
+            let jwk = #"{"kty":"RSA","kid":"card","n":"\#(Self.number(modulus))","e":"AQAB"}"#
+            #expect(try refusals(jwk) == ["key 'card' \(Self.theWayOut)"])
+            #expect(throws: KeyFault("key 'card' \(Self.theWayOut)", isForgeable: true)) { try keySet(#"{"keys":[\#(jwk)]}"#) }
+        }
+    }
+
+    @Test func oneBitAwayFromTheFingerprintAKeyIsLikeAnyOther() throws {
+        var modulus = Infineon.modulus(bits: 2_048, seed: 1)
+        modulus[100] ^= 4
+        let jwk = #"{"kty":"RSA","n":"\#(Self.number(modulus))","e":"AQAB"}"#
+        #expect(try keySet(#"{"keys":[\#(jwk)]}"#).keys.count == 1)
+    }
+
+    @Test func keysInPEMAreLookedAtAlike() throws {
+        let modulus = Infineon.modulus(bits: 2_048, seed: 9)
+        let der = DER.rsaPublicKey(modulus: modulus.rawBytes, exponent: [1, 0, 1].rawBytes)
+        let pem = Array("-----BEGIN PUBLIC KEY-----\n\(Base64.encode(der.rawBytes, isPadded: true))\n-----END PUBLIC KEY-----\n".utf8)
+        #expect(throws: KeyFault("PEM block 1 \(Self.theWayOut)", isForgeable: true)) { try pemKeySet(pem) }
+    }
+
+    @Test func thePrivateKeyIsLookedAtAlike() throws {
+        var numbers = ByteBuffer()
+        for number in [[0], Infineon.modulus(bits: 2_048, seed: 4), [1, 0, 1], [7], [11], [13], [1], [1], [1]] as [[UInt8]] {
+            DER.appendUnsigned(number.rawBytes, to: &numbers)
+        }
+        var der = ByteBuffer()
+        der.append(0x30)
+        DER.appendLength(numbers.count, to: &der)
+        der.append(numbers.readable)
+        let label = "RSA PRIVATE KEY"
+        let pem = Array("-----BEGIN \(label)-----\n\(Base64.encode(der.readable, isPadded: true))\n-----END \(label)-----\n".utf8)
+        #expect(throws: KeyFault("the signing key \(Self.theWayOut)", isForgeable: true)) { try signingKey(pem, .RS256) }
+    }
+
+    /// 65537¹²⁸, which is a power of 65537 modulo whatever one likes.
+    @Test func aPowerOfTheGeneratorHasTheFingerprint() {
+        var number: [UInt8] = [1]
+        for power in 0...128 {
+            #expect(ROCAFingerprint.isOn(number), "65537 to the power of \(power)")
+            #expect(!ROCAFingerprint.isOn(Infineon.timesThree(number)), "three times that")
+            number = Infineon.timesGenerator(number)
+        }
+    }
+
+    @Test func keysOfOpenSSLHaveNoFingerprint() throws {
+        for _ in 0..<3 {
+            let key = Keys.make(.RS256)
+            #expect(try signingKey(try key.pem(), .RS256).kid == key.kid)
+        }
+    }
+
     @Test func theSameKeyHasTheSameSerialAndAnotherHasNot() throws {
         func serial(_ jwk: String) throws -> UInt32 { try keySet(#"{"keys":[\#(jwk)]}"#).keys[0].serial }
         let plain = try serial(Self.good)

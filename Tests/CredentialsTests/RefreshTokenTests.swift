@@ -73,7 +73,7 @@ import Wire
     }
 
     private func issue(_ tokens: RefreshJWTs) throws -> String {
-        try tokens.issue(user: user, session: session, id: "j1", issuedAt: now, expiresAt: now + 100)
+        try tokens.issue(user: user, session: session, contract: 2, id: "j1", issuedAt: now, expiresAt: now + 100)
     }
 
     private func verify(_ text: String, _ tokens: RefreshJWTs, at seconds: Int64 = now) -> Result<RefreshJWTs.Content, TokenFault> {
@@ -83,7 +83,7 @@ import Wire
     @Test func itNamesItsUserAndSessionUntilItExpires() throws {
         let tokens = try tokens()
         let text = try issue(tokens)
-        #expect(try verify(text, tokens).get() == .init(user: user, session: session, expiresAt: now + 100))
+        #expect(try verify(text, tokens).get() == .init(user: user, session: session, contract: 2, expiresAt: now + 100))
         #expect(verify(text, tokens, at: now + 131) == .failure(.expired))
     }
 
@@ -91,6 +91,21 @@ import Wire
         let said = try inspect(issue(tokens())).payload ?? ""
         #expect(said.contains(#""token_type":"refresh""#))
         #expect(said.contains(#""sid":"\#(session.text)""#))
+    }
+
+    /// A claim in place of the usual one, and the contract that it names; -1 for a token that is refused.
+    @Test(arguments: [
+        (nil, nil), ("4", 4), ("0", 0), ("256", -1), ("-1", -1), (#""2""#, -1), ("null", -1), ("1e99", -1), ("[2]", -1),
+    ] as [(String?, Int?)])
+    func itNamesItsContractOrIsOlder(_ claim: String?, _ expected: Int?) throws {
+        let label = Array("tollgate refresh JWT".utf8)
+        let key = try SigningKey(secret: Digest.hmacSHA256(label.rawBytes, key: Self.secret.rawBytes).rawBytes)
+        let more = claim.map { #","contract":\#($0)"# } ?? ""
+        let payload = #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"\#(more)}"#
+        switch verify(Forge.token(header: #"{"alg":"HS256"}"#, payload: payload, key: key), try tokens()) {
+        case .success(let said): #expect(said.contract.map(Int.init) == expected)
+        case .failure(let fault): #expect(expected == -1 && fault == .badClaim)
+        }
     }
 
     @Test func anEarlierSecretStillVerifies() throws {

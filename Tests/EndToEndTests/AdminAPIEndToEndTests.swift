@@ -11,7 +11,8 @@ import Testing
     }
 
     private func ask(_ gateway: Gateway, _ token: String, _ methodAndTarget: String, _ json: String = "") throws -> Message {
-        try Connection(port: gateway.adminPort).ask(methodAndTarget, ["Authorization: Bearer \(token)"], body: Array(json.utf8))
+        try Connection(port: gateway.adminPort).ask(
+            methodAndTarget, ["Host: localhost:\(gateway.adminPort)", "Authorization: Bearer \(token)"], body: Array(json.utf8))
     }
 
     @Test func whatTheOperatorDoesCountsAtOnceForTokensThatAreOut() throws {
@@ -51,6 +52,38 @@ import Testing
         let gateway = try Gateway("TOLLGATE_ADMIN_TOKEN=a-token-that-was-set")
         #expect(try ask(gateway, "a-token-that-was-set", "GET /admin/api/users").text == #"{"users":[]}"#)
         #expect(!(gateway.process.complaints.now + gateway.process.output.now).joined().contains("a-token-that-was-set"))
+    }
+
+    /// A page whose name leads to this machine (DNS rebinding) names itself in `Host`.
+    @Test func theAdminListenerAnswersUnderItsOwnNamesOnly() throws {
+        let gateway = try Gateway(
+            "TOLLGATE_ADMIN_TOKEN=a-token-that-was-set\nTOLLGATE_ADMIN_HOSTS=\"gate.example.org Console.Example.org\"")
+        let port = gateway.adminPort
+        let ask = { (target: String, host: String) in
+            try Connection(port: port).ask("GET \(target)", ["Host: \(host)", "Authorization: Bearer a-token-that-was-set"])
+        }
+        for host in [
+            "127.0.0.1:\(port)", "127.0.0.1", "10.1.2.3", "[::1]:\(port)", "localhost", "LOCALHOST:\(port)", "gate.example.org",
+            "GATE.example.org:\(port)", "console.example.org",
+        ] {
+            #expect(try ask("/admin/api/routes", host).status == 200, "\(host)")
+        }
+        for host in ["evil.example", "evil.example:\(port)", "localhost.evil.example", "x.gate.example.org", "127.0.0.1.evil.example", "2130706433"] {
+            for target in ["/admin/api/routes", "/admin/api/users", "/", "/console/"] {
+                let refused = try ask(target, host)
+                #expect(refused.status == 421, "\(target) of \(host)")
+                #expect(refused.text.contains("TOLLGATE_ADMIN_HOSTS"))
+            }
+            for target in ["/livez", "/readyz", "/metrics"] { #expect(try ask(target, host).status == 200, "\(target) of \(host)") }
+        }
+    }
+
+    @Test func theRightTokenIsNeverHeldUpByWrongOnes() throws {
+        let gateway = try Gateway("TOLLGATE_ADMIN_TOKEN=a-token-that-was-set")
+        let statuses = try (0..<40).map { try ask(gateway, "guess-\($0)", "GET /admin/api/routes").status }
+        #expect(statuses.first == 401 && statuses.last == 429)
+        #expect(try ask(gateway, "a-token-that-was-set", "GET /admin/api/routes").status == 200)
+        #expect(try ask(gateway, "another-guess", "GET /admin/api/routes").status == 429)
     }
 
     @Test func everyRefusalIsToldByItsRequestIDAsExplainTellsIt() throws {

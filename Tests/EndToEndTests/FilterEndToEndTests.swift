@@ -127,6 +127,52 @@ import Testing
         #expect(try gateway.ask("GET /br").status == 502)
     }
 
+    /// A browsable API: HTML for those who ask for it.
+    private static let browsable: Upstream.Script = { request, connection in
+        let isHTML = request["Accept"]?.contains("text/html") == true || request.target.contains("format=html")
+        let content = isHTML ? "<pre>\(list)</pre>" : list
+        try connection.send(
+            "HTTP/1.1 200 OK\r\nContent-Type: \(isHTML ? "text/html" : "application/json")\r\nContent-Length: \(content.utf8.count)\r\n\r\n\(content)")
+    }
+
+    @Test func theUpstreamIsAskedForJSONWhateverTheClientWouldRatherHave() throws {
+        let upstream = try Upstream(Self.browsable)
+        let gateway = try Gateway(Self.settings(upstream))
+        let answer = try gateway.ask("GET /passages", ["Accept: text/html, */*;q=0.8", "Accept: text/csv", "Accept-Charset: utf-7"])
+        #expect(answer.status == 200)
+        #expect(answer.text == #"{"count":3,"next":null,"results":[{"id":1,"tier":"free"},{"id":3,"tier":"free"}]}"#)
+        #expect(upstream.requests.now.last?.all("Accept") == ["application/json"])
+        #expect(upstream.requests.now.last?.all("Accept-Charset") == [])
+    }
+
+    @Test func anAnswerThatIsNotJSONIsRefusedAndTheLogSaysWhatWouldLetItPass() throws {
+        let upstream = try Upstream(Self.browsable)
+        let gateway = try Gateway(
+            Self.settings(upstream) + "\nTOLLGATE_ROUTE_LAX=\"/lax/* upstream=u auth=optional filter=tier filter-strict=off\"")
+        for _ in 0..<5 {
+            let refused = try gateway.ask("GET /passages?format=html")
+            #expect(refused.status == 502)
+            #expect(!refused.text.contains("premium"))
+        }
+        let lines = { gateway.process.complaints.now.filter { $0.contains("filter-strict=off") } }
+        try eventually("a line in the log") { !lines().isEmpty }
+        #expect(lines().count == 1, "told once, not at every request")
+        #expect(try JSON(lines()[0])["route"].text == "all")
+        #expect(try JSON(lines()[0])["level"].text == "warning")
+        #expect(try gateway.accessLog(5).allSatisfy { $0["error"].text == "filter_not_json" })
+        #expect(try gateway.ask("GET /lax/x?format=html").text == "<pre>\(Self.list)</pre>")
+        #expect(lines().count == 1)
+    }
+
+    @Test func aRootArrayIsNoListOfResults() throws {
+        let upstream = try Upstream(Self.json(#"[{"id":2,"tier":"premium"}]"#))
+        let gateway = try Gateway(Self.settings(upstream, "auth=optional filter=results[].tier"))
+        let refused = try gateway.ask("GET /passages")
+        #expect(refused.status == 502)
+        #expect(!refused.text.contains("premium"))
+        #expect(try gateway.accessLog(1)[0]["error"].text == "filter_no_list")
+    }
+
     @Test func aWatchingFilterCountsAndLetsPass() throws {
         let upstream = try Upstream(Self.json(Self.list, "ETag: \"v1\"\r\n"))
         let gateway = try Gateway(Self.settings(upstream, "auth=optional filter=tier shadow=filter"))

@@ -121,6 +121,27 @@ import Testing
         for word in ["-secret", secret, "ada@example.org"] { #expect(!written.contains(word), "\(word) is in the log") }
     }
 
+    @Test func aForwardedRequestsLineNamesWhereItWentTo() throws {
+        let (refusing, upstream) = (try Listening.refusing(), try Upstream())
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_ONE="\(upstream.url)"
+            TOLLGATE_UPSTREAM_TWO="http://127.0.0.1:\(refusing.port) \(upstream.url)"
+            TOLLGATE_UPSTREAM_DOWN="http://127.0.0.1:\(refusing.port) retries=0"
+            TOLLGATE_ROUTE_ONE="/one upstream=one auth=none"
+            TOLLGATE_ROUTE_TWO="/two upstream=two auth=none"
+            TOLLGATE_ROUTE_DOWN="/down upstream=down auth=none limit=9/h"
+            TOLLGATE_ROUTE_SHUT="/shut upstream=one"
+            """)
+        for path in ["/one", "/two", "/two", "/down", "/shut", "/none"] { try gateway.ask("GET \(path)") }
+        let lines = try gateway.accessLog(6)
+        #expect(lines.map { $0["upstream"].text } == ["one", "two", "two", "down", nil, nil])
+        let (well, away) = ("127.0.0.1:\(upstream.port)", "127.0.0.1:\(refusing.port)")
+        // After a second try, the one that answered.
+        #expect(lines.map { $0["upstream_addr"].text } == [well, well, well, away, nil, nil])
+        #expect(lines.map { $0["attempts"].int ?? 0 }.reduce(0, +) == 5)
+    }
+
     @Test func theLogCanBeTextOrOff() throws {
         let upstream = try Upstream()
         let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_B=\"/b upstream=u auth=none\"\n"

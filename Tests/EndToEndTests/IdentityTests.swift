@@ -8,17 +8,19 @@ import Testing
         TOLLGATE_ROUTE_MAYBE="/maybe/* upstream=u auth=optional"
         TOLLGATE_ROUTE_MUST="/must/* upstream=u"
         TOLLGATE_ROUTE_KEEP="/keep/* upstream=u forward=authorization"
+        TOLLGATE_ROUTE_MAIL="/mail/* upstream=u forward=email"
         """
 
     private static let names = [
-        "X-User-Id", "X-User-Email", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
+        "X-User-Id", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
         "X-Actor-Id",
     ]
 
     @Test func aTokensClaimsBecomeHeaders() throws {
         let upstream = try Upstream()
         let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\n" + Self.settings)
-        let bearer = try gateway.bearer("--sub", "ada", "--tier", "premium", "--email", "ada@example.org")
+        let bearer = try gateway.bearer(
+            "--sub", "ada", "--tier", "premium", "--email", "ada@example.org", "--claim", "email_verified=true")
         #expect(try gateway.ask("GET /must/x", [bearer]).status == 200)
         let request = upstream.requests.now[0]
         #expect(request["X-User-Id"] == "ada")
@@ -30,6 +32,22 @@ import Testing
         for name in ["X-Session-Id", "X-Actor-Type", "X-Actor-Id"] { #expect(request[name] == nil, "\(name)") }
         #expect(try gateway.ask("GET /keep/x", [bearer]).status == 200)
         #expect(upstream.requests.now[1]["Authorization"] == String(bearer.dropFirst("Authorization: ".count)))
+    }
+
+    @Test func anEmailThatIsNotProvenIsToldOnlyWhereTheRouteAsksForIt() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\n" + Self.settings)
+        for (claims, isProven) in [(["--claim", "email_verified=true"], true), (["--claim", "email_verified=false"], false), ([], false)] {
+            let token = try gateway.command(["token", "mint", "--sub", "ada", "--email", "ada@example.org"] + claims).output
+            let bearer = "Authorization: Bearer " + token.trimmingCharacters(in: .whitespacesAndNewlines)
+            #expect(try gateway.ask("GET /must/x", [bearer]).status == 200)
+            #expect(try gateway.ask("GET /mail/x", [bearer, "X-User-Email-Verified: forged"]).status == 200)
+            let requests = upstream.requests.now.suffix(2).map { $0 }
+            #expect(requests[0]["X-User-Email"] == (isProven ? "ada@example.org" : nil))
+            #expect(requests[0]["X-User-Email-Verified"] == nil)
+            #expect(requests[1]["X-User-Email"] == "ada@example.org")
+            #expect(requests[1].all("X-User-Email-Verified") == ["\(isProven)"])
+        }
     }
 
     /// Every way to write a name that the gateway injects.

@@ -38,7 +38,6 @@ import Testing
         let gateway = try Gateway(good)
         let bad = [
             good + "\nTOLLGATE_ROUTE_B=\"/b upstream=nobody\"\nTOLLGATE_NONSENSE=1", good + "\nTOLLGATE_ROUTE_B=\"/a upstream=u\"",
-            good + "\nTOLLGATE_WORKERS=2", good + "\nTOLLGATE_LISTEN=127.0.0.1:1",
             good + "\nTOLLGATE_JWT_SECRET=short",
         ]
         for settings in bad {
@@ -58,6 +57,57 @@ import Testing
             try gateway.metric("tollgate_config_reloads_total", #"result="failed""#) == Double(bad.count + 1)
         }
         #expect(try gateway.ask("GET /a").status == 200)
+    }
+
+    @Test func aReloadTakesTheRestAndNamesWhatNeedsARestartEachTime() throws {
+        let upstream = try Upstream()
+        let good = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/a upstream=u auth=none\""
+        let gateway = try Gateway(good)
+        let fixed = [
+            "TOLLGATE_WORKERS=2", "TOLLGATE_LISTEN=127.0.0.1:1", "TOLLGATE_ADMIN_LISTEN=127.0.0.1:2", "TOLLGATE_TOKEN_CACHE=7",
+            "TOLLGATE_DATA_DIR=\(gateway.folder.file("elsewhere"))", "TOLLGATE_ACCESS_LOG=text", "TOLLGATE_RATE_LIMIT_FAILURE=open",
+            "REDIS_URL=redis://:hunter2@127.0.0.1:1", "DATABASE_URL=sqlite://\(gateway.folder.file("other.db"))",
+            "TOLLGATE_KEY_SECRET=\(String(repeating: "k", count: 32))",
+        ]
+        let named = { (setting: String) in
+            gateway.process.complaints.now.filter { $0.contains("needs a restart") && $0.contains("\"\(setting)\"") }
+        }
+        for round in 1...2 {
+            try gateway.reload(good + "\nTOLLGATE_ROUTE_B=\"/b\(round) upstream=u auth=none\"\n" + fixed.joined(separator: "\n"))
+            #expect(try gateway.ask("GET /b\(round)").status == 200, "the rest is taken")
+            for setting in fixed.map({ String($0.prefix { $0 != "=" }) }) {
+                #expect(named(setting).count == round, "\(setting)")
+                #expect(try named(setting).allSatisfy { try JSON($0)["level"].text == "warning" })
+            }
+        }
+        #expect(try gateway.metric("tollgate_config_reloads_total", #"result="ok""#) == 3)
+        #expect(!gateway.process.complaints.now.joined().contains("hunter2"))
+        #expect(!FileManager.default.fileExists(atPath: gateway.folder.file("elsewhere")))
+        try gateway.reload(good)
+        #expect(named("TOLLGATE_WORKERS").count == 2, "what runs is what the file says again")
+    }
+
+    @Test func aReloadTakesTheLevelOfTheLog() throws {
+        let gateway = try Gateway("")
+        let adopted = { gateway.process.complaints.now.count { $0.contains("configuration adopted") } }
+        try gateway.folder.write("gateway.env", Gateway.complete("TOLLGATE_LOG=error", gateway.folder))
+        gateway.process.signal(SIGHUP)
+        try eventually("the reload is counted") { try gateway.metric("tollgate_config_reloads_total", #"result="ok""#) == 2 }
+        try gateway.reload("TOLLGATE_LOG=info")
+        #expect(adopted() == 1, "of the first reload, at the level of errors, nothing is told")
+    }
+
+    /// As under a service manager that loads the env file into the environment.
+    @Test func aReloadNamesWhatTheEnvironmentKeepsFromChanging() throws {
+        let gateway = try Gateway(
+            "TOLLGATE_CLOCK_SKEW=10s", environment: ["TOLLGATE_CLOCK_SKEW": "10s", "TOLLGATE_ADMIN_TOKEN": "a-token-of-the-environment"])
+        let named = { gateway.process.complaints.now.filter { $0.contains("TOLLGATE_CLOCK_SKEW") && $0.contains("environment") } }
+        #expect(named().isEmpty)
+        for round in 1...2 {
+            try gateway.reload("TOLLGATE_CLOCK_SKEW=20s\nTOLLGATE_ADMIN_TOKEN=a-token-of-the-file")
+            #expect(named().count == round)
+        }
+        #expect(!gateway.process.complaints.now.joined().contains("a-token-of-the"))
     }
 
     @Test func noRequestIsLostWhileReloading() throws {

@@ -57,13 +57,27 @@ import Testing
         let gateway = try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"")
         let paths = [
             "/..", "/a/../..", "/%2e%2e/a", "/a%2Fb", "/a%2fb", "/a%5Cb", "/a\\b", "/a%00b", "/a%", "/a%4", "/a%zz", "/a%252Fb",
-            "/a%255cb", "/a%2500", "/..;/a", "/a/..%2f", "/%c0%ae%2fx",
+            "/a%255cb", "/a%2500", "/..;/a", "/a/..%2f", "/%c0%ae%2fx", "/%25%32%65", "/a/%25%32%65%25%32%65/b", "/%252%66",
         ]
         for path in paths {
             let answer = try gateway.ask("GET \(path)")
             #expect(answer.status == 400, "\(path)")
         }
         #expect(upstream.connections.now == 0)
+    }
+
+    @Test func parametersHideNoRoute() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(
+            "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"\nTOLLGATE_ROUTE_ME=\"/me/* upstream=u\"")
+        for path in ["/me;a=b", "/me;a=b/x", "/me%3B/x", "/me%3bx", "/;/me", "/%6de;/x"] {
+            let answer = try gateway.ask("GET \(path)")
+            #expect(answer.status == 400 && answer.text.contains("BAD_REQUEST"), "\(path)")
+        }
+        #expect(try gateway.ask("GET /me/x;a=b").status == 401)
+        #expect(upstream.connections.now == 0)
+        #expect(try gateway.ask("GET /you;jsessionid=1/me;x").status == 200)
+        #expect(upstream.requests.now.map(\.target) == ["/you;jsessionid=1/me;x"])
     }
 
     @Test func whatIsTooLargeIsRefusedAsSuch() throws {

@@ -92,7 +92,7 @@ import Testing
         try fleet.waitForTheBus()
         let ada = try fleet[0].register("ada@example.org")
         let (admin, other) = (try Connection(port: fleet[0].adminPort), try fleet[1].connect())
-        let operatorFields = ["Authorization: Bearer \(Fleet.adminToken)"]
+        let operatorFields = ["Host: localhost", "Authorization: Bearer \(Fleet.adminToken)"]
         var times: [Double] = []
         for number in 0..<200 {
             let (tier, expected) = number % 2 == 0 ? ("premium", 200) : ("free", 403)

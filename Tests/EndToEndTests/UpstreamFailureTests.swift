@@ -119,6 +119,19 @@ import Testing
         }
     }
 
+    /// The retries that a route allows are for answers of which nothing came.
+    @Test func garbageIsNotAskedForAgainAndSetsItsAddressAside() throws {
+        let garbage = try Upstream(Upstream.saying("garbage\r\n\r\n"))
+        let well = try Upstream()
+        let gateway = try Gateway(Self.settings("\(garbage.url) \(well.url)", "balance=round retries=3"))
+        var statuses: [Int] = []
+        for _ in 0..<20 { statuses.append(try gateway.ask("GET /x").status) }
+        #expect(statuses.count { $0 == 502 } == 5 && statuses.count { $0 == 200 } == 15)
+        #expect(garbage.requests.now.count == 5 && well.requests.now.count == 15)
+        #expect(try gateway.metric("tollgate_upstream_ejections_total", #"upstream="u""#) == 1)
+        #expect(try gateway.metric("tollgate_upstream_retries_total") == 0)
+    }
+
     @Test func whatComesBehindAnAnswerIsNotTakenForTheNext() throws {
         let upstream = try Upstream(
             Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"))

@@ -23,11 +23,50 @@ import Wire
             #expect(!judged.forwardsAuthorization)
             #expect(
                 judged.identity == [
-                    "X-User-Id: user-1", "X-User-Email: a@b.test", "X-Session-Id: s-9",
+                    "X-User-Email: a@b.test", "X-User-Id: user-1", "X-Session-Id: s-9",
                     "X-Token-Issuer: https://issuer.test", "X-Actor-Type: team", "X-Actor-Id: t-3",
                     "X-User-Tier: premium", "X-User-Premium: true",
                 ])
         }
+    }
+
+    /// `email_verified` as the token says it, and whether the email counts as proven in a token of an own key and of an outside
+    /// issuer.
+    static let proofs: [(claim: TokenClaims.Value?, own: Bool, outside: Bool)] = [
+        (nil, false, true), (.boolean(true), true, true), (.string("true"), true, true), (.boolean(false), false, false),
+        (.string("false"), false, false), (.string("False"), false, false), (.string("no"), false, false), (.integer(0), false, false),
+        (.integer(1), false, false), (.strings(["true"]), false, false),
+    ]
+
+    @Test(arguments: proofs, [true, false])
+    func onlyAProvenEmailGoesUpstreamUnlessTheRouteAsksForAll(_ proof: (claim: TokenClaims.Value?, own: Bool, outside: Bool), _ isOwn: Bool) throws {
+        var all = rule("all", "/all")
+        all.forwardsEmail = true
+        var issuer = Gatehouse.trusted()
+        issuer.isOwn = isOwn
+        let house = try Gatehouse([rule("proven", "/proven"), all], trust: Gatehouse.trust([issuer]))
+        let token = Gatehouse.token {
+            $0.email = "a@b.test"
+            if let claim = proof.claim { _ = $0.add("email_verified", claim) }
+        }
+        let isProven = isOwn ? proof.own : proof.outside
+        let email = "X-User-Email: a@b.test"
+        // The same remembered token on both routes, in any order.
+        for _ in 0..<2 {
+            let strict = house.get("/proven", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
+            #expect(strict == (isProven ? [email] : []))
+            let open = house.get("/all", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
+            #expect(Set(open) == [email, "X-User-Email-Verified: \(isProven)"] && open.count == 2)
+        }
+    }
+
+    @Test func aTokenWithoutAnEmailProvesNone() throws {
+        var all = rule("all", "/all", auth: .optional)
+        all.forwardsEmail = true
+        let house = try Gatehouse([all])
+        let known = house.get("/all", token: Gatehouse.token { _ = $0.add("email_verified", .boolean(true)) })
+        #expect(known.identity.filter { $0.hasPrefix("X-User-Email") } == ["X-User-Email-Verified: false"])
+        #expect(house.get("/all").identity == [])
     }
 
     @Test func headersStandOnlyForWhatIsKnown() throws {
@@ -81,6 +120,52 @@ import Wire
             let judged = house.get(path)
             #expect(judged.route == "shut" && judged.status == 401, "\(path)")
         }
+    }
+
+    @Test(arguments: ["/%25%32%65", "/%25%32e", "/%252%65", "/a%25%32%66b", "/%25%35%63", "/%25%30%30", "/%25%32%35%32%65", "/%25%2532e", "/%25%32%65/.."])
+    func anEncodingThatIsDoubledByPiecesIs400(_ path: String) throws {
+        let house = try Gatehouse([rule("all", "/*", auth: .none)])
+        #expect(house.get(path).status == 400)
+        #expect(house.get("/100%25%20sure").path ?? "/100%25%20sure" == "/100%25%20sure")
+    }
+
+    /// `/me` asks for more than `/*`; a server that cuts parameters off would take each of these for it.
+    @Test(arguments: [
+        "/me;a=b", "/me;", "/me;a=b/", "/me;a=b/x", "/me%3B/x", "/me%3b/x", "/me%3Ba%3Db", "/;x/me", "/;/me;y", "/%6de;x", "/x/../me;x",
+        "//me;x", "/login;x", "/login;x/", "/%3B/login",
+    ])
+    func parametersHideNoRoute(_ path: String) throws {
+        var login = rule("login", "POST /login", auth: .none)
+        login.target = .local(1)
+        login.isEndpoint = true
+        var open = rule("open", "/*", auth: .none)
+        open.errors = .apple
+        let house = try Gatehouse([open, rule("me", "/me/*"), login])
+        let judged = house.get(path)
+        #expect(judged.status == 400 && judged.code == "BAD_REQUEST" && judged.route == "")
+        #expect(judged.explanation.step("path")?.contains("parameters") == true)
+    }
+
+    @Test(arguments: ["/x;jsessionid=1", "/x;a/me", "/;x", "/x/;y/z", "/mex;a", "/x%3B/me", "/x;/me;y"])
+    func parametersThatHideNothingPass(_ path: String) throws {
+        let house = try Gatehouse([rule("open", "/*", auth: .none), rule("me", "/me/*")])
+        let judged = house.get(path)
+        #expect(judged.status == 0 && judged.route == "open" && judged.path ?? path == path)
+        #expect(house.get("/me/x;y", token: Gatehouse.token()).route == "me")
+    }
+
+    @Test func aRouteThatNamesParametersTakesThem() throws {
+        let house = try Gatehouse([rule("v", "/a;v=1/*", auth: .none)])
+        #expect(house.get("/a;v=1/b").route == "v")
+    }
+
+    @Test(arguments: ["/*", "GET,HEAD /*", "POST /x"])
+    func traceIs405OnEveryRoute(_ pattern: String) throws {
+        let house = try Gatehouse([rule("r", pattern)])
+        let judged = house.ask("TRACE /x HTTP/1.1\nHost: a")
+        #expect(judged.status == 405 && judged.code == "METHOD_NOT_ALLOWED")
+        #expect(judged.headers.count == 1 && judged.headers[0].hasPrefix("Allow: ") && !judged.headers[0].contains("TRACE"))
+        if pattern == "/*" { #expect(judged.headers == ["Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"]) }
     }
 
     @Test func anEncodedSlashPassesWhereTheRouteSaysSo() throws {

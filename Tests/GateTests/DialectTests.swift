@@ -8,9 +8,9 @@ import Wire
 /// One refusal of every kind.
 let everyRefusal: [Refusal] =
     PathFault.allCases.map { .badRequest(.path($0)) } + [
-        .badRequest(.severalAuthorizations), .badRequest(.http(.requestLine)), .unauthorized(.missing),
+        .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
-        .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .premiumRequired, .notFound,
+        .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),
@@ -53,7 +53,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
             let members = try members(of: text)
             let code = "\(dialect.code(of: refusal))"
             switch dialect {
-            case .password, .apple, .anonymous:
+            case .password, .passwordContract, .apple, .anonymous:
                 #expect(members["error.code"] == code && members["error.message"]?.isEmpty == false && members.count == 2)
             case .provider: #expect(members["code"] == code && members["error"]?.isEmpty == false && members.count == 2)
             case .dlauth: #expect(members["error"] == code && members["message"]?.isEmpty == false && members.count == 2)
@@ -61,7 +61,11 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
                 #expect(members["code"] == code && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
                 #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
             }
-            if dialect == .dlauth { #expect(code == code.lowercased()) } else { #expect(code == "\(refusal.code.text)") }
+            switch dialect {
+            case .dlauth: #expect(code == code.lowercased())
+            case .passwordContract where refusal.status == 401: #expect(code == "UNAUTHORIZED")
+            case .password, .passwordContract, .apple, .anonymous, .provider, .problem: #expect(code == "\(refusal.code.text)")
+            }
         }
     }
 
@@ -69,6 +73,10 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
         (.password, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
         (.password, .unauthorized(.token(.badSignature)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
         (.password, .unauthorized(.token(.expired)), #"{"error":{"code":"TOKEN_EXPIRED","message":"Invalid or expired token"}}"#),
+        (.password, .unauthorized(.revoked), #"{"error":{"code":"TOKEN_REVOKED","message":"Invalid or expired token"}}"#),
+        (.passwordContract, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication credentials were not provided."}}"#),
+        (.passwordContract, .unauthorized(.token(.expired)), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
+        (.passwordContract, .unauthorized(.revoked), #"{"error":{"code":"UNAUTHORIZED","message":"Invalid or expired token"}}"#),
         (.provider, .unauthorized(.missing), #"{"error":"Missing or invalid authorization header","code":"UNAUTHORIZED"}"#),
         (.provider, .unauthorized(.token(.expired)), #"{"error":"Access token expired","code":"TOKEN_EXPIRED"}"#),
         (.dlauth, .unauthorized(.token(.expired)), #"{"error":"token_expired","message":"Access token has expired"}"#),
@@ -92,13 +100,14 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
     func whereToUpgradeStandsBesideTheCode(_ dialect: Dialect) throws {
         let url = "https://shop.test/?a=\"b\""
         let members = try members(of: body(dialect, .premiumRequired, upgrade: url))
-        let nested = [.password, .apple, .anonymous].contains(dialect)
+        let nested = [.password, .passwordContract, .apple, .anonymous].contains(dialect)
         #expect(members[nested ? "error.upgrade_url" : "upgrade_url"] == url)
         #expect(!body(dialect, .forbidden(.claims), upgrade: url).contains("upgrade_url"))
     }
 
     @Test func namesAndTypes() {
-        for dialect in Dialect.allCases { #expect(Dialect(name: dialect.name) == dialect) }
+        for dialect in Dialect.ofRoutes { #expect(Dialect(name: dialect.name) == dialect) }
+        #expect(Dialect(name: "passwordContract") == nil)
         #expect(Dialect(name: "Password") == nil)
         #expect("\(Dialect.problem.contentType)" == "application/problem+json")
         #expect("\(Dialect.dlauth.contentType)" == "application/json; charset=utf-8")

@@ -10,7 +10,54 @@ import Wire
     private static let names =
         IdentityHeader.allCases.map { "\($0.name)" } + [
             "X-Internal-Key", "X-Refresh-Token", "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
-        ]
+            "X-Real-IP",
+        ] + believed
+
+    /// By which upstreams route or believe.
+    private static let believed = [
+        "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "Proxy",
+        "X-Forwarded-Prefix", "X-Forwarded-Uri", "X-Forwarded-User", "X-Forwarded-Port", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
+        "X-Forwarded-Server", "True-Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "CF-Connecting-IP", "Remote-User",
+        "X-Remote-User", "X-Authenticated-User", "X-Original-Host", "X-Forwarded-Client-Cert", "X-Auth-Request-Email",
+    ]
+
+    @Test(arguments: [
+        "transfer---encoding", "transfer___encoding", "Transfer_-Encoding", "transfer.encoding", "TRANSFER--ENCODING", "content--length",
+        "Content.Length", "content-._length", "keep_alive", "Proxy__Connection", "proxy_authorization", "proxy-_-authenticate",
+    ])
+    func lookAlikesOfFramingFieldsAreOwned(_ name: String) {
+        #expect(owns(name))
+    }
+
+    /// No name of a row here may be one that HTTP knows: those are told before anybody looks here.
+    @Test func everyRowIsReached() {
+        for name in ProxyFields.spellings + ["X-Real-IP", "X-User-Email-Verified"] {
+            #expect(name.withRawBytes { FieldName.recognise($0) } == .other)
+            #expect(owns(name))
+        }
+        #expect(Set(ProxyFields.spellings.map { $0.lowercased() }).count == ProxyFields.spellings.count)
+        for name in Self.believed + ["X-Forwarded-Path"] where name != "X-Real-IP" { #expect(ProxyFields.spellings.contains(name), "\(name)") }
+    }
+
+    @Test func eachOfThemCanBeKeptAloneAndOnlyAsItIsUsuallySpelled() throws {
+        for kept in ProxyFields.spellings {
+            let fields = try KeptFields(named: kept.lowercased())
+            #expect(fields.text == kept)
+            func isRemoved(_ name: String) -> Bool { name.withRawBytes { ReservedNames.shared.holds($0, except: fields) } }
+            #expect(!isRemoved(kept) && !isRemoved(kept.uppercased()))
+            if kept.contains("-") { #expect(isRemoved(kept.replacing("-", with: "_"))) }
+            for other in ProxyFields.spellings where other != kept { #expect(isRemoved(other), "\(other) beside \(kept)") }
+        }
+    }
+
+    @Test(arguments: [
+        ("X-User-Id", KeptFields.Fault.written), ("X-Real-IP", .written), ("x_request_id", .written), ("Forwarded", .written),
+        ("X-Refresh-Token", .credential), ("Authorization", .credential), ("Content-Length", .framing), ("te", .framing),
+        ("transfer--encoding", .framing), ("X-Api-Key", .notRemoved), ("", .notRemoved), ("X_Original_URL", .notRemoved),
+    ])
+    func noOtherFieldCanBeKept(_ name: String, _ fault: KeptFields.Fault) {
+        #expect(throws: fault) { try KeptFields(named: name) }
+    }
 
     @Test(arguments: names)
     func everySpellingOfAnOwnedNameIsOwned(_ name: String) {
@@ -27,7 +74,8 @@ import Wire
     }
 
     @Test(arguments: [
-        "", "X", "X-User", "X-User-Ids", "X-User-I", "User-Id", "XX-User-Id", "X-User--Id", "XUserId", "X-Forwarded-Port",
+        "", "X", "X-User", "X-User-Ids", "X-User-I", "User-Id", "XX-User-Id", "X-User--Id", "XUserId", "X-Forwarded-Ports", "transferencoding", "content-lengths", "-content-length",
+        "Content-Disposition", "Keep-It-Alive", "Priority", "Sec-Fetch-Site", "X-Requested-With", "DNT", "c", "-", "_",
         "X-Request-Ids", "Authorization", "X-Api-Key", "X-User-Name", "x-actor-name", "X-Internal-Keys", "X-New-Access-Token",
     ])
     func otherNamesAreNot(_ name: String) {
@@ -66,7 +114,9 @@ import Wire
                 default: if name.count > 1 { name.remove(at: place) }
                 }
             }
-            #expect(IdentityHeaders.owns(name.rawBytes) == owned.contains(fold(name)), "\(name.rawBytes.text)")
+            let folded = fold(name)
+            let isOwned = owned.contains(folded) || ProxyFields.spellings.contains { fold(Array($0.utf8)) == folded }
+            #expect(IdentityHeaders.owns(name.rawBytes) == isOwned, "\(name.rawBytes.text)")
         }
     }
 }

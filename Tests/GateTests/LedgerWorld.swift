@@ -170,6 +170,11 @@ final class LedgerWorld {
     var waiting: Int { tickets.count }
 }
 
+extension LimitCharge.Item {
+    /// For tests to which it is the same whom a limit counts.
+    init(key: LimitKey, rate: LimitRate) { self.init(key: key, rate: rate, subject: .address) }
+}
+
 extension LimitCharge {
     /// A charge of counts that tests name by number.
     static func of(_ counts: (UInt64, LimitRate)...) -> LimitCharge {

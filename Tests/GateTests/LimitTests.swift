@@ -108,6 +108,42 @@ import Wire
         #expect(passing(house, nil, "X-Device: 192.0.2.7") == 3)
     }
 
+    /// The upstream may go by another one than was counted.
+    @Test(arguments: [
+        "X-Device: one\nX-Device: two", "X-Device: one\nx-device: one", "X-Device: one\nX_Device: two", "X_DEVICE: one\nx.device: two",
+        "X-Device:\nX-Device: one", "X-Device: one\nX-Other: 1\nX-Device:",
+    ])
+    func aFieldThatALimitReadsMayComeOnce(_ fields: String) throws {
+        var rule = try limited("3/h", .none, by: #require(LimitBy(parsing: "header:X-Device")))
+        rule.errors = .apple
+        var several = try limited("anonymous:9/h,free:9/h,premium:9/h+by=header:x_device 100/h")
+        (several.name, several.path) = ("several", "/s/")
+        let open = GateTests.rule("free", "/free", auth: .none)
+        let house = try Gatehouse([rule, several, open])
+        let refused = house.get("/p/x", fields)
+        #expect(refused.status == 400 && refused.code == "BAD_REQUEST" && refused.dialect == .apple)
+        #expect(refused.limit.result == .none && refused.limitLines == [])
+        #expect(house.keys("/p/x", fields.replacing("\n", with: "\r\n")) == [])
+        #expect(house.get("/p/x", "X-Device: one").limit.remaining == 2, "a refusal costs nothing")
+        #expect(house.get("/free", fields).status == 0)
+        // Of a list by tier, only the limit of the caller's own tier reads it.
+        #expect(house.get("/s/x", token: Gatehouse.token(tier: "free"), fields).status == 0)
+        #expect(house.get("/s/x", token: Gatehouse.token(tier: "premium"), fields).status == 400)
+        rule.shadow = .limit
+        let watched = try Gatehouse([rule]).get("/p/x", fields)
+        #expect(watched.status == 0 && watched.shadowed == .limit)
+    }
+
+    @Test func anotherSpellingOfTheFieldCountsAsTheField() throws {
+        let house = try Gatehouse([try limited("3/h", by: #require(LimitBy(parsing: "header:X-Device")))])
+        #expect(passing(house, nil, "X_Device: one") == 3)
+        #expect(passing(house, nil, "X-Device: one") == 0)
+        // The upstream gets none, so there is none.
+        #expect(passing(house, nil, "Connection: X-Device\nX-Device: two") == 3)
+        #expect(passing(house, nil, "Connection: X-Device\nX-Device: three") == 0)
+        #expect(passing(house) == 0)
+    }
+
     @Test(arguments: ["", "users", "header:", "header:a b", "User"])
     func whatALimitCannotCountByIsRefused(_ text: String) {
         #expect(LimitBy(parsing: text) == nil)

@@ -140,6 +140,16 @@ extension RouteTable {
         #expect(throws: RouteFault.equal("mine", "login")) { try clash() }
     }
 
+    @Test func noRuleTakesTraceAndNoneAllowsIt() throws {
+        let table = try table(["/a", "GET /a", "h.test/*", "POST /b/*", "/*"])
+        let all = "405 GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"
+        #expect(table.answer("TRACE", "h", "/a") == all)
+        #expect(table.answer("TRACE", "h.test", "/x") == all)
+        #expect(try RouteTable([rule("b", "POST /b/*")]).answer("TRACE", "h", "/b/c") == "405 POST")
+        #expect(try RouteTable([rule("b", "/b")]).answer("TRACE", "h", "/c") == "404")
+        #expect(table.answer("PURGE", "h", "/a") == "/a")
+    }
+
     @Test func getDoesNotAdmitHead() throws {
         #expect(try table(["GET /a"]).answer("HEAD", "h", "/a") == "405 GET")
     }
@@ -170,6 +180,7 @@ extension RouteTable {
         #expect(throws: RouteFault.badPath("r", .aboveRoot)) { try RouteTable([rule("r", "/../a")]) }
         #expect(throws: RouteFault.badPath("r", .encodedSlash)) { try RouteTable([rule("r", "/a%2fb")]) }
         #expect(throws: RouteFault.badMethod("r", "G(T")) { try RouteTable([rule("r", "G(T /a")]) }
+        #expect(throws: RouteFault.badMethod("r", "TRACE")) { try RouteTable([rule("r", "GET,TRACE /a")]) }
         #expect(throws: RouteFault.badHost("r", "a:80")) { try RouteTable([rule("r", "a:80/a")]) }
         #expect(throws: RouteFault.badHost("r", "*.a")) { try RouteTable([rule("r", "*.a/a")]) }
     }

@@ -164,8 +164,8 @@ extension SharedLimiter {
     /// A user's and an address's count, as a pair of routes would have them.
     private func charge(_ user: UInt64, _ address: UInt64, _ rates: (LimitRate, LimitRate)) -> LimitCharge {
         var charge = LimitCharge()
-        charge.append(.init(key: hash.hash128(0, user, domain: 1), rate: rates.0))
-        charge.append(.init(key: hash.hash128(0, address, domain: 3), rate: rates.1))
+        charge.append(.init(key: hash.hash128(0, user, domain: 1), rate: rates.0, subject: .user))
+        charge.append(.init(key: hash.hash128(0, address, domain: 3), rate: rates.1, subject: .address))
         return charge
     }
 

@@ -45,33 +45,99 @@ extension SharedLimiter {
         }
     }
 
-    /// More live keys than fit may be refused too much, never too little.
-    @Test func aFullTableFailsClosed() {
+    /// Beside a model of one bucket, which remembers eight of 24 keys: it answers for each key by what it remembers of that
+    /// key alone, and forgets the one with the smallest TAT.
+    @Test func aFullBucketEvictsTheSmallestTAT() throws {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let rates = try ["10/s+burst=5", "60/m", "7/s+burst=40", "2/m", "30/m+burst=3"].map { try #require(LimitRate(parsing: $0)) }
         var random = SplitMix64(seed: 9)
-        var granted: [UInt64: [UInt64]] = [:]
+        var tats: [UInt64: UInt64] = [:]
         var now: UInt64 = 1_000_000
-        for _ in 0..<30_000 {
-            now += random.next() % 2_000
+        var evictions: UInt64 = 0
+        for step in 0..<20_000 {
+            now += random.next() % 60_000
             let subject = random.next() % 24
-            if limiter.take(charge(subject), now: microseconds(now)).granted == 1 { granted[subject, default: []].append(now) }
+            let item = charge(subject, rates[Int(subject) % rates.count])
+            let expected = GCRA.take(
+                now: now + 1, tat: tats[subject] ?? 0, interval: item.rate.interval, tolerance: item.rate.tolerance,
+                want: UInt32(1 + random.next() % 3))
+            #expect(limiter.take(item, now: microseconds(now), want: expected.granted == 0 ? 1 : expected.granted) == expected, "step \(step)")
+            guard expected.granted > 0 else { continue }
+            if tats[subject] == nil, tats.count == 8, let victim = tats.min(by: { $0.value < $1.value }) {
+                tats[victim.key] = nil
+                if victim.value > now + 1 { evictions += 1 }
+            }
+            tats[subject] = expected.tat
         }
-        for times in granted.values {
-            #expect(times.count < 700)
-            #expect(keepsItsBound(times, burst: 5, count: 10, windowSeconds: 1))
-        }
-        #expect(granted.count == 24)
+        #expect(evictions > 1_000)
+        #expect(limiter.evictions == evictions)
     }
 
-    @Test func whatWasSharedFollowsAKeyToItsOwnCount() {
+    /// A table in which nothing has room refuses nobody for what others did.
+    @Test func aNewKeyHasItsFullBurstInAFullTable() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
-        for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject), now: microseconds(1_000)) }
-        #expect(limiter.take(charge(100), now: microseconds(1_000), want: 9).granted == 5)
-        #expect(limiter.take(charge(101), now: microseconds(1_000), want: 9).granted == 0)
+        for subject in 0..<200 as Range<UInt64> {
+            #expect(limiter.take(charge(subject), now: microseconds(1_000), want: 9).granted == 5)
+        }
+        #expect(limiter.evictions == 192)
     }
 
-    /// Four threads, few keys, a table so small that slots change hands all the time.
-    @Test(arguments: [8, 64, 4_096])
+    @Test func aChargeOfAnEvictedKeyIsNotPutBack() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let narrow = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
+        for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject, narrow), now: microseconds(1_000)) }
+        limiter.giveBack(charge(3, narrow), microseconds: 1, now: microseconds(1_000))
+        _ = limiter.take(charge(8, narrow), now: microseconds(1_000))
+        // 3 went; a credit for it, or for any other key that is not there, changes nothing for those that are.
+        limiter.giveBack(charge(3, narrow), microseconds: .max, now: microseconds(1_000))
+        for subject in [0, 1, 2, 4, 5, 6, 7, 8] as [UInt64] {
+            #expect(limiter.take(charge(subject, narrow), now: microseconds(1_000)).granted == 0)
+        }
+    }
+
+    @Test func whatIsGivenBackCanBeTakenAgain() {
+        let limiter = SharedLimiter(capacity: 64, hash: hash)
+        let now = microseconds(1_000_000)
+        #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
+        limiter.giveBack(charge(1), microseconds: 2 * rate.interval, now: now)
+        #expect(limiter.take(charge(1), now: now, want: 9).granted == 2)
+    }
+
+    /// Neither a late credit nor a large one makes a count better than full.
+    @Test func noCreditExceedsAFullBurst() {
+        let limiter = SharedLimiter(capacity: 64, hash: hash)
+        _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 3)
+        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(1_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(1_000_000), want: 9).granted == 5)
+        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(9_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(9_000_000), want: 9).granted == 5)
+    }
+
+    @Test func aCreditForAnUnknownKeyDoesNothing() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 5)
+        limiter.giveBack(charge(2), microseconds: .max, now: microseconds(1_000_000))
+        #expect(limiter.take(charge(1), now: microseconds(1_000_000)).granted == 0)
+        #expect(limiter.take(charge(2), now: microseconds(1_000_000), want: 9).granted == 5)
+    }
+
+    /// Threads that return each grant, while others take: no charge and no credit is lost.
+    @Test func creditsOfManyThreadsAddUp() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let rate = LimitRate(count: 1, windowSeconds: 3_600, burst: 100)!
+        let now = microseconds(5_000_000)
+        let kept = Counter()
+        runThreads(4) { thread in
+            for turn in 0..<10_000 {
+                guard limiter.take(charge(1, rate), now: now).granted == 1 else { continue }
+                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), microseconds: rate.interval, now: now) }
+            }
+        }
+        #expect(limiter.take(charge(1, rate), now: now, want: 200).granted == 100 - UInt32(kept.value))
+    }
+
+    /// Four threads, few keys, none of them evicted.
+    @Test(arguments: [64, 4_096])
     func threadsTogetherKeepTheBound(_ capacity: Int) {
         let limiter = SharedLimiter(capacity: capacity, hash: hash)
         let clock = Atomic<UInt64>(10_000_000)
@@ -93,6 +159,7 @@ extension SharedLimiter {
             #expect(log.count == 12)
             for times in log.values { #expect(keepsItsBound(times, burst: 5, count: 10, windowSeconds: 1)) }
         }
+        #expect(limiter.evictions == 0)
     }
 
     /// All threads meet the same new key at the same instant, again and again, as old keys expire.
@@ -112,10 +179,65 @@ extension SharedLimiter {
         }
         #expect(granted.filter { $0.value > 1 }.count == 0)
     }
+
+    /// The same in a table that is full of live keys, whose order changes all the time.
+    @Test func rivalsForANewKeyOfAFullTableShareOneCount() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let once = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
+        let rounds = 3_000
+        let granted = (0..<rounds).map { _ in Counter() }
+        let arrived = Atomic<Int>(0)
+        runThreads(2) { thread in
+            var random = SplitMix64(seed: UInt64(thread))
+            for round in 0..<rounds {
+                // An older key comes to be the next that is evicted.
+                let older = UInt64(max(0, round - 1 - Int(random.next() % 8)))
+                let now = microseconds(10_000_000 + UInt64(round) + random.next() % 3)
+                arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
+                while arrived.load(ordering: .sequentiallyConsistent) < (round + 1) * 2 {}
+                if older < round { limiter.giveBack(charge(older, once), microseconds: random.next() % 50_000_000, now: now) }
+                if limiter.take(charge(UInt64(round), once), now: now).granted == 1 { granted[round].add() }
+            }
+        }
+        #expect(granted.filter { $0.value != 1 }.count == 0)
+        #expect(limiter.evictions > rounds / 2)
+    }
+
+    /// Seven keys that are far from full, and forty that evict each other from the eighth place.
+    @Test func onlyWhoIsEvictedGainsAndABurstAtMost() {
+        let limiter = SharedLimiter(capacity: 8, hash: hash)
+        let start: UInt64 = 10_000_000
+        let (resident, passing) = (LimitRate(count: 1_000, windowSeconds: 60)!, LimitRate(count: 20, windowSeconds: 1, burst: 1)!)
+        for subject in 0..<7 as Range<UInt64> {
+            #expect(limiter.take(charge(subject, resident), now: microseconds(start), want: 500).granted == 500)
+        }
+        let clock = Atomic<UInt64>(start)
+        let grants = (0..<47).map { _ in Counter() }
+        runThreads(4) { thread in
+            var random = SplitMix64(seed: UInt64(thread) + 7)
+            for _ in 0..<20_000 {
+                let now = clock.wrappingAdd(random.next() % 60, ordering: .relaxed).oldValue
+                let isResident = random.next() % 2 == 0
+                let subject = isResident ? random.next() % 7 : 7 + random.next() % 40
+                if limiter.take(charge(subject, isResident ? resident : passing), now: microseconds(now)).granted == 1 {
+                    grants[Int(subject)].add()
+                }
+            }
+        }
+        let elapsed = clock.load(ordering: .relaxed) - start
+        for subject in 0..<7 {
+            // Asked for far more than the rate gives: so what it gives, to the last one.
+            let bound = 500 + Int(elapsed / resident.interval)
+            #expect((bound - 1...bound).contains(grants[subject].value), "resident \(subject)")
+        }
+        #expect(limiter.evictions > 1_000)
+        let bound = 40 * (1 + Int(elapsed / passing.interval))
+        #expect(grants[7...].reduce(0) { $0 + $1.value } <= bound + Int(limiter.evictions))
+    }
 }
 
 /// A number that threads add to.
-private final class Counter: Sendable {
+final class Counter: Sendable {
     private let count = Atomic<Int>(0)
     func add() { count.wrappingAdd(1, ordering: .relaxed) }
     var value: Int { count.load(ordering: .relaxed) }

@@ -8,7 +8,7 @@ import Wire
 /// How charges stand in a call of the script.
 @Suite struct ChargeRunsTests {
     private func item(_ key: UInt64, _ rate: String) throws -> LimitCharge.Item {
-        LimitCharge.Item(key: LimitKey(high: key, low: 0), rate: try #require(LimitRate(parsing: rate)))
+        LimitCharge.Item(key: LimitKey(high: key, low: 0), rate: try #require(LimitRate(parsing: rate)), subject: .address)
     }
 
     private func key(_ number: UInt64) -> String { "tollgate:rl:" + LimitKey(high: number, low: 0).text }

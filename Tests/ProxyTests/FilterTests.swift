@@ -31,7 +31,11 @@ struct FilterTests {
         try client.send(request)
         let upstream = try bench.accept()
         let asked = try upstream.receiveMessage()
-        for piece in inPieces ? answer.utf8.map({ [$0] }) : [Array(answer.utf8)] { try upstream.send(piece) }
+        do {
+            for piece in inPieces ? answer.utf8.map({ [$0] }) : [Array(answer.utf8)] { try upstream.send(piece) }
+        } catch {
+            // The gateway had seen enough of it.
+        }
         let received = Received(try client.receiveAll().text)
         client.close()
         upstream.close()
@@ -123,9 +127,10 @@ struct FilterTests {
 
     @Test func theUpstreamIsAskedForWhatCanBeJudged() throws {
         let request =
-            "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept-Encoding: br\r\nRange: bytes=0-1\r\nIf-Range: \"a\"\r\nIf-Modified-Since: now\r\nIf-Unmodified-Since: now\r\nIf-None-Match: \"a\", W/\"b~premium.1\"\r\nA-IM: feed\r\nX-A: b\r\n\r\n"
+            "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: text/html\r\nACCEPT: */*\r\nAccept-Charset: utf-7\r\nAccept-Encoding: br\r\nRange: bytes=0-1\r\nIf-Range: \"a\"\r\nIf-Modified-Since: now\r\nIf-Unmodified-Since: now\r\nIf-None-Match: \"a\", W/\"b~premium.1\"\r\nA-IM: feed\r\nX-A: b\r\n\r\n"
         let asked = try exchange(answer(Self.json, "[]"), request).asked
-        for gone in ["br\r\n", "Range", "If-", "A-IM"] { #expect(!asked.contains(gone)) }
+        for gone in ["br\r\n", "Range", "If-", "A-IM", "text/html", "*/*", "Charset"] { #expect(!asked.contains(gone)) }
+        #expect(asked.contains("Accept: application/json\r\n"))
         #expect(asked.contains("X-A: b\r\n"))
         #expect(asked.contains("Accept-Encoding: identity\r\n"))
     }
@@ -150,14 +155,69 @@ struct FilterTests {
         ("200 OK", "Content-Type: text/html\r\n", "<p>"), ("200 OK", "Content-Type: text/event-stream\r\n", "data: {\"tier\":\"premium\"}\n\n"),
         ("200 OK", "", "plain"), ("200 OK", Self.json, ""), ("404 Not Found", Self.json, #"{"detail":"no"}"#),
     ])
-    func whatIsNotToBeJudgedPasses(_ status: String, _ fields: String, _ content: String) throws {
-        let received = try exchange(answer(fields, content, status: status)).answer
+    func whatIsNotToBeJudgedPassesARouteThatIsNotStrict(_ status: String, _ fields: String, _ content: String) throws {
+        let received = try exchange(answer(fields, content, status: status)) { $0.filterIsStrict = false }.answer
         #expect(received.status == Int(status.prefix(3)))
         #expect(received.body == content)
     }
 
-    @Test(arguments: ["Content-Type: text/html\r\n", "Content-Type: text/event-stream\r\n", ""]) func aStrictRouteLetsNothingElsePass(_ fields: String) throws {
-        #expect(try exchange(answer(fields, "plain")) { $0.filterIsStrict = true }.answer.status == 502)
+    /// JSON under another name, and what is no JSON: routes are strict unless they say otherwise.
+    static let others: [(fields: String, content: String)] = [
+        ("Content-Type: text/html\r\n", "<p>premium</p>"), ("Content-Type: text/html\r\n", list), ("Content-Type: text/plain\r\n", list),
+        ("Content-Type: TEXT/HTML; charset=utf-8\r\n", list), ("Content-Type: text/event-stream\r\n", "data: {\"tier\":\"premium\"}\n\n"),
+        ("Content-Type: multipart/mixed; boundary=\"application/json\"\r\n", "--application/json\r\n\r\n{}\r\n--application/json--"),
+        ("Content-Type: application/octet-stream\r\n", list), ("Content-Type: text/javascript\r\n", "callback(\(list))"),
+        ("Content-Type: text/html;application/json\r\n", list), ("Content-Type: text/html\r\nContent-Type: text/plain\r\n", list),
+        ("Content-Type: */*\r\n", list), ("Content-Type: application/xml\r\nContent-Encoding: gzip\r\n", "<premium/>"),
+        ("", "plain: premium"), ("", #""premium""#), ("Content-Type:\r\n", "plain: premium"), ("Content-Type:\r\nContent-Type: text/html\r\n", "<premium/>"),
+    ]
+
+    @Test(arguments: others) func onlyJSONPasses(_ fields: String, _ content: String) throws {
+        for status in ["200 OK", "201 Created", "302 Found", "403 Forbidden", "404 Not Found", "500 Internal Server Error"] {
+            let received = try exchange(answer(fields, content, status: status)).answer
+            #expect(received.status == 502, "\(status)")
+            #expect(!received.text.contains("premium"))
+        }
+        let chunked = "HTTP/1.1 200 OK\r\n\(fields)Transfer-Encoding: chunked\r\n\r\n\(String(content.utf8.count, radix: 16))\r\n\(content)\r\n0\r\n\r\n"
+        for inPieces in [false, true] { #expect(try exchange(chunked, inPieces: inPieces).answer.status == 502) }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
+        "HTTP/1.1 302 Found\r\nContent-Type: text/html\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    ])
+    func anEmptyBodyPassesWhateverItsType(_ answer: String) throws {
+        for inPieces in [false, true] {
+            let received = try exchange(answer, inPieces: inPieces).answer
+            #expect(received.status == answer.status)
+            #expect(received.body == "")
+        }
+    }
+
+    @Test func anEmptyBodyThatEndsWithItsConnectionPasses() throws {
+        for (content, status) in [("", 200), ("<p>premium</p>", 502)] {
+            let bench = try bench()
+            defer { bench.end() }
+            let client = try bench.client()
+            try client.send("GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+            let upstream = try bench.accept()
+            _ = try upstream.receiveMessage()
+            try upstream.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n\(content)")
+            upstream.close()
+            #expect(try client.receiveAll().text.status == status)
+            client.close()
+        }
+    }
+
+    @Test func aRootArrayIsRefusedWhereAPathBeginsWithAName() throws {
+        for status in ["200 OK", "400 Bad Request"] {
+            let received = try exchange(answer(Self.json, #"[{"tier":"premium"}]"#, status: status)) { $0.filters = [try! FilterPath(parsing: "results[].tier")] }.answer
+            #expect(received.status == 502)
+            #expect(!received.text.contains("premium"))
+        }
     }
 
     @Test(arguments: [
@@ -204,14 +264,14 @@ struct FilterTests {
         upstream.close()
     }
 
-    @Test func theAnswerToHEADSaysNoLength() throws {
+    @Test(arguments: [Self.json, "", "Content-Type: text/html\r\n"]) func theAnswerToHEADSaysNoLength(_ type: String) throws {
         let bench = try bench()
         defer { bench.end() }
         let client = try bench.client()
         try client.send("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")
         let upstream = try bench.accept()
         _ = try upstream.receiveMessage()
-        try upstream.send("HTTP/1.1 200 OK\r\n\(Self.json)Content-Length: 99\r\nContent-Encoding: gzip\r\n\r\n")
+        try upstream.send("HTTP/1.1 200 OK\r\n\(type)Content-Length: 99\r\nContent-Encoding: gzip\r\n\r\n")
         let head = try client.receive(until: "\r\n\r\n")
         #expect(!head.contains("Content-Length") && !head.contains("Content-Encoding"))
         #expect(head.contains("Vary: Authorization\r\n"))
@@ -221,10 +281,12 @@ struct FilterTests {
 
     @Test func aWatchedAnswerPassesAsItIs() throws {
         let whole = answer(Self.json + "ETag: \"v1\"\r\n", Self.list)
-        let (asked, received) = try exchange(whole, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept-Encoding: br\r\n\r\n") { $0.shadow = .filter }
+        let (asked, received) = try exchange(whole, "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAccept: text/html\r\nAccept-Encoding: br\r\n\r\n") { $0.shadow = .filter }
         #expect(received.body == Self.list)
         #expect(received.text.contains("ETag: \"v1\"\r\n"))
-        #expect(asked.contains("Accept-Encoding: br\r\n"))
+        #expect(asked.contains("Accept: text/html\r\nAccept-Encoding: br\r\n"))
+        let page = try exchange(answer("Content-Type: text/html\r\n", "<p>")) { $0.shadow = .filter }.answer
+        #expect(page.status == 200 && page.body == "<p>")
     }
 
     @Test func whoDoesNotReadHoldsTheUpstreamBack() throws {

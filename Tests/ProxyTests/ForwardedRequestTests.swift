@@ -12,7 +12,7 @@ import Wire
     private static let peer = IPAddress(parsing: "192.0.2.1")!
     /// What every head ends with that came by HTTP for the host `h`.
     private static let forwarding =
-        "X-Forwarded-Host: h\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: id-1\r\ntraceparent: trace\r\n"
+        "X-Forwarded-Host: h\r\nX-Forwarded-For: 192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: id-1\r\ntraceparent: trace\r\n"
 
     /// What a head comes to, and what `readdress` is told of it.
     private func forwarded(
@@ -64,6 +64,11 @@ import Wire
             "GET / HTTP/1.1\r\nHost: h\r\n", ""
         ),
         (
+            "what upstreams route or believe by",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Original-URL: /admin\r\nx_rewrite_url: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\nX-Method-Override: DELETE\r\nProxy: evil\r\nX-Forwarded-Prefix: /x\r\nX-Forwarded-Uri: /x\r\nX-Forwarded-User: root\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Scheme: https\r\nX-Forwarded-Ssl: on\r\nX-Forwarded-Server: s\r\nX-Real-IP: 6.6.6.6\r\nx.real.ip: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\nX-Client-IP: 6.6.6.6\r\nX-Cluster-Client-IP: 6.6.6.6\r\nCF-Connecting-IP: 6.6.6.6\r\nRemote-User: root\r\nREMOTE_USER: root\r\nX-Remote-User: root\r\nX-Authenticated-User: root\r\ntransfer---encoding: chunked\r\ntransfer___encoding: chunked\r\ncontent--length: 9\r\nX-Stays: 1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: h\r\nX-Stays: 1\r\n", ""
+        ),
+        (
             "a body with a length", "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 12\r\nX-A: b\r\n\r\n",
             "POST / HTTP/1.1\r\nHost: h\r\nX-A: b\r\n", "Content-Length: 12\r\n"
         ),
@@ -93,6 +98,21 @@ import Wire
         let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For:\r\nX-Forwarded-For: 198.51.100.7\r\n\r\n"
         #expect(try forwarded(request, trusted: true).text.value(of: "X-Forwarded-For") == "203.0.113.9, 198.51.100.7, 192.0.2.1")
         #expect(try forwarded(request).text.value(of: "X-Forwarded-For") == "192.0.2.1")
+    }
+
+    @Test func theClientsAddressIsToldAsItWasResolved() throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n\r\n"
+        for (isTrusted, address) in [(true, "203.0.113.9"), (false, "192.0.2.1")] {
+            let lines = try forwarded(request, trusted: isTrusted).text.headLines.filter { $0.lowercased().hasPrefix("x-real-ip") }
+            #expect(lines == ["X-Real-IP: \(address)"])
+        }
+    }
+
+    @Test func aRouteKeepsWhatItNamesAndNothingElse() throws {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\nX-ORIGINAL-URL: /a\r\nX_Original_URL: /b\r\nX-Rewrite-URL: /c\r\nX-Forwarded-User: u\r\nConnection: X-Forwarded-User\r\n\r\n"
+        let kept: KeptFields = [try KeptFields(named: "x-original-url"), try KeptFields(named: "X-Forwarded-User")]
+        let text = try forwarded(request) { $0.keptFields = kept }.text
+        #expect(text == "GET / HTTP/1.1\r\nHost: h\r\nX-ORIGINAL-URL: /a\r\n" + Self.forwarding + "\r\n")
     }
 
     @Test func theSchemeIsTheConnections() throws {

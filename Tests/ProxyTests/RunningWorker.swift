@@ -45,7 +45,7 @@ final class RunningWorker: Sendable {
 
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
-        local: [LocalHandler] = [], announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
+        local: [LocalHandler] = [], proxies: [CIDR] = [], counts: Int = 1_024, announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
         lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
@@ -67,7 +67,7 @@ final class RunningWorker: Sendable {
             do {
                 var worker = try Worker(
                     for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
-                    listeners: listeners)
+                    listeners: listeners, proxies: proxies, counts: counts)
                 var scratch = Scratch()
                 while worker.phase != .ended {
                     worker.turn(&scratch)
@@ -119,20 +119,20 @@ final class RunningWorker: Sendable {
 }
 
 extension Worker {
-    /// A worker that knows nobody's keys and writes no log.
+    /// A worker that knows nobody's keys and writes no log. `counts` is how many of a kind its limits have room for.
     init(
         for rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings, waker: Waker,
         mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener],
-        shared: consuming SharedCounting? = nil
+        shared: consuming SharedCounting? = nil, proxies: [CIDR] = [], counts: Int = 1_024
     ) throws {
-        let policy = try Policy(rules: rules, trust: Trust(issuers: []))
+        let policy = try Policy(rules: rules, trust: Trust(issuers: []), trustedProxies: proxies)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(
             routes: rules.map(\.name), upstreams: upstreams.map(\.settings.name), tiers: ["free", "premium"], issuers: [])
         try self.init(
             id: 0, settings: settings, loop: EventLoop(waker: waker), mailbox: mailbox, services: services,
             listeners: listeners, upstreams: upstreams,
-            admission: Admission(policy: policy, limiter: SharedLimiter(capacity: 1_024), cacheCapacity: 16),
+            admission: Admission(policy: policy, limiter: SharedLimiter(capacity: counts), cacheCapacity: 16),
             shared: shared, telemetry: WorkerTelemetry(labels: labels, sink: nil, format: .json, seed: 1))
     }
 

@@ -175,14 +175,34 @@ import Wire
         var health = EndpointHealth()
         for _ in 0..<3 {
             for _ in 0..<4 { #expect(health.requestFailed(at: moment(0)) == .none) }
-            health.requestSucceeded()
+            health.answerBegan()
         }
         #expect(!health.isEjected(at: moment(0)))
         // After an ejection, the next one is short again.
         for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
-        health.requestSucceeded()
+        health.answerBegan()
+        health.answerEnded()
         for _ in 0..<5 { _ = health.requestFailed(at: moment(20)) }
         #expect(health.isEjected(at: moment(29)) && !health.isEjected(at: moment(30)))
+    }
+
+    /// Each has a good head, which must not make up for what comes behind it.
+    @Test func answersThatBreakBehindTheirHeadsCountUntilOneIsWhole() {
+        var health = EndpointHealth()
+        for _ in 0..<2 {
+            for _ in 0..<4 {
+                health.answerBegan()
+                #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .none)
+            }
+            health.answerBegan()
+            health.answerEnded()
+        }
+        for _ in 0..<4 {
+            health.answerBegan()
+            #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .none)
+        }
+        health.answerBegan()
+        #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .ejected)
     }
 
     @Test func aGoodWordOfTheProbesEndsAnEjection() {

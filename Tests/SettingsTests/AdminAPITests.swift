@@ -66,9 +66,12 @@ import Wire
         var statuses: [Int] = []
         for _ in 0..<25 { statuses.append(try await ask("GET users", token: "Bearer guess", from: "192.0.2.7").status) }
         #expect(statuses.prefix(20).allSatisfy { $0 == 401 } && statuses.suffix(4).allSatisfy { $0 == 429 })
-        let right = try await ask("GET users", from: "192.0.2.7")
-        #expect(right.status == 429 && right.fields["Retry-After"] != nil)
-        #expect(try await ask("GET users").status == 200)
+        let limited = try await ask("GET users", token: "Bearer guess", from: "192.0.2.7")
+        #expect(limited.status == 429 && limited.fields["Retry-After"] != nil)
+        #expect(try await ask("GET users", token: nil, from: "192.0.2.7").status == 429)
+        #expect(try await ask("GET users", from: "192.0.2.7").status == 200, "the right token is never held up")
+        #expect(try await ask("GET users", token: "Bearer guess", from: "192.0.2.7").status == 429, "nor does it lift the limit")
+        #expect(try await ask("GET users", token: "Bearer guess").status == 401)
     }
 
     @Test func accountsAreListedAndFound() async throws {
@@ -136,6 +139,15 @@ import Wire
         ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
         ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
         ("GET users?after=x", "", 400, "after must be the id of a user"), ("GET users?email=x", "", 400, "email is no email address"),
+        // What is not understood must not be passed over: without it everybody would be listed.
+        ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"), ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"), ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
+        ("GET users?em%ffail=ada@example.org", "", 400, "The query is not percent-encoded UTF-8"),
+        ("GET users?mail=ada@example.org", "", 400, "There is no parameter mail here, use email, after or limit"),
+        ("GET users?email=ada@example.org&email=eve@example.org", "", 400, "email is given twice"),
+        ("GET users?email", "", 400, "email is no email address"), ("GET users?limit=%ff", "", 400, "limit is not percent-encoded UTF-8"),
+        ("GET decisions?request_id=%ff", "", 400, "request_id is not percent-encoded UTF-8"),
+        ("GET decisions?id=first", "", 400, "There is no parameter id here, use request_id or limit"),
         ("PUT users/ID/tier", "", 400, "The body must be a JSON object"), ("PUT users/ID/tier", "{}", 400, "tier is required"),
         ("PUT users/ID/tier", #"{"tier":5}"#, 400, "tier must be a string"),
         ("PUT users/ID/tier", #"{"tier":"gold"}"#, 400, "names no tier, the tiers are free, plus, premium"),
@@ -158,6 +170,24 @@ import Wire
         let answer = try await ask("GET users")
         #expect(answer.status == 503 && answer.fields["Retry-After"] == "1")
     }
+}
+
+/// Which names a request to the admin listeners may be for.
+@Suite struct AdminHostsTests {
+    private let hosts = AdminHosts(["gate.example.org"])
+
+    @Test(arguments: [
+        "127.0.0.1", "127.0.0.1:9090", "10.0.0.1", "[::1]", "[::1]:9090", "[2001:DB8::1]", "localhost", "LocalHost:9090", "gate.example.org",
+        "Gate.Example.org:443",
+    ])
+    func itsOwnNamesAndAddressesAreAnswered(_ host: String) { #expect(hosts.allows(host)) }
+
+    @Test(arguments: [
+        "", " ", "evil.example", "localhost.evil.example", "evil.localhost", "gate.example.org.evil.example", "x.gate.example.org", "gate.example.org.",
+        "localhost.", "127.1", "2130706433", "0x7f000001", "127.0.0.1.nip.io", "127.0.0.1@evil.example", "evil@localhost", "[::1", "::1", "[127.0.0.1]",
+        "localhost:x", "localhost:", "localhost:1:2", "localhost evil.example", "localhost,evil.example",
+    ])
+    func otherNamesAreNot(_ host: String) { #expect(!hosts.allows(host)) }
 }
 
 private final class TierNews: AccountEvents {

@@ -83,6 +83,31 @@ import Wire
         server.stop()
     }
 
+    @Test func aKeyThatIsLeftOutOfASetIsLoggedOnceWhetherTheSetIsFetchedKeptOrAFile() throws {
+        let mixed = Array(#"{"keys":[\#(forgeableJWK),"#.utf8) + jwks.dropFirst(#"{"keys":["#.utf8.count)
+        let path = folder.path + "/k.json"
+        try FileBytes.write(jwks, to: path)
+        let server = try TinyServer(["/jwks": TinyServer.answer(mixed)])
+        let configuration = try configuration("jwks=\(server.url("/jwks"))", "jwks=\(path)")
+        func leftOut(_ listener: Listener, _ name: String) -> Int {
+            listener.events.withLock { $0.count { $0.issuer == name && $0.message == "a key is left out: key 'card' \(forgeableReason)" } }
+        }
+        let listener = Listener()
+        let feed = try feed(configuration, listener)
+        #expect(eventually { listener.kids("t0") == ["a"] && leftOut(listener, "t0") == 1 })
+        try FileBytes.write(mixed, to: path)
+        #expect(eventually { leftOut(listener, "t1") == 1 })
+        #expect(listener.kids("t1") == ["a"])
+        feed.stop()
+        // The set that was kept has the same keys, and the log of this start has not heard of the one left out.
+        let later = Listener()
+        let next = try self.feed(configuration, later)
+        #expect(eventually { next.statuses.contains { $0.name == "t0" && $0.fetches > 0 } })
+        #expect(leftOut(later, "t0") == 1 && leftOut(later, "t1") == 1)
+        next.stop()
+        server.stop()
+    }
+
     @Test func aFileThatChangedIsReadAgainAndABrokenOneChangesNothing() throws {
         let path = folder.path + "/k.json"
         try FileBytes.write(jwks, to: path)

@@ -60,6 +60,16 @@ import Testing
         #expect(rule.keepsStreams)
     }
 
+    @Test(arguments: ["keep=X-Original-URL,x-http-method-override", "forward=email keep=X-HTTP-Method-Override,X-Original-URL"])
+    func whatARouteKeepsIsRead(_ options: String) throws {
+        let (route, findings) = parse("/a upstream=u \(options)")
+        #expect(findings.faults == [])
+        #expect(route.rule.keptFields.text == "X-Original-URL,X-HTTP-Method-Override")
+        #expect(route.rule.forwardsEmail == options.contains("email"))
+        #expect(!route.rule.forwardsAuthorization)
+        #expect(parse("/a upstream=u forward=email,authorization").0.rule.forwardsAuthorization)
+    }
+
     static let bad: [(String, String)] = [
         ("upstream=u", "has no path, write one like GET,HEAD /api/*"),
         ("/a", "has no upstream=, write upstream=NAME"),
@@ -82,7 +92,19 @@ import Testing
         ("/a upstream=u limit=1/m limit=5", #""limit=5" is no limit: "5" is no rate; a rate is like 60/m, 10/h+burst=5, 100/s+lease or 60/m+by=address"#),
         ("/a upstream=u limit=1/m+by=moon", #""limit=1/m+by=moon" is no limit: "+by=moon" is not known; write +by=user, address, session or header:NAME"#),
         ("/a upstream=u claims=role", #""claims=role" is no list of claims, write claims=name=value,name=value"#),
-        ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization"#),
+        ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization, email or both with a comma"#),
+        ("/a upstream=u auth=none forward=email", "forward=email cannot hold with auth=none, which looks at no identity, write auth=required"),
+        ("/a upstream=u keep=X-User-Id", #""keep=X-User-Id" names "X-User-Id", which the gateway writes itself, leave it out"#),
+        ("/a upstream=u keep=x_user_email_verified", #""keep=x_user_email_verified" names "x_user_email_verified", which the gateway writes itself, leave it out"#),
+        ("/a upstream=u keep=X-Real-IP", #""keep=X-Real-IP" names "X-Real-IP", which the gateway writes itself, leave it out"#),
+        ("/a upstream=u keep=X-Forwarded-For", #""keep=X-Forwarded-For" names "X-Forwarded-For", which the gateway writes itself, leave it out"#),
+        ("/a upstream=u keep=Forwarded", #""keep=Forwarded" names "Forwarded", which the gateway writes itself, leave it out"#),
+        ("/a upstream=u keep=X-Internal-Key", #""keep=X-Internal-Key" names "X-Internal-Key", a credential that is for the gateway alone, leave it out"#),
+        ("/a upstream=u keep=authorization", #""keep=authorization" names "authorization", a credential that is for the gateway alone, leave it out"#),
+        ("/a upstream=u keep=transfer__encoding", #""keep=transfer__encoding" names "transfer__encoding", which ends at the gateway, leave it out"#),
+        ("/a upstream=u keep=Host", #""keep=Host" names "Host", which ends at the gateway, leave it out"#),
+        ("/a upstream=u keep=X-Orignal-URL", #""keep=X-Orignal-URL" names "X-Orignal-URL", which is not removed, the nearest that is would be X-Original-URL"#),
+        ("GET,TRACE /a upstream=u", #""GET,TRACE" names TRACE, which no route takes, leave it out"#),
         ("/a upstream=u strip=a", #""strip=a" is no path to remove, write one like /content"#),
         ("/a upstream=u body-limit=10MB", #""body-limit=10MB" is no size, write one like 512, 64KiB or 10MiB"#),
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
@@ -98,7 +120,7 @@ import Testing
         ("/a upstream=u filter-strict=on", "filter-strict= needs a filter, add filter=tier or remove it"),
         ("/a upstream=u shadow=filter", "shadow=filter needs a filter, add filter=tier or remove it"),
         ("/a upstream=u filter-require=on", "filter-require= needs a filter, add filter=tier or remove it"),
-        ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write off or on"#),
+        ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write on or off"#),
         ("/a upstream=u auth=none filter=tier", "filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see"),
     ]
 

@@ -29,6 +29,8 @@ import Wire
         ("TOLLGATE_TLS_CERT=a.pem", ["a.env:1: TOLLGATE_TLS_CERT: has no key beside it, set TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem b.pem\nTOLLGATE_TLS_KEY=a.key", ["a.env:2: TOLLGATE_TLS_KEY: names 1 file and TOLLGATE_TLS_CERT 2 files, give one key for each certificate"]),
         ("TOLLGATE_ADMIN_TOKEN='a b'", ["a.env:1: TOLLGATE_ADMIN_TOKEN: holds what no bearer token may, use visible ASCII characters without spaces"]),
+        ("TOLLGATE_ADMIN_HOSTS='gate.example.org:9090'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "gate.example.org:9090" is no name of a host, write one like gateway.example.org, without a port"#]),
+        ("TOLLGATE_ADMIN_HOSTS='*.example.org a..b'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "*.example.org" is no name of a host, write one like gateway.example.org, without a port"#, #"a.env:1: TOLLGATE_ADMIN_HOSTS: "a..b" is no name of a host, write one like gateway.example.org, without a port"#]),
         ("TOLLGATE_JWT_SECRET=short", ["a.env:1: TOLLGATE_JWT_SECRET: is no usable secret (the shared secret has 5 bytes, but a shared secret needs at least 32), give 32 random bytes or more"]),
         ("TOLLGATE_SIGNING_ALGORITHM=RS256\nTOLLGATE_JWT_SECRET=0123456789abcdef0123456789abcdef", ["a.env:1: TOLLGATE_SIGNING_ALGORITHM: does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them"]),
         ("TOLLGATE_JWT_SECRET_FILE=gone", ["a.env:1: TOLLGATE_JWT_SECRET_FILE: names a file that cannot be read (no such file or directory), give the path of a readable file"]),

@@ -1,4 +1,5 @@
 import Gate
+import Telemetry
 import Testing
 import Transport
 import Wire
@@ -65,23 +66,91 @@ import Wire
         #expect(try #require(loaded.configuration).workers == 1)
     }
 
-    @Test func theTableOfTheREADMEIsTheTableOfTheSettings() throws {
-        let text: String
-        do {
-            text = try packageFile("README.md")
-        } catch {
-            Issue.record("README.md is missing: it carries the table of settings between <!-- settings:begin --> and <!-- settings:end -->")
-            return
+    @Test(arguments: [
+        ("docs/settings.md", "settings", SettingsReference.markdown), ("docs/metrics.md", "metrics", MetricsReference.markdown),
+    ])
+    func generatedTablesAreCurrent(_ path: String, _ name: String, _ markdown: String) throws {
+        let text = try packageFile(path)
+        let begin = try #require(text.firstRange(of: "<!-- \(name):begin -->\n"), "\(path) has no <!-- \(name):begin -->")
+        let end = try #require(text.firstRange(of: "<!-- \(name):end -->"), "\(path) has no <!-- \(name):end -->")
+        #expect(
+            String(text[begin.upperBound..<end.lowerBound]) == markdown,
+            "put what `tollgate \(name) --markdown` prints between the two marks of \(path)")
+    }
+}
+
+/// The unit of systemd.
+@Suite struct ServiceUnitTests {
+    private func lines(_ key: String) throws -> [String] {
+        try packageFile("deploy/systemd/tollgate.service").split(separator: "\n").filter { $0.hasPrefix(key + "=") }.map { String($0.dropFirst(key.count + 1)) }
+    }
+
+    /// What the process environment sets, a reload cannot change.
+    @Test func theSettingsComeFromTheEnvFileAloneSoThatAReloadChangesThem() throws {
+        #expect(try lines("EnvironmentFile") == [])
+        #expect(try lines("PassEnvironment") == [])
+        for word in try lines("Environment").flatMap({ $0.split(separator: " ") }) {
+            let setting = try #require(Setting.named(String(word.prefix { $0 != "=" })))
+            #expect(setting.needsRestart, "\(setting.name)")
         }
-        let begin = try #require(text.firstRange(of: "<!-- settings:begin -->"), "README.md has no <!-- settings:begin -->")
-        let end = try #require(text.firstRange(of: "<!-- settings:end -->"), "README.md has no <!-- settings:end -->")
-        let table = text[begin.upperBound..<end.lowerBound].drop { $0.isNewline }
-        let isSame = String(table) == SettingsReference.markdown || String(table) == SettingsReference.markdown + "\n"
-        #expect(isSame, "put what `tollgate settings --markdown` prints between the two marks of README.md")
+        let commands = try lines("ExecStartPre") + lines("ExecStart") + lines("ExecReload").filter { $0.contains("tollgate") }
+        #expect(commands.count == 3)
+        for command in commands { #expect(command.hasSuffix(" --env-file /etc/tollgate/tollgate.env"), "\(command)") }
     }
 }
 
 @Suite struct SettingTableTests {
+    @Test func everyRowThatNeedsARestartSaysWhatAReloadKeeps() {
+        #expect(RestartSetting.all.map(\.setting.name).sorted() == Setting.all.filter(\.needsRestart).map(\.name).sorted())
+        for setting in Setting.all { #expect(SettingsReference.plain.contains("A change needs a restart.") || !setting.needsRestart) }
+    }
+
+    @Test func aReloadKeepsWhatNeedsARestartAndTakesTheRest() throws {
+        let before = oneRoute + "TOLLGATE_CONTRACTS=\n"
+        let running = try #require(load(before).configuration)
+        let values: [(name: String, value: String)] = [
+            ("TOLLGATE_LISTEN", "127.0.0.1:8000;proxy"), ("TOLLGATE_ADMIN_LISTEN", "127.0.0.1:9091"), ("TOLLGATE_WORKERS", "3"),
+            ("TOLLGATE_DATA_DIR", "/elsewhere"), ("REDIS_URL", "redis://127.0.0.1"), ("TOLLGATE_RATE_LIMIT_FAILURE", "closed"),
+            ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_KEY_SECRET", String(repeating: "k", count: 32)),
+            ("TOLLGATE_ACCESS_LOG", "off"),
+        ]
+        for (name, value) in values {
+            var changed = try #require(load(before + "TOLLGATE_AUDIENCE=new\n\(name)=\(value)").configuration, "\(name)")
+            #expect(changed.keepUnchangeable(of: running) == [name])
+            #expect(changed.audience == "new")
+            #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
+        }
+        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS"]) == Set(RestartSetting.all.map(\.setting.name)))
+        // The same settings on other lines are the same settings.
+        var moved = try #require(load("\n\n# moved\n" + before).configuration)
+        #expect(moved.keepUnchangeable(of: running) == [])
+    }
+
+    @Test func certificatesStayWithTheListenersThatNeedThem() throws {
+        let tls = "TOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=a.crt\nTOLLGATE_TLS_KEY=a.key\n"
+        let running = try #require(load(oneRoute + tls).configuration)
+        var without = try #require(load(oneRoute).configuration)
+        #expect(without.keepUnchangeable(of: running) == ["TOLLGATE_LISTEN_TLS"])
+        #expect(without.tlsListeners.count == 1 && without.tlsPairs.map(\.certificate) == ["a.crt"])
+        var renamed = try #require(load(oneRoute + tls.replacing("a.", with: "b.")).configuration)
+        #expect(renamed.keepUnchangeable(of: running) == [])
+        #expect(renamed.tlsPairs.map(\.certificate) == ["b.crt"])
+    }
+
+    @Test func whatTheEnvironmentSetsIsToldApartWhenItsLineChanges() throws {
+        let environment = [(name: "TOLLGATE_AUDIENCE", value: "pinned"), (name: "TOLLGATE_ADMIN_TOKEN", value: "a-token-that-is-pinned")]
+        let read = { (text: String) in try #require(load(oneRoute + text, environment: environment).configuration) }
+        let running = try read("TOLLGATE_AUDIENCE=first")
+        for (text, expected) in [
+            ("TOLLGATE_AUDIENCE=first", []), ("", []), ("TOLLGATE_AUDIENCE=pinned", []), ("TOLLGATE_AUDIENCE=second", ["TOLLGATE_AUDIENCE"]),
+            ("TOLLGATE_AUDIENCE=second\nTOLLGATE_ADMIN_TOKEN=another-admin-token", ["TOLLGATE_ADMIN_TOKEN", "TOLLGATE_AUDIENCE"]),
+        ] {
+            var next = try read(text)
+            #expect(next.keepOverridden(of: running) == expected, "\(text)")
+            #expect(next.keepOverridden(of: running) == [])
+        }
+    }
+
     @Test func everyRowSaysWhatItIsAndHasANameOfItsOwn() {
         #expect(Set(Setting.all.map(\.name)).count == Setting.all.count)
         for setting in Setting.all {
@@ -102,5 +171,18 @@ import Wire
             #expect(SettingsReference.plain.contains(setting.shownName))
         }
         #expect(SettingsReference.markdown.split(separator: "\n").count == Setting.all.count + 2)
+    }
+
+    @Test func theMetricsAreListedByTheirCommand() {
+        let names = MetricsReference.rows.map(\.name)
+        #expect(Set(names).count == names.count)
+        #expect(names.contains("tollgate_build_info") && names.contains("tollgate_http_requests_total"))
+        let runner = CommandRunner(environment: [], now: Moment(monotonic: moment(0), wall: WallTime(seconds: 0)), readInput: { "" })
+        for (words, shown) in [([], "tollgate_bus_connected{carrier} (gauge)"), (["--markdown"], "| `tollgate_bus_connected` | gauge | `carrier` |"), (["--json"], #""name":"tollgate_bus_connected","type":"gauge","labels":["carrier"]"#)] {
+            let result = runner.run(["metrics"] + words)
+            #expect(result.exitCode == 0)
+            #expect(result.output.contains(shown), "\(words)")
+            #expect(names.allSatisfy(result.output.contains), "\(words)")
+        }
     }
 }

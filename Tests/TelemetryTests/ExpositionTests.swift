@@ -90,6 +90,13 @@ import Wire
         #expect(!samples([], process).contains { $0.contains("aunt") })
     }
 
+    @Test func countsThatWereEvictedAreTold() {
+        var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
+        #expect(samples([], process).contains("tollgate_ratelimit_evictions_total 0"))
+        process.limitEvictions = 12
+        #expect(samples([], process).contains("tollgate_ratelimit_evictions_total 12"))
+    }
+
     @Test func howLongChangesTakeIsTold() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         #expect(!samples([], process).contains { $0.hasPrefix("tollgate_bus_connected") })

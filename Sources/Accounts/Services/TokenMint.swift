@@ -55,8 +55,8 @@ package struct TokenMint: Sendable {
             return refreshKeys.issue(RefreshToken(contract: contract, session: session.id, counter: session.counter))
         case .kept:
             return try refreshJWTs.issue(
-                user: session.user, session: session.id, id: session.id.text, issuedAt: session.createdAt.seconds,
-                expiresAt: session.deadline.seconds)
+                user: session.user, session: session.id, contract: session.contract.rawValue, id: session.id.text,
+                issuedAt: session.createdAt.seconds, expiresAt: session.deadline.seconds)
         case .none: return nil
         }
     }
@@ -79,7 +79,10 @@ package struct TokenMint: Sendable {
             expiresAt: now.seconds + seconds)
         claims.tokenID = AccessTokenID(counter: counter, random: random(8).rawBytes.load64(0)).text
         claims.sessionID = session.id.text
-        claims.email = account.email?.text
+        if let email = account.email {
+            claims.email = email.text
+            claims.isEmailVerified = account.emailConfirmedAt != nil
+        }
         return claims
     }
 }
@@ -96,11 +99,9 @@ extension TokenMint {
             }
             return RefreshRequest(session: said.session, contract: contract, counter: said.counter, rule: rule)
         case .kept:
-            switch token.withRawBytes({ refreshJWTs.verify($0, now: now) }) {
-            case .success(let said):
-                return RefreshRequest(session: said.session, contract: contract, counter: nil, rule: rule)
-            case .failure(let fault): throw fault.isExpired ? .refreshTokenExpired : .invalidRefreshToken
-            }
+            let said = try kept(token, now: now)
+            guard said.contract == contract else { throw .invalidRefreshToken }
+            return RefreshRequest(session: said.session, contract: contract, counter: nil, rule: rule)
         case .none: throw .invalidRefreshToken
         }
     }
@@ -112,8 +113,17 @@ extension TokenMint {
         if let said = token.withRawBytes({ refreshKeys.verify($0) }), let contract = ContractID(rawValue: said.contract) {
             return (contract, said.session)
         }
+        return try kept(token, now: now)
+    }
+
+    /// The contract and the session that a JWT is of. Older ones do not name their contract: only `password` issued any.
+    private func kept(_ token: String, now: WallTime) throws(AccountError) -> (contract: ContractID, session: UUID) {
         switch token.withRawBytes({ refreshJWTs.verify($0, now: now) }) {
-        case .success(let said): return (.password, said.session)
+        case .success(let said):
+            guard let contract = ContractID(rawValue: said.contract ?? ContractID.password.rawValue) else {
+                throw .invalidRefreshToken
+            }
+            return (contract, said.session)
         case .failure(let fault): throw fault.isExpired ? .refreshTokenExpired : .invalidRefreshToken
         }
     }

@@ -34,7 +34,7 @@ enum PlainText {
     static func folded(_ text: String) -> String { composed(text.lowercased()) }
 
     /// The standard library composes text to compare it, and hands that out for no other use without Foundation.
-    private static func composed(_ text: String) -> String {
+    static func composed(_ text: String) -> String {
         var out = String.UnicodeScalarView()
         out.append(contentsOf: text._nfc)
         return String(out)

@@ -43,13 +43,16 @@ package final class PasswordWork: Sendable {
     }
 
     /// Compares `password` with a stored hash. Without one, or with one that cannot be read, it takes as long and is
-    /// wrong.
+    /// wrong. A hash that is right for what was typed alone is to be replaced, too.
     package func check(_ password: Password, against stored: String?) async throws(AccountError) -> Check {
         let known = stored.flatMap { PasswordHash(parsing: $0) }
         let (hash, cost, random) = (known ?? decoy, cost, random)
         return try await run { () throws(OutOfMemory) in
-            guard try hash.matches(password.bytes.rawBytes) else { return Check(isRight: false, replacement: nil) }
-            guard hash.needsRehash(for: cost) else { return Check(isRight: true, replacement: nil) }
+            switch try password.match({ bytes throws(OutOfMemory) in try hash.matches(bytes) }) {
+            case .none: return Check(isRight: false, replacement: nil)
+            case .composed where !hash.needsRehash(for: cost): return Check(isRight: true, replacement: nil)
+            case .composed, .typed: break
+            }
             let replacement = try PasswordHash(of: password.bytes.rawBytes, cost: cost, random: random)
             return Check(isRight: true, replacement: replacement.text)
         }

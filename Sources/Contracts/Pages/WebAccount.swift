@@ -95,6 +95,7 @@ struct WebAccount: AccountInterface {
     }
 
     func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        PasswordContract(services).failure(error, at: .me)
+        if error == .sessionEnded || error == .noSuchAccount { return Failure(.unauthorized(.revoked), in: Self.dialect) }
+        return PasswordContract(services).failure(error, at: .me)
     }
 }

@@ -7,7 +7,7 @@ package final class FilterPlan: Sendable {
 
     /// Elements without the field leave too, also where no path names their array (`filter-require=on`).
     package let requiresField: Bool
-    /// What is not JSON is no answer (`filter-strict=on`).
+    /// Answers with a body that is not JSON are refused (`filter-strict=on`, the default).
     package let isStrict: Bool
     /// The answer is only watched (`shadow=filter`).
     package let isShadow: Bool
@@ -148,6 +148,11 @@ package final class FilterPlan: Sendable {
     /// Whether some path goes on into the elements of the value there, which should be an array.
     func expectsArray(_ progress: UInt64) -> Bool {
         paths(progress) { $1 < steps[$0].count && steps[$0][$1] == Self.element } != 0
+    }
+
+    /// Whether some path goes on, before what it judges, with a name in the value there, which should be an object.
+    func expectsObject(_ progress: UInt64) -> Bool {
+        paths(progress) { $1 < unitDepths[$0] && steps[$0][$1] != Self.element } != 0
     }
 
     /// What the ETags of a tier end in.

@@ -7,7 +7,7 @@ package enum FilterFault: Error, Equatable, Sendable {
     case broken(JSONFault.Kind)
     /// What has to be judged as a whole is larger than what may be held back.
     case tooLarge
-    /// The answer is no list, and a path says that it is.
+    /// The root of the answer is not what a path begins with: no array, or an array in place of an object.
     case noList
 }
 
@@ -29,7 +29,8 @@ package struct JSONFilter: ~Copyable {
     var tier = Tier.lowest
     /// Lines of JSON texts, of which each may leave like the element of an array.
     var isLines = false
-    /// Whether a root that is no array may pass where a path begins with one: errors are objects in every API.
+    /// Whether a root that is no array may pass where a path begins with one: errors are objects in every API. An array
+    /// never passes where a path begins with a name.
     var toleratesAnyRoot = false
 
     package internal(set) var counts = FilterCounts()
@@ -249,9 +250,14 @@ extension JSONFilter {
         top.needs |= units
     }
 
-    /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says.
+    /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says, nor
+    /// is one where the path goes on with a name: nothing inside would be judged.
     private mutating func enterArray(_ piece: RawSpan) throws(FilterFault) {
         if top.judges != 0 { return try condemn(last, isLabelled: false, piece) }
+        if plan.expectsObject(top.progress) {
+            if last == 1, !isLines { throw .noList }
+            return try condemn(last, isLabelled: false, piece)
+        }
         scanner.asksForScalar = plan.expectsArray(top.progress)
     }
 

@@ -52,10 +52,12 @@ package struct LimitCharge: Sendable {
     package struct Item: Equatable, Sendable {
         package var key: LimitKey
         package var rate: LimitRate
+        package var subject: SubjectKind
 
-        package init(key: LimitKey, rate: LimitRate) {
+        package init(key: LimitKey, rate: LimitRate, subject: SubjectKind) {
             self.key = key
             self.rate = rate
+            self.subject = subject
         }
     }
 
@@ -69,7 +71,7 @@ package struct LimitCharge: Sendable {
     private var items: InlineArray<4, Item>
 
     /// A charge of nothing.
-    package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing)) }
+    package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing, subject: .address)) }
 
     /// One more limit that must admit the request; traps past `capacity`.
     package mutating func append(_ item: Item) {

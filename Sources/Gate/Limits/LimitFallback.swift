@@ -38,7 +38,9 @@ extension LimitCharge {
     mutating func fill(with charge: inout LimitCharge, sharedBy gateways: UInt32) {
         removeAll()
         for index in 0..<charge.count {
-            append(Item(key: charge[index].key, rate: charge[index].rate.share(of: gateways)))
+            var item = charge[index]
+            item.rate = item.rate.share(of: gateways)
+            append(item)
         }
     }
 }

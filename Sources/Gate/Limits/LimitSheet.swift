@@ -1,3 +1,4 @@
+import HTTP
 import Wire
 
 /// The limits of a policy, ready to be charged and to be told of. Immutable, so that a request that waits for its answer
@@ -66,13 +67,26 @@ final class LimitSheet: Sendable {
         }
     }
 
-    /// Whether the field that `line` counts by is called `name`, in any case.
-    func isCounted(_ line: Line, by name: RawSpan) -> Bool {
-        guard name.byteCount == Int(line.field.count) else { return false }
+    /// The field of a request that a line counts by.
+    enum CountedField {
+        case missing
+        /// Where its value stands in the head.
+        case sole(Slice)
+        case repeated
+    }
+
+    /// The field among `fields` that `line` counts by, however its name is spelled: to an upstream behind CGI, `X_Key` is
+    /// `X-Key`. One that ends here is not there for the upstream, and so is not counted by.
+    func countedField(_ line: Line, _ fields: borrowing FieldTable, _ bytes: RawSpan) -> CountedField {
         let texts = texts
-        let field = texts.rawBytes[line.field]
-        for offset in 0..<name.byteCount where name[offset].lowercasedASCII != field[offset] { return false }
-        return true
+        let name = texts.rawBytes[line.field]
+        var found = CountedField.missing
+        for index in 0..<fields.count where !fields[index].endsHere {
+            guard FoldedName.matches(bytes[fields[index].name], name) else { continue }
+            guard case .missing = found else { return .repeated }
+            found = .sole(fields[index].value)
+        }
+        return found
     }
 }
 

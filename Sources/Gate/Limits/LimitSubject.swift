@@ -1,5 +1,38 @@
 import Wire
 
+/// Kinds of subjects that are counted. Counts of one kind never evict those of another (`SharedLimiter`), so each stands for
+/// what a client must have to be many: tokens of many users, sessions, addresses, or nothing but invented texts.
+package enum SubjectKind: UInt8, CaseIterable, Sendable {
+    /// A user of a verified token.
+    case user
+    /// A session of a verified token.
+    case session
+    /// A client's address, IPv6 by its /64.
+    case address
+    /// A value of a request's field, whatever it says.
+    case header
+    /// An address from which accounts are tried.
+    case attemptAddress
+    /// A name or recipient that is tried, whether or not there is an account of it.
+    case attemptName
+}
+
+extension LimitCharge.Item {
+    /// How many partitions there are.
+    static var partitions: Int { SubjectKind.allCases.count * LimitRate.recoveries }
+
+    /// Which counts this one may evict and be evicted by: those with the same number.
+    var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ rate.recovery }
+}
+
+extension LimitRate {
+    fileprivate static var recoveries: Int { 3 }
+
+    /// Limits by how long a spent burst takes to come back: up to a minute, up to an hour, longer. Rounded up to powers of two
+    /// of microseconds, as the interval is rounded up.
+    fileprivate var recovery: Int { tolerance < 1 << 26 ? 0 : tolerance < 1 << 32 ? 1 : 2 }
+}
+
 /// The half of a `LimitKey` that says whom a charge counts against. Subjects of different kinds never meet.
 enum LimitSubject {
     private static let userDomain: UInt64 = 1

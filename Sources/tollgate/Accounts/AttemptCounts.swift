@@ -4,7 +4,7 @@ internal import Proxy
 internal import Transport
 internal import Wire
 
-/// Counts attempts at accounts in the same table that counts for routes, and with `REDIS_URL` together with all gateways.
+/// Counts attempts at accounts, apart from what routes count, and with `REDIS_URL` together with all gateways.
 ///
 /// While Redis does not answer this gateway goes on counting by itself.
 struct AttemptCounts: AttemptLimiter {
@@ -49,6 +49,16 @@ struct AttemptCounts: AttemptLimiter {
         let key = "\(bucket.kind.rawValue) \(bucket.subject)".withRawBytes {
             limiter.hash.hash128($0, domain: Self.domain)
         }
-        return LimitCharge.Item(key: key, rate: rate)
+        return LimitCharge.Item(key: key, rate: rate, subject: bucket.kind.subject)
+    }
+}
+
+extension AttemptBucket.Kind {
+    /// Anybody can invent names and recipients; addresses one must have.
+    fileprivate var subject: SubjectKind {
+        switch self {
+        case .accountFailures, .recipientMessages: .attemptName
+        case .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        }
     }
 }

@@ -15,7 +15,7 @@ struct ProviderKeyRing: ProviderKeys {
         guard let declared = declaration(of: provider) else { return nil }
         return IDTokenRules(
             provider: provider.rawValue, issuers: declared.issuers, clientIDs: declared.clientIDs,
-            keys: control.keys.outside[declared.keysName])
+            keys: control.keys.outside[declared.keysName], unnamedNonce: provider.unnamedNonce)
     }
 
     func refetch(_ provider: Provider) async {
@@ -31,4 +31,14 @@ struct ProviderKeyRing: ProviderKeys {
     }
 
     private func fetches(_ name: String) -> UInt64 { feed.statuses.first { $0.name == name }?.fetches ?? 0 }
+}
+
+extension Provider {
+    /// Apple repeats the app's nonce and makes none; Google's SDK for iOS adds one that its app never sees.
+    fileprivate var unnamedNonce: IDTokenRules.UnnamedNonce {
+        switch self {
+        case .apple: .refused
+        case .google: .ignored
+        }
+    }
 }

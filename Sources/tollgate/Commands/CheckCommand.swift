@@ -150,9 +150,11 @@ enum CheckTable {
         var parts: [String] = []
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
         parts += rule.filters.map { "filter=\($0.text)" }
-        if rule.filterIsStrict { parts.append("filter-strict=on") }
+        if !rule.filterIsStrict { parts.append("filter-strict=off") }
         if rule.filterRequiresField { parts.append("filter-require=on") }
-        if rule.forwardsAuthorization { parts.append("forward=authorization") }
+        let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
+        if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
+        if !rule.keptFields.isEmpty { parts.append("keep=" + rule.keptFields.text) }
         if let strip = rule.strip { parts.append("strip=\(strip)") }
         if let timeout = rule.timeoutMilliseconds { parts.append("timeout=\(DurationText.text(UInt64(timeout)))") }
         if rule.bodyLimit != 10 << 20 { parts.append("body-limit=\(SizeText.text(rule.bodyLimit))") }

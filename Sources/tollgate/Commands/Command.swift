@@ -15,7 +15,7 @@ package enum Command: String, CaseIterable, Sendable {
     case actorGrant = "actor grant"
     case actorRevoke = "actor revoke"
     case limitsVerify = "limits verify"
-    case pin, outbox, echo, settings, help, version
+    case pin, outbox, echo, settings, metrics, help, version
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -43,7 +43,7 @@ extension Command {
         case .pin: ["[FILE]…"]
         case .help: ["[COMMAND]"]
         case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .echo, .settings,
-            .version:
+            .metrics, .version:
             []
         }
     }
@@ -72,6 +72,7 @@ extension Command {
         case .outbox: "prints the mail and SMS that nothing is set up to send (development)"
         case .echo: "a small upstream that answers with what it received"
         case .settings: "lists every setting"
+        case .metrics: "lists every metric of /metrics"
         case .help: "explains a command, or lists them; `help routes` lists the keys of the lines"
         case .version: "prints the version"
         }
@@ -116,7 +117,9 @@ extension Command {
         case .echo:
             [CommandOption(name: "listen", value: "ADDRESS", doc: "where to listen, like 127.0.0.1:9001", isRequired: true)]
         case .settings:
-            [CommandOption(name: "markdown", value: nil, doc: "prints the table of the README")]
+            [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/settings.md")]
+        case .metrics:
+            [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/metrics.md")]
         case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
             .actorRevoke, .limitsVerify, .pin, .outbox, .help, .version:
             []
@@ -129,7 +132,7 @@ extension Command {
         case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
             .userCreate, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
             true
-        case .limitsVerify, .echo, .settings, .help, .version: false
+        case .limitsVerify, .echo, .settings, .metrics, .help, .version: false
         }
     }
 

@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Telemetry
 package import Wire
 
 /// Runs one command line. `serve` and `echo` run until told to end; the others answer at once.
@@ -38,6 +39,7 @@ package struct CommandRunner: Sendable {
         case .help: CommandResult(output: try CommandHelp.text(arguments.operands))
         case .version: version(arguments)
         case .settings: settings(arguments)
+        case .metrics: metrics(arguments)
         case .echo: Serve.echo(listen: arguments.value("listen") ?? "")
         case .check: CheckCommand.run(loader(arguments).load(now: now.wall), json: arguments.has("json"))
         case .serve: serve(arguments)
@@ -135,6 +137,12 @@ package struct CommandRunner: Sendable {
         if arguments.has("json") { return SettingsReference.json }
         return CommandResult(output: SettingsReference.plain)
     }
+
+    private func metrics(_ arguments: Arguments) -> CommandResult {
+        if arguments.has("markdown") { return CommandResult(output: MetricsReference.markdown) }
+        if arguments.has("json") { return MetricsReference.json }
+        return CommandResult(output: MetricsReference.plain)
+    }
 }
 
 extension SettingsReference {
@@ -148,6 +156,23 @@ extension SettingsReference {
                 json.field("doc", setting.doc)
                 json.field("secret", setting.isSecret)
                 json.field("built", setting.stage == .built)
+                json.endObject()
+            }
+            json.endArray()
+        }
+    }
+}
+
+extension MetricsReference {
+    static var json: CommandResult {
+        .json { json in
+            json.beginArray()
+            for row in rows {
+                json.beginObject()
+                json.field("name", row.name)
+                json.field("type", row.type)
+                json.array("labels", row.labels) { $0.string($1) }
+                json.field("help", row.help)
                 json.endObject()
             }
             json.endArray()

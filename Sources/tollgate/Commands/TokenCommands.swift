@@ -2,7 +2,8 @@ internal import Credentials
 internal import Gate
 internal import Wire
 
-/// `tollgate token mint`: a token of the gateway's own key.
+/// `tollgate token mint`: a token of the gateway's own key. Its email goes upstream as a proven one only with
+/// `--claim email_verified=true`: no account vouches for it.
 enum MintCommand {
     struct Request {
         let subject: String

@@ -13,6 +13,8 @@ struct KeySources {
         var schedule: JWKSSchedule?
         /// Of a file, as it was when it was last read.
         var stamp: FileStamp?
+        /// The keys left out that the log knows of.
+        var loggedRefusals: [KeyFault] = []
     }
 
     private(set) var sources: [Source]
@@ -59,7 +61,10 @@ struct KeySources {
         case .file(let path): readFile(path, into: &source)
         case .url(let url):
             let kept = cache.load(trust.name, url: url, now: moment.wall)
-            if let kept { source.take(kept.keys, confirmedAt: kept.fetchedAt) }
+            if let kept {
+                source.take(kept.keys, confirmedAt: kept.fetchedAt)
+                source.logRefusals(&events)
+            }
             let age = kept.map { UInt64(max(0, moment.wall.microseconds - $0.fetchedAt.microseconds) / 1000) }
             source.schedule = JWKSSchedule(now: moment.monotonic, cachedAge: age)
         }
@@ -108,6 +113,7 @@ struct KeySources {
         do {
             let bytes = try FileBytes.read(path, limit: JWKSFetcher.largestBody)
             source.take(try KeySet(jwks: bytes.rawBytes))
+            source.logRefusals(&events)
         } catch {
             source.fail("\(path): \(error)", &events)
         }
@@ -176,15 +182,11 @@ extension KeySources {
         sources[index].schedule?.fetched(now: moment.monotonic, maxAge: document.maxAge)
         sources[index].take(keys, confirmedAt: moment.wall)
         sources[index].status.fetches += 1
+        sources[index].logRefusals(&events)
         keep(index, document.body, at: moment)
         guard before != keys.keys.map(\.serial) else { return false }
-        tell(keys, of: sources[index].trust.name)
+        events.append(KeyEvent(.info, sources[index].trust.name, "has \(keys.keys.count) usable keys"))
         return true
-    }
-
-    private mutating func tell(_ keys: KeySet, of name: String) {
-        events.append(KeyEvent(.info, name, "has \(keys.keys.count) usable keys"))
-        for refusal in keys.refusals { events.append(KeyEvent(.warning, name, "a key is left out: \(refusal.message)")) }
     }
 
     private mutating func keep(_ index: Int, _ body: [UInt8], at moment: Moment) {
@@ -216,7 +218,8 @@ extension KeySources.Source {
     /// The same source under a line that may say something else besides.
     init(_ earlier: Self, _ trust: TrustDeclaration) {
         self.init(
-            trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp)
+            trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp,
+            loggedRefusals: earlier.loggedRefusals)
     }
 
     mutating func take(_ keys: KeySet, confirmedAt: WallTime? = nil) {
@@ -224,6 +227,15 @@ extension KeySources.Source {
         status.keyCount = keys.keys.count
         status.confirmedAt = confirmedAt
         status.problem = nil
+    }
+
+    /// Logs each key that was left out, once for as long as it is in the set.
+    mutating func logRefusals(_ events: inout [KeyEvent]) {
+        let refusals = keys?.refusals ?? []
+        for refusal in refusals where !loggedRefusals.contains(refusal) {
+            events.append(KeyEvent(.warning, trust.name, "a key is left out: \(refusal.message)"))
+        }
+        loggedRefusals = refusals
     }
 
     /// Remembers and tells the problem; the keys held stay.

@@ -66,6 +66,7 @@ package enum PolicyBuilder {
             name: "own-keys", methods: ["GET", "HEAD"], path: "/.well-known/jwks.json", isPrefix: false,
             target: .local(LocalEndpoint.ownKeys.rawValue), auth: .none)
         keys.errors = .problem
+        keys.isDocument = true
         do {
             _ = try RouteTable(routes + [keys])
             return routes + [keys]

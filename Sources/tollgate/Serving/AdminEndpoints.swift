@@ -10,9 +10,13 @@ struct AdminEndpoints: Sendable {
     var process: @Sendable () -> ProcessMetrics
     var readiness: @Sendable () -> Readiness
     var now: @Sendable () -> WallTime
+    var hosts: @Sendable () -> AdminHosts
     var api: AdminAPI
 
     func answer(_ request: LocalRequest) async -> LocalResponse {
+        guard isOpen(request.path) || hosts().allows(request.value(of: "host") ?? "") else {
+            return AdminRefusal.misdirected.response(request.requestID)
+        }
         if request.path.hasPrefix(AdminAPI.path) { return await api.answer(request) }
         guard request.method == "GET" || request.method == "HEAD" else {
             return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
@@ -27,6 +31,9 @@ struct AdminEndpoints: Sendable {
         default: return .plain(404, "not found: /livez, /readyz, /metrics and /admin/api/ are here\n")
         }
     }
+
+    /// What monitors ask for under any name: it tells no secret and changes nothing.
+    private func isOpen(_ path: String) -> Bool { path == "/livez" || path == "/readyz" || path == "/metrics" }
 
     private func ready() -> LocalResponse {
         let readiness = readiness()

@@ -223,6 +223,16 @@ final class ControlState: Sendable {
         if isMine { log.error("out of resources", ("error", fault.description)) }
     }
 
+    // MARK: filtered routes
+
+    /// Answers to a filtered route had a body that is not JSON.
+    func answersNotJSON(route: String, count: Int, isShadow: Bool) {
+        let detail = "filter= lets JSON alone pass; filter-strict=off on the route lets other types pass unfiltered"
+        log.warning(
+            isShadow ? "an answer that is not JSON would be refused" : "an answer that is not JSON was refused",
+            ("route", route), ("answers", "\(count)"), ("detail", detail))
+    }
+
     // MARK: Redis
 
     /// Where Redis was last found, and who beside the workers wants to know.

@@ -109,18 +109,23 @@ struct Gateway {
 
     // MARK: reload
 
-    /// All or nothing: a configuration with a fault changes nothing.
+    /// A configuration with a fault changes nothing. What only a restart changes is kept, and named.
     private mutating func reload(_ loader: ConfigurationLoader, _ socket: String?) {
         let moment = EventLoop.now()
         notifySystemd(.reloading(moment.monotonic), socket: socket)
         do {
-            try adopt(loader.load(now: moment.wall), at: moment)
+            let ignored = try adopt(loader.load(now: moment.wall), at: moment)
             control.configurationLoaded(succeeded: true, now: moment.wall)
             let control = control
             // Whoever reads that line, or is told by systemd, may rely on every request from here on: a worker answers behind all
             // that it was told before. What cannot be waited for is told as well.
             let reports = try? blocking(atMost: 5_000) { await control.reports() }
             if reports == nil { log.warning("a worker is slow to take the configuration over") }
+            for name in ignored.fixed { log.warning("a changed setting needs a restart", ("setting", name)) }
+            for name in ignored.overridden {
+                let detail = "the process environment sets it and wins; set it in the env file alone and restart"
+                log.warning("a changed setting has no effect", ("setting", name), ("detail", detail))
+            }
             log.info("configuration adopted")
         } catch {
             control.configurationLoaded(succeeded: false, now: moment.wall)
@@ -129,12 +134,13 @@ struct Gateway {
         notifySystemd(.ready, socket: socket)
     }
 
-    private mutating func adopt(_ loaded: LoadedSettings, at moment: Moment) throws(Refused) {
-        guard let configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
-        let fixed = control.configuration.fixedSettings(changedIn: configuration)
-        guard fixed.isEmpty else {
-            throw Refused(fixed.map { "\($0): cannot change while the gateway runs, restart it" })
-        }
+    /// Answers the names of settings that changed and were not taken: for want of a restart, or for the environment's sake.
+    private mutating func adopt(
+        _ loaded: LoadedSettings, at moment: Moment
+    ) throws(Refused) -> (fixed: [String], overridden: [String]) {
+        guard var configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
+        let running = control.configuration
+        let ignored = (configuration.keepUnchangeable(of: running), configuration.keepOverridden(of: running))
         do {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
@@ -154,6 +160,8 @@ struct Gateway {
             accounts.adopted()
             if let context = certificates.context { control.adoptCertificates(context) }
             self.certificates = certificates
+            log.adopt(configuration)
+            return ignored
         } catch {
             throw Refused(["\(error)"])
         }
@@ -191,29 +199,6 @@ struct Gateway {
         log.info("ended")
         log.close()
     }
-}
-
-extension Configuration {
-    /// Settings that differ and that only a restart can change.
-    func fixedSettings(changedIn other: Configuration) -> [String] {
-        var names: [String] = []
-        if listeners.map(\.place) != other.listeners.map(\.place) { names.append("TOLLGATE_LISTEN") }
-        if tlsListeners.map(\.place) != other.tlsListeners.map(\.place) { names.append("TOLLGATE_LISTEN_TLS") }
-        if adminListeners.map(\.place) != other.adminListeners.map(\.place) { names.append("TOLLGATE_ADMIN_LISTEN") }
-        if workers != other.workers { names.append("TOLLGATE_WORKERS") }
-        if dataDirectory != other.dataDirectory { names.append("TOLLGATE_DATA_DIR") }
-        if redis != other.redis { names.append("REDIS_URL") }
-        if rateLimitFailure != other.rateLimitFailure { names.append("TOLLGATE_RATE_LIMIT_FAILURE") }
-        if tokenCacheEntries != other.tokenCacheEntries { names.append("TOLLGATE_TOKEN_CACHE") }
-        if databaseURL != other.databaseURL { names.append("DATABASE_URL") }
-        if keySecret != other.keySecret { names.append("TOLLGATE_KEY_SECRET") }
-        if accessLog != other.accessLog { names.append("TOLLGATE_ACCESS_LOG") }
-        return names
-    }
-}
-
-extension ListenerDeclaration {
-    fileprivate var place: String { "\(address)\(expectsProxyHeader ? ";proxy" : "")" }
 }
 
 extension ServerLog {

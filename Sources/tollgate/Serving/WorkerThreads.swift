@@ -25,12 +25,16 @@ struct WorkerPlan: Sendable {
 
     /// The closures through which worker `id` reaches the rest of the process.
     func services(_ id: Int) -> WorkerServices {
-        let (control, feed, accounts, refreshes) = (control, feed, accounts, refreshes)
+        let (control, feed, accounts, refreshes, limiter) = (control, feed, accounts, refreshes, limiter)
         let admin = AdminEndpoints(
             reports: { await control.reports() },
-            process: { control.process(feed.statuses, now: EventLoop.now().wall) },
+            process: {
+                var process = control.process(feed.statuses, now: EventLoop.now().wall)
+                process.limitEvictions = limiter.evictions
+                return process
+            },
             readiness: { control.readiness(feed.statuses) }, now: { EventLoop.now().wall },
-            api: accounts.adminAPI)
+            hosts: { AdminHosts(control.configuration.adminHosts) }, api: accounts.adminAPI)
         return WorkerServices(
             admin: { await admin.answer($0) }, local: Self.endpoints(control, accounts),
             unknownKey: { if let name = control.trustName($0) { feed.sawUnknownKey(of: name) } },
@@ -38,6 +42,7 @@ struct WorkerPlan: Sendable {
             healthChanged: { control.healthChanged($0, $1, $2) },
             sawClock: { control.sawClock(.upstream($0), date: $1, now: $2) },
             shortage: { control.shortage($0, at: EventLoop.now().monotonic) },
+            answerNotJSON: { control.answersNotJSON(route: $0, count: $1, isShadow: $2) },
             redisChanged: { control.redisChanged(worker: $0, $1) }, probes: id == 0,
             outlastsOthers: id == 0 && control.mailboxes.count > 1)
     }

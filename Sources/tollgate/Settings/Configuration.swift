@@ -16,6 +16,8 @@ package struct Configuration: Sendable {
     package var adminListeners: [ListenerDeclaration] = []
     /// nil: one is generated and printed once.
     package var adminToken: [UInt8]?
+    /// Names, in lower case, that the admin listeners answer to besides addresses and `localhost`.
+    package var adminHosts: [String] = []
     /// nil: one for each core.
     package var workers: Int?
     package var dataDirectory = ""
@@ -70,6 +72,8 @@ package struct Configuration: Sendable {
     var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
+    /// What env files say in vain of variables that the process environment sets otherwise.
+    var overridden: [String: String] = [:]
 
     /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.
     package var endpoints: [MountTable.Place] { contracts.places + pages }

@@ -38,6 +38,7 @@ struct ConfigurationReader {
         self.sources = sources
         values = SettingValues(sources)
         findings = values.findings
+        configuration.overridden = values.overridden
     }
 
     mutating func readAll() {
@@ -78,6 +79,9 @@ struct ConfigurationReader {
     private mutating func readOwnTokens() {
         configuration.adminToken = secret(.adminToken)
         if let token = configuration.adminToken { checkAdminToken(token) }
+        configuration.adminHosts = words(.adminHosts).compactMap { word in
+            take(.adminHosts, word) { text throws(ParseError) in try TypedText.hostName(text) }
+        }
         configuration.publicURL = url(.publicURL) ?? ""
         configuration.issuer = text(.issuer)
         if configuration.issuer.isEmpty { configuration.issuer = configuration.publicURL }

@@ -21,7 +21,12 @@ extension LineOption {
             most: LimitCharge.capacity),
         LineOption("limit-by", "user, address, session or header:NAME", "whom limits count that do not say so"),
         LineOption("claims", "name=value,name=value", "what the token must say"),
-        LineOption("forward", "authorization", "keeps the bearer for the upstream"),
+        LineOption(
+            "forward", "authorization, email or both with a comma",
+            "keeps the bearer for the upstream; sends emails that are not proven too, and with each `X-User-Email-Verified`"),
+        LineOption(
+            "keep", "NAME,NAME",
+            "lets fields through that are removed because upstreams route or believe by them, such as `X-Original-URL`"),
         LineOption("strip", "a path", "removed from the start of the path"),
         LineOption("timeout", "the upstream's", "until the first byte of the answer, and between its parts"),
         LineOption("body-limit", "10MiB", "the most that a request body may hold"),
@@ -33,7 +38,7 @@ extension LineOption {
             "filter", "tier, or results[].tier",
             "removes from JSON answers what is above the caller's tier: objects with that field anywhere, or elements of the array that a path names, also those without the field; up to \(FilterPlan.capacity) times",
             most: FilterPlan.capacity),
-        LineOption("filter-strict", "off or on", "whether answers that are not JSON are refused"),
+        LineOption("filter-strict", "on or off", "whether an answer with a body that is not JSON is refused with 502"),
         LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
         LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
         LineOption(
@@ -91,6 +96,9 @@ enum RouteLine {
             throw ParseError("is no list of methods, write names in capitals like GET,HEAD, or none for all")
         }
         guard Set(names).count == names.count else { throw ParseError("names a method twice, keep one of them") }
+        for name in names where name == "TRACE" || name == "CONNECT" {
+            throw ParseError("names \(name), which no route takes, leave it out")
+        }
         return names
     }
 
@@ -124,7 +132,7 @@ enum RouteLine {
             }
         }
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
-        rule.filterIsStrict = line.choice("filter-strict", ["off", "on"]) == "on"
+        rule.filterIsStrict = line.choice("filter-strict", ["on", "off"]) != "off"
         rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
         if rule.shadow.contains(.filter), !line.has("filter") {
             line.fault("shadow=filter needs a filter, add filter=tier or remove it")
@@ -135,14 +143,17 @@ enum RouteLine {
     }
 
     private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
-        rule.forwardsAuthorization = line.choice("forward", ["authorization"]) != nil
+        let forwards = line.list("forward") { text throws(ParseError) in try Self.forward(text) } ?? []
+        rule.forwardsAuthorization = forwards.contains(.authorization)
+        rule.forwardsEmail = forwards.contains(.email)
+        rule.keptFields = KeptFields(line.list("keep") { text throws(ParseError) in try kept(text) } ?? [])
         rule.strip = line.value("strip") { text throws(ParseError) in try strip(text) }
         rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
         rule.retries = line.count("retries", 0...5).map { UInt8($0) }
         let size = line.value("body-limit") { text throws(ParseError) in try TypedText.size(text) }
         rule.bodyLimit = size ?? rule.bodyLimit
-        if let errors = line.choice("errors", Dialect.allCases.map(\.name)) {
-            rule.errors = Dialect.allCases.first { $0.name == errors } ?? rule.errors
+        if let errors = line.choice("errors", Dialect.ofRoutes.map(\.name)) {
+            rule.errors = Dialect(name: errors) ?? rule.errors
         }
         rule.keepsStreams = line.choice("stream-expiry", ["close", "keep"]) == "keep"
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
@@ -153,6 +164,9 @@ enum RouteLine {
         if rule.auth == .none {
             for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
                 line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+            if rule.forwardsEmail {
+                line.fault("forward=email cannot hold with auth=none, which looks at no identity, write auth=required")
             }
             if line.has("filter") {
                 line.fault("filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see")
@@ -196,6 +210,31 @@ enum RouteLine {
             throw ParseError("is no path to remove, write one like /content")
         }
         return text
+    }
+
+    private enum Forwarded { case authorization, email }
+
+    private static func forward(_ text: String) throws(ParseError) -> Forwarded {
+        switch text {
+        case "authorization": return .authorization
+        case "email": return .email
+        default: throw ParseError("is not known, write authorization, email or both with a comma")
+        }
+    }
+
+    private static func kept(_ name: String) throws(ParseError) -> KeptFields {
+        do throws(KeptFields.Fault) {
+            return try KeptFields(named: name)
+        } catch {
+            switch error {
+            case .written: throw ParseError("names \(quoted(name)), which the gateway writes itself, leave it out")
+            case .credential: throw ParseError("names \(quoted(name)), a credential that is for the gateway alone, leave it out")
+            case .framing: throw ParseError("names \(quoted(name)), which ends at the gateway, leave it out")
+            case .notRemoved:
+                let nearest = nearestName(to: name, in: ProxyFields.spellings) ?? ""
+                throw ParseError("names \(quoted(name)), which is not removed, the nearest that is would be \(nearest)")
+            }
+        }
     }
 
     private static func shadow(_ line: inout OptionLine) -> ShadowSet {

@@ -30,7 +30,7 @@ package enum SettingStage: Hashable, Sendable {
     case refused(exceptPrefixes: [String])
 }
 
-/// A row of the one table of settings: parsing, `check`, `--help` and the README's reference come from it.
+/// A row of the one table of settings: parsing, `check`, `--help` and `docs/settings.md` come from it.
 package struct Setting: Hashable, Sendable {
     /// The variable. A family's ends in `_` and stands for `NAME_<ANYTHING>`.
     package let name: String
@@ -44,12 +44,14 @@ package struct Setting: Hashable, Sendable {
     /// Whether the value may come from a file named by `<NAME>_FILE`, and is never printed.
     package let isSecret: Bool
     package let stage: SettingStage
+    /// Whether only a restart changes it: a reload keeps the value that runs and names the setting in a warning.
+    package let needsRestart: Bool
     /// Whether the name is a prefix, and what follows it the name of a route, an upstream and so on.
     package let isFamily: Bool
 
     init(
         _ name: String, _ type: SettingType, default byDefault: String = "", shown: String? = nil, secret: Bool = false,
-        stage: SettingStage = .built, _ doc: String
+        stage: SettingStage = .built, restart needsRestart: Bool = false, _ doc: String
     ) {
         self.name = name
         self.type = type
@@ -58,6 +60,7 @@ package struct Setting: Hashable, Sendable {
         self.doc = doc
         self.isSecret = secret
         self.stage = stage
+        self.needsRestart = needsRestart
         self.isFamily = name.hasSuffix("_")
     }
 

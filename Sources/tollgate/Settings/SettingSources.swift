@@ -28,6 +28,8 @@ struct SettingValues {
     private var names: [String] = []
     private var secrets: [String: (bytes: [UInt8], origin: Origin)] = [:]
     private(set) var findings = Findings()
+    /// What the files say of variables that the environment sets otherwise.
+    private(set) var overridden: [String: String] = [:]
 
     init(_ sources: SettingSources) {
         for file in sources.files {
@@ -61,7 +63,8 @@ struct SettingValues {
 
     private mutating func add(_ entry: EnvEntry) {
         guard Setting.named(entry.name) != nil || Setting.secretFile(entry.name) != nil else { return report(entry) }
-        if entries.updateValue(entry, forKey: entry.name) == nil { names.append(entry.name) }
+        guard let earlier = entries.updateValue(entry, forKey: entry.name) else { return names.append(entry.name) }
+        if entry.origin == .environment, earlier.value != entry.value { overridden[entry.name] = earlier.value }
     }
 
     /// A name that is not ours is an error where it says that it is, and worth a warning where it nearly does.

@@ -2,10 +2,10 @@
 /// `ConfigurationReader`.
 extension Setting {
     static let listen = Setting(
-        "TOLLGATE_LISTEN", .addresses, default: "127.0.0.1:8000",
+        "TOLLGATE_LISTEN", .addresses, default: "127.0.0.1:8000", restart: true,
         "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; `;proxy` behind one demands the PROXY protocol. Empty for none.")
     static let listenTLS = Setting(
-        "TOLLGATE_LISTEN_TLS", .addresses,
+        "TOLLGATE_LISTEN_TLS", .addresses, restart: true,
         "Addresses for HTTPS, written likewise. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
     static let tlsCert = Setting(
         "TOLLGATE_TLS_CERT", .files,
@@ -13,15 +13,18 @@ extension Setting {
     static let tlsKey = Setting(
         "TOLLGATE_TLS_KEY", .files, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
     static let adminListen = Setting(
-        "TOLLGATE_ADMIN_LISTEN", .addresses, default: "127.0.0.1:9090",
+        "TOLLGATE_ADMIN_LISTEN", .addresses, default: "127.0.0.1:9090", restart: true,
         "Where `/livez`, `/readyz`, `/metrics` and the admin API answer. Empty for none.")
     static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, shown: "generated, printed once", secret: true,
         "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
+    static let adminHosts = Setting(
+        "TOLLGATE_ADMIN_HOSTS", .words, shown: "addresses and `localhost`",
+        "Names under which the admin listener answers besides; a request for any other name is 421, except at `/livez`, `/readyz` and `/metrics`.")
     static let workers = Setting(
-        "TOLLGATE_WORKERS", .count(1...1024), shown: "cores", "Event loops, each on a thread of its own.")
+        "TOLLGATE_WORKERS", .count(1...1024), shown: "cores", restart: true, "Event loops, each on a thread of its own.")
     static let dataDirectory = Setting(
-        "TOLLGATE_DATA_DIR", .folder, default: "./data",
+        "TOLLGATE_DATA_DIR", .folder, default: "./data", restart: true,
         "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Made when missing, for its owner only.")
     static let publicURL = Setting(
         "TOLLGATE_PUBLIC_URL", .url, default: "http://localhost:8000",
@@ -55,13 +58,13 @@ extension Setting {
         "TOLLGATE_TRUSTED_PROXIES", .networks,
         "CIDRs whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are believed.")
     static let redisURL = Setting(
-        "REDIS_URL", .url, shown: "counters in process", secret: true,
+        "REDIS_URL", .url, shown: "counters in process", secret: true, restart: true,
         "The Redis in which several gateways count limits together: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`.")
     static let rateLimitFailure = Setting(
-        "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), default: "local",
+        "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), default: "local", restart: true,
         "What a limit does when Redis does not answer within 25 ms: `local` counts in this gateway, with its share of the limit; `open` lets pass; `closed` answers 503.")
     static let tokenCache = Setting(
-        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", "Verified tokens kept per worker.")
+        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), default: "65536", restart: true, "Verified tokens kept per worker.")
     static let headerTimeout = Setting(
         "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), default: "10s",
         "How long a client may take for a whole request head, from its first byte, and for the TLS handshake; bytes that come meanwhile do not stretch it.")
@@ -85,7 +88,7 @@ extension Setting {
     static let log = Setting(
         "TOLLGATE_LOG", .choice(["debug", "info", "warning", "error"]), default: "info", "The level of the log.")
     static let accessLog = Setting(
-        "TOLLGATE_ACCESS_LOG", .choice(["json", "text", "off"]), default: "json",
+        "TOLLGATE_ACCESS_LOG", .choice(["json", "text", "off"]), default: "json", restart: true,
         "The form of the access log, one line a request on standard output.")
 
     static let contracts = Setting(
@@ -98,7 +101,7 @@ extension Setting {
         "TOLLGATE_PROVIDER_", .line,
         "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B`, the apps whose tokens count; then `issuer=… jwks=URL-or-file` in place of the provider's own.")
     static let databaseURL = Setting(
-        "DATABASE_URL", .url, shown: "embedded SQLite", secret: true,
+        "DATABASE_URL", .url, shown: "embedded SQLite", secret: true, restart: true,
         "Where accounts live: `postgres://user:password@host/database`, or `sqlite:///path/to/file`; without it a file in `TOLLGATE_DATA_DIR`.")
     static let requireConfirmedEmail = Setting(
         "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), default: "false",
@@ -116,7 +119,7 @@ extension Setting {
         "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), default: "false", stage: .ignored,
         "Whether the console answers on the main listeners too.")
     static let keySecret = Setting(
-        "TOLLGATE_KEY_SECRET", .text, secret: true,
+        "TOLLGATE_KEY_SECRET", .text, secret: true, restart: true,
         "32 bytes or more that several gateways have in common: seals the signing keys that they share through PostgreSQL, keys what limits are counted by in Redis, and vouches for what they tell each other there.")
     static let smtpURL = Setting(
         "SMTP_URL", .url, shown: "development outbox", secret: true,
@@ -130,7 +133,7 @@ extension Setting {
         "TOLLGATE_RESET_URL", .url, "The link in a reset mail; `token` is appended. Without it the mail brings the token.")
 
     package static let all: [Setting] = [
-        listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, workers, dataDirectory, publicURL, issuer, audience,
+        listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
         tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,

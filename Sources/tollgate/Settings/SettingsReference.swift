@@ -1,6 +1,6 @@
 /// The settings for people, from their one table.
 package enum SettingsReference {
-    /// The README's table.
+    /// The table of `docs/settings.md`.
     package static var markdown: String {
         var text = "| variable | default | meaning |\n|---|---|---|\n"
         for setting in Setting.all {
@@ -46,6 +46,7 @@ package enum SettingsReference {
         var text = setting.doc
         if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
         if setting.isSecret { text += " Or the path of a file with it in `\(setting.name)_FILE`." }
+        if setting.needsRestart { text += " A change needs a restart." }
         switch setting.stage {
         case .built: break
         case .ignored: text += " *Not built yet: a warning.*"

@@ -139,7 +139,9 @@ enum TrustLine {
             line.fault("\(shown) cannot be read (\(why)), give a URL or the path of a readable file")
         case .success(let bytes):
             do {
-                for refusal in try KeySet(jwks: bytes.rawBytes).refusals { line.warn("\(shown): \(refusal.message)") }
+                for refusal in try KeySet(jwks: bytes.rawBytes).refusals {
+                    if refusal.isForgeable { line.fault("\(shown): \(refusal.message)") } else { line.warn("\(shown): \(refusal.message)") }
+                }
             } catch {
                 line.fault("\(shown) holds no usable keys (\(error.message)), give a JWK Set (RFC 7517)")
             }

@@ -56,6 +56,18 @@ package enum TypedText {
         return network
     }
 
+    /// The name of a host without a port, in lower case.
+    package static func hostName(_ text: String) throws(ParseError) -> String {
+        let labels = text.split(separator: ".", omittingEmptySubsequences: false)
+        let isName = labels.allSatisfy { label in
+            (1...63).contains(label.utf8.count) && label.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 95 }
+        }
+        guard isName, text.utf8.count <= 253 else {
+            throw ParseError("is no name of a host, write one like gateway.example.org, without a port")
+        }
+        return text.lowercased()
+    }
+
     /// A lower-case name of a tier, a claim's value and the like: letters, digits, `-`, `_` and `.`.
     package static func name(_ text: String) throws(ParseError) -> String {
         let fits = text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 46 || $0 == 95 }

@@ -65,7 +65,7 @@ final class Fleet {
     @discardableResult
     func admin(_ index: Int, _ methodAndTarget: String, _ json: String = "") throws -> Message {
         try Connection(port: gateways[index].adminPort).ask(
-            methodAndTarget, ["Authorization: Bearer \(Self.adminToken)"], body: Array(json.utf8))
+            methodAndTarget, ["Host: localhost", "Authorization: Bearer \(Self.adminToken)"], body: Array(json.utf8))
     }
 
     /// What `/readyz` says of the bus.

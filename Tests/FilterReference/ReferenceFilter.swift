@@ -1,26 +1,52 @@
-@testable import Gate
+package import Gate
 import Wire
 
 /// What a filter should let through, found the simple way: from the whole text at once, as a tree.
-struct ReferenceFilter {
-    enum Outcome: Equatable {
+package struct ReferenceFilter {
+    package enum Outcome: Equatable {
         case passes([UInt8], FilterCounts)
         case aboveTier, noList
     }
 
-    var paths: [FilterPath]
-    var tiers: [String]
-    var tier: Int
-    var requiresField = false
+    private enum Step: Equatable { case member(String), element }
+
+    private struct Path {
+        let steps: [Step]
+
+        /// `tier` or `results[].tier`, read the simple way.
+        init(_ text: String) {
+            steps = text.replacing("[]", with: ".[]").split(separator: ".").map { $0 == "[]" ? .element : .member(String($0)) }
+        }
+
+        /// The field alone: it may stand anywhere.
+        var isAnywhere: Bool { steps.count == 1 }
+        /// How many steps lead to what it judges.
+        var unitDepth: Int? { isAnywhere ? nil : (steps.lastIndex(of: .element) ?? 0) + 1 }
+    }
+
+    private let paths: [Path]
+    private let tiers: [String]
+    private let tier: Int
+    private let requiresField: Bool
+
+    package init(paths: [String], tiers: [String], tier: Int, requiresField: Bool = false) {
+        self.paths = paths.map(Path.init)
+        self.tiers = tiers
+        self.tier = tier
+        self.requiresField = requiresField
+    }
 
     private typealias Progress = [Int?]
 
-    func filter(_ text: [UInt8]) -> Outcome? {
+    /// nil for what is no JSON text. Of the answer to a request that failed, the root may be no array although a path begins
+    /// with one.
+    package func filter(_ text: [UInt8], isError: Bool = false) -> Outcome? {
         var reader = TreeReader(text)
         guard let root = reader.document() else { return nil }
         var counts = FilterCounts()
         let progress: Progress = paths.map { $0.isAnywhere ? nil : 0 }
-        if expectsArray(progress), case .object = root.content { return .noList }
+        if expectsArray(progress), !isError, case .object = root.content { return .noList }
+        if expectsObject(progress), case .array = root.content { return .noList }
         switch judge(root, progress, isElement: false) {
         case .leaves: return .aboveTier
         case .stays(let isLabelled, _): if isLabelled { counts.kept += 1 }
@@ -32,7 +58,7 @@ struct ReferenceFilter {
     private enum Verdict { case leaves(isLabelled: Bool), stays(isLabelled: Bool, isUnlabelled: Bool) }
 
     private func judge(_ node: Node, _ progress: Progress, isElement: Bool) -> Verdict {
-        let units = paths.indices.filter { progress[$0] != nil && progress[$0] == unitDepth(paths[$0]) }
+        let units = paths.indices.filter { progress[$0] != nil && progress[$0] == paths[$0].unitDepth }
         guard case .object(let members) = node.content else {
             return units.isEmpty ? .stays(isLabelled: false, isUnlabelled: false) : .leaves(isLabelled: false)
         }
@@ -41,7 +67,7 @@ struct ReferenceFilter {
             if paths[index].isAnywhere {
                 labels[index] = members.filter { .member($0.name) == paths[index].steps[0] }.map(\.value)
             } else if units.contains(index) {
-                labels[index] = fields(node, Array(paths[index].steps[unitDepth(paths[index])!...]))
+                labels[index] = fields(node, Array(paths[index].steps[(paths[index].unitDepth ?? 0)...]))
             }
         }
         let all = labels.values.flatMap { $0 }
@@ -53,7 +79,7 @@ struct ReferenceFilter {
         return .stays(isLabelled: !all.isEmpty, isUnlabelled: !missing.isEmpty)
     }
 
-    private func fields(_ node: Node, _ steps: [FilterPath.Step]) -> [Node] {
+    private func fields(_ node: Node, _ steps: [Step]) -> [Node] {
         guard let first = steps.first else { return [node] }
         guard case .object(let members) = node.content else { return [] }
         return members.filter { .member($0.name) == first }.flatMap { fields($0.value, Array(steps.dropFirst())) }
@@ -79,7 +105,7 @@ struct ReferenceFilter {
             let lead = index > 0 && isFirst ? node.commas[index - 1] + 1 : end
             end = child.value.end
             let isElement = child.name == nil
-            if expectsArray(inside), child.value.isNeitherArrayNorNull {
+            if expectsArray(inside) && child.value.isNeitherArrayNorNull || expectsObject(inside) && child.value.isArray {
                 counts.dropped += 1
                 counts.unlabelled += 1
                 continue
@@ -103,14 +129,10 @@ struct ReferenceFilter {
     }
 
     private func isJudged(_ progress: Progress) -> Bool {
-        paths.indices.contains { paths[$0].isAnywhere || progress[$0] != nil && progress[$0] == unitDepth(paths[$0]) }
+        paths.indices.contains { paths[$0].isAnywhere || progress[$0] != nil && progress[$0] == paths[$0].unitDepth }
     }
 
-    private func unitDepth(_ path: FilterPath) -> Int? {
-        path.isAnywhere ? nil : path.steps.lastIndex(of: .element)! + 1
-    }
-
-    private func advance(_ progress: Progress, _ step: FilterPath.Step) -> Progress {
+    private func advance(_ progress: Progress, _ step: Step) -> Progress {
         paths.indices.map { index in
             guard let done = progress[index], done < paths[index].steps.count, paths[index].steps[done] == step else { return nil }
             return done + 1
@@ -121,6 +143,14 @@ struct ReferenceFilter {
         paths.indices.contains { index in
             guard let done = progress[index], done < paths[index].steps.count else { return false }
             return paths[index].steps[done] == .element
+        }
+    }
+
+    /// Whether a path goes on with a name before it comes to what it judges.
+    private func expectsObject(_ progress: Progress) -> Bool {
+        paths.indices.contains { index in
+            guard let done = progress[index], let unitDepth = paths[index].unitDepth, done < unitDepth else { return false }
+            return paths[index].steps[done] != .element
         }
     }
 }
@@ -135,6 +165,8 @@ struct Node {
     var end: Int
     var content: Content
     var commas: [Int] = []
+
+    var isArray: Bool { if case .array = content { true } else { false } }
 
     var isNeitherArrayNorNull: Bool {
         switch content {

@@ -1,13 +1,18 @@
-import Wire
+package import Wire
 
 /// Documents for filters, made at random: objects with and without tiers in all spellings, nested anyhow.
-struct FilterDocuments {
+package struct FilterDocuments {
     /// Stands in everything that lies in an object above the caller's tier, and nowhere else.
-    static let marker = "SECRET"
+    package static let marker = "SECRET"
 
-    var random: SplitMix64
-    /// Tiers that the caller may see.
-    var allowed: [String]
+    private var random: SplitMix64
+    private let allowed: [String]
+
+    /// `allowed` are the tiers that the caller may see.
+    package init(random: SplitMix64, allowed: [String]) {
+        self.random = random
+        self.allowed = allowed
+    }
 
     private static let spaces = ["", "", "", " ", "\n  ", "\t\r\n", "          "]
     private static let forbidden = [
@@ -19,7 +24,8 @@ struct FilterDocuments {
         #""id""#, #""results""#, #""items""#, #""data""#, #""tie""#, #""tiers""#, #""Tier""#, #""r\u0065sults""#, #""é""#, #""""#,
     ]
 
-    mutating func next() -> [UInt8] {
+    /// The next document.
+    package mutating func next() -> [UInt8] {
         let text = space() + (pick(0...9) == 0 ? list(depth: 4, isSecret: false) : envelope()) + space()
         return Array(text.utf8)
     }

@@ -1,0 +1,142 @@
+import HTTP
+public import Wire
+
+/// Field names as servers compare them that turn them into variables (CGI and its heirs): without case, and every byte
+/// that is no letter or digit counts as `-`. `X-User-Id`, `x_user_id` and `X.User.Id` are one name.
+enum FoldedName {
+    static func folded(_ byte: UInt8) -> UInt8 {
+        byte.isASCIILetter || byte.isASCIIDigit ? byte.lowercasedASCII : UInt8(ascii: "-")
+    }
+
+    static func matches(_ name: RawSpan, _ other: RawSpan) -> Bool {
+        guard name.byteCount == other.byteCount else { return false }
+        for offset in 0..<name.byteCount where folded(name[offset]) != folded(other[offset]) { return false }
+        return true
+    }
+
+    /// Whether `name` is `other` in any case and with the same punctuation.
+    static func isSpelling(_ name: RawSpan, of other: RawSpan) -> Bool {
+        guard name.byteCount == other.byteCount else { return false }
+        for offset in 0..<name.byteCount where name[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
+        return true
+    }
+
+    /// Whether both are one name where, in addition, several bytes in a row that are no letters or digits count as one:
+    /// `transfer---encoding` is `Transfer-Encoding`.
+    static func matchesByRuns(_ name: RawSpan, _ other: RawSpan) -> Bool {
+        var offset = 0
+        var place = 0
+        while offset < name.byteCount, place < other.byteCount {
+            let byte = folded(name[offset])
+            guard byte == folded(other[place]) else { return false }
+            offset += 1
+            place += 1
+            guard byte == UInt8(ascii: "-") else { continue }
+            while offset < name.byteCount, folded(name[offset]) == byte { offset += 1 }
+            while place < other.byteCount, folded(other[place]) == byte { place += 1 }
+        }
+        return offset == name.byteCount && place == other.byteCount
+    }
+}
+
+/// The names of request fields that do not reach an upstream as a client sent them: the gateway's own, `ProxyFields`, and
+/// look-alikes of fields that frame a message. Made once from those tables, from which all its bounds come, and held by
+/// its users: a lazy global costs a call at every use.
+///
+/// Length, first and last letter tell most names; one probe tells most of the others.
+public struct ReservedNames: Sendable {
+    static let shared = ReservedNames()
+
+    /// What the names have in common that begin with one letter.
+    @usableFromInline struct Bounds: Sendable {
+        /// Bit n: one has n bytes.
+        @usableFromInline var lengths: UInt64 = 0
+        /// The last letters of framing names: a look-alike may have any length.
+        @usableFromInline var lastLetters: UInt32 = 0
+    }
+
+    private struct Entry: Sendable {
+        var name: StaticString
+        /// The next entry of the same slot, plus one; 0 for none.
+        var next: UInt8
+    }
+
+    /// By the low five bits of the first byte, in which case makes no difference.
+    @usableFromInline let bounds: [Bounds]
+    /// The first entry of each slot, plus one; 0 for none.
+    private let slots: [UInt8]
+    /// `ProxyFields` first, by their index.
+    private let entries: [Entry]
+    private let keepable: Int
+    private let framing: [StaticString]
+
+    private init() {
+        var bounds = [Bounds](repeating: Bounds(), count: 32)
+        var slots = [UInt8](repeating: 0, count: 1 << Self.slotBits)
+        var entries: [Entry] = []
+        keepable = ProxyFields.names.count
+        precondition(keepable <= KeptFields.capacity, "a set of kept fields is one word")
+        for name in ProxyFields.names + IdentityHeaders.requestNames {
+            let bytes = name.rawBytes
+            precondition((3..<63).contains(bytes.byteCount) && entries.count < 255, "a name or a table is too long")
+            bounds[Int(bytes[0] & 31)].lengths |= 1 << UInt64(bytes.byteCount)
+            let slot = Self.slot(bytes)
+            entries.append(Entry(name: name, next: slots[slot]))
+            slots[slot] = UInt8(entries.count)
+        }
+        // A name of one word has no look-alike.
+        framing = IdentityHeaders.framing.filter { $0.rawBytes.firstIndex(of: UInt8(ascii: "-")) != nil }
+        for name in framing {
+            let bytes = name.rawBytes
+            bounds[Int(bytes[0] & 31)].lastLetters |= 1 << UInt32(bytes[bytes.byteCount - 1] & 31)
+        }
+        self.bounds = bounds
+        self.slots = slots
+        self.entries = entries
+    }
+
+    /// Whether the name needs a look by `holds`. False for most names, and never for one that is reserved.
+    @inlinable @inline(__always)
+    public func mayHold(_ name: RawSpan) -> Bool {
+        let count = name.byteCount
+        guard count > 0 else { return false }
+        let bounds = bounds[Int(name[0] & 31)]
+        return (bounds.lengths &>> UInt64(truncatingIfNeeded: min(count, 63))) & 1 != 0
+            || (bounds.lastLetters &>> UInt32(name[count &- 1] & 31)) & 1 != 0
+    }
+
+    /// Whether a field of this name, which `FieldName` does not know, is reserved and not one of `kept`. A field is kept in
+    /// its usual spelling only.
+    package func holds(_ name: RawSpan, except kept: KeptFields) -> Bool {
+        let bounds = bounds[Int(name[0] & 31)]
+        if bounds.lengths >> UInt64(min(name.byteCount, 63)) & 1 != 0, let index = index(of: name) {
+            return index >= keepable || !kept.contains(index) || !FoldedName.isSpelling(name, of: entries[index].name.rawBytes)
+        }
+        guard bounds.lastLetters != 0 else { return false }
+        for other in framing where FoldedName.matchesByRuns(name, other.rawBytes) { return true }
+        return false
+    }
+
+    /// The entry of a name of at least three bytes, however it is spelled.
+    private func index(of name: RawSpan) -> Int? {
+        var next = Int(slots[Self.slot(name)])
+        while next > 0 {
+            let entry = entries[next - 1]
+            if FoldedName.matches(name, entry.name.rawBytes) { return next - 1 }
+            next = Int(entry.next)
+        }
+        return nil
+    }
+
+    private static let slotBits: UInt32 = 10
+
+    /// The slot of names of this length with these bytes at the third place, in the middle and at the end.
+    private static func slot(_ name: RawSpan) -> Int {
+        let count = name.byteCount
+        let third = UInt32(FoldedName.folded(name[2]))
+        let middle = UInt32(FoldedName.folded(name[count >> 1]))
+        let last = UInt32(FoldedName.folded(name[count - 1]))
+        let key = UInt32(truncatingIfNeeded: count) | third << 8 | middle << 16 | last << 24
+        return Int((key &* 0x9E37_79B1) >> (32 - slotBits))
+    }
+}

@@ -1,0 +1,25 @@
+import Telemetry
+import Wire
+
+/// Rate limit of a log line about a route: the first time at once, then at most one line a minute with the count since the last.
+struct AnswerNotices {
+    private static let intervalMilliseconds: UInt64 = 60_000
+
+    private struct Route {
+        var nextAt: MonotonicTime
+        var count: Int
+    }
+
+    private var routes: [LabelID: Route] = [:]
+
+    /// Counts one more answer; the count to log if a line is due, else nil.
+    mutating func take(_ route: LabelID, at now: MonotonicTime) -> Int? {
+        var state = routes[route] ?? Route(nextAt: now, count: 0)
+        defer { routes[route] = state }
+        state.count += 1
+        guard now >= state.nextAt else { return nil }
+        defer { state.count = 0 }
+        state.nextAt = now.advanced(milliseconds: Self.intervalMilliseconds)
+        return state.count
+    }
+}

@@ -1,0 +1,65 @@
+/// Every metric that is counted once per process. A new one is a case here, a row in `description`, and its samples in
+/// `Exposition` or beside the values that it shows.
+enum ProcessFamily: CaseIterable {
+    case buildInfo, configReloads, lastConfigReload
+    case keySetFetches, keySetAge, keySetKeys
+    case clockSkew
+    case busLag, busConnected, busMessages
+
+    var description: ProcessFamilyDescription {
+        switch self {
+        case .buildInfo:
+            .init("build_info", "gauge", ["version", "commit", "swift"], "Which build is running; always 1.")
+        case .configReloads:
+            .init("config_reloads_total", "counter", ["result"], "Configurations read, at start and for reloads.")
+        case .lastConfigReload:
+            .init(
+                "config_last_reload_success_timestamp_seconds", "gauge", [],
+                "When the configuration in force was read, in seconds since 1970.")
+        case .keySetFetches:
+            .init("jwks_fetches_total", "counter", ["issuer", "result"], "Times that a key set was asked for.")
+        case .keySetAge: .init("jwks_age_seconds", "gauge", ["issuer"], "Time since a key set was last fetched well.")
+        case .keySetKeys: .init("jwks_keys", "gauge", ["issuer"], "Keys in force.")
+        case .clockSkew:
+            .init(
+                "clock_skew_seconds", "gauge", ["source"],
+                "How far this machine's clock is ahead of the clock of a key set's or an upstream's server.")
+        case .busLag:
+            .init(
+                "bus_lag_seconds", "histogram", [],
+                "Time from a change in the accounts, wherever it was made, until it counts here.")
+        case .busConnected:
+            .init(
+                "bus_connected", "gauge", ["carrier"],
+                "1 while the bus tells of changes, 0 while they are only looked for.")
+        case .busMessages:
+            .init(
+                "bus_messages_total", "counter", ["result"],
+                "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
+        }
+    }
+}
+
+/// What one family is called, its Prometheus type, and its labels.
+struct ProcessFamilyDescription {
+    let name: String
+    let type: StaticString
+    let labels: [String]
+    let help: String
+
+    init(_ name: String, _ type: StaticString, _ labels: [String], _ help: String) {
+        self.name = "tollgate_" + name
+        self.type = type
+        self.labels = labels
+        self.help = help
+    }
+}
+
+extension ExpositionWriter {
+    /// Introduces a family; answers its name, for its samples.
+    mutating func family(_ family: ProcessFamily) -> String {
+        let description = family.description
+        self.family(description.name, type: description.type, help: description.help)
+        return description.name
+    }
+}

@@ -1,0 +1,48 @@
+import Accounts
+import Gate
+import Testing
+import Transport
+import Wire
+
+@testable import tollgate
+
+/// Attempts at accounts while routes count more than there is room for.
+@Suite struct AttemptFloodTests {
+    private let limiter = SharedLimiter(capacity: 64, hash: KeyedHash(first: 1, second: 2))
+    private let attempts: AttemptCounts
+    private let guessed = AttemptBucket(.accountFailures, "ada@example.org")
+
+    init() async {
+        attempts = AttemptCounts(limiter: limiter)
+        for _ in 0..<guessed.kind.rate.burst { await attempts.count(guessed) }
+    }
+
+    private func flood(_ kind: SubjectKind, _ rate: String) throws {
+        let rate = try #require(LimitRate(parsing: rate))
+        for number in 0..<1_280 as Range<UInt64> {
+            let key = withUnsafeBytes(of: number) { limiter.hash.hash128(Array($0).rawBytes, domain: 4) }
+            let item = LimitCharge.Item(key: key, rate: rate, subject: kind)
+            #expect(limiter.take(item, now: EventLoop.now().monotonic, want: 1).granted == 1)
+        }
+    }
+
+    @Test(arguments: [SubjectKind.header, .address, .user, .session])
+    func nobodyIsKeptFromSigningInByWhatRoutesCount(_ kind: SubjectKind) async throws {
+        for rate in ["100/d", "60/h", "20/m"] { try flood(kind, rate) }
+        for kind in AttemptBucket.Kind.allCases {
+            for number in 0..<20 { #expect(await attempts.wait(AttemptBucket(kind, "person \(number)")) == nil, "\(kind)") }
+        }
+        #expect(await attempts.wait(guessed) != nil)
+    }
+
+    /// Accounts that somebody makes up let nobody guess from one address for longer.
+    @Test func inventedNamesEvictNoAddress() async throws {
+        let address = AttemptBucket(.addressFailures, "192.0.2.1")
+        for _ in 0..<address.kind.rate.burst { await attempts.count(address) }
+        for number in 0..<640 {
+            await attempts.count(AttemptBucket(.accountFailures, "nobody-\(number)@example.org"))
+            await attempts.count(AttemptBucket(.recipientMessages, "nobody-\(number)@example.org"))
+        }
+        #expect(await attempts.wait(address) != nil)
+    }
+}
