@@ -54,6 +54,8 @@ let package = Package(
         .target(
             name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
 
+        .target(
+            name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
         .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
         .target(
             name: "Mail", dependencies: ["Wire", "Credentials", "Transport", "Accounts", "Fetch"], swiftSettings: house),
@@ -63,7 +65,7 @@ let package = Package(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "Fetch", "Mail", "CLinux",
+                "Contracts", "Settings", "Fetch", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -85,7 +87,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Mail", "MemoryStore", "Proxy", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),

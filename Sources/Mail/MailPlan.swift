@@ -4,7 +4,7 @@ package struct MailPlan: Sendable, Equatable {
     package var mail: MailRoute?
     /// The webhook for text messages; nil: they go to the development outbox.
     package var smsURL: String?
-    /// The sender's name in the messages: of the mail address, else the host of `publicURL`.
+    /// The sender's name in the messages: `sender`, else the host of `publicURL`.
     package var signature: String
     /// The start of a reset link, to which the token is added; nil: the mail carries the bare token.
     package var resetURL: String?
@@ -20,11 +20,11 @@ package struct MailPlan: Sendable, Equatable {
         }
     }
 
-    package init(mail: MailRoute?, smsURL: String?, resetURL: String?, publicURL: String) {
+    package init(mail: MailRoute?, sender: String?, smsURL: String?, resetURL: String?, publicURL: String) {
         self.mail = mail
         self.smsURL = smsURL
         self.resetURL = resetURL
-        signature = mail?.from.name ?? Self.host(of: publicURL)
+        signature = sender ?? Self.host(of: publicURL)
     }
 
     /// The channels that have nowhere to go, as the log names them.

@@ -15,3 +15,6 @@ package func quoted(_ text: some StringProtocol) -> String {
     let clean = visible(text.unicodeScalars.prefix(81))
     return clean.unicodeScalars.count > 80 ? "\"\(clean.unicodeScalars.prefix(80))…\"" : "\"\(clean)\""
 }
+
+/// A number with its noun: `1 file`, `2 files`.
+package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

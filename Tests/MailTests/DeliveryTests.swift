@@ -22,7 +22,7 @@ import Wire
     private func plan(_ smtp: String?, sms: String? = nil) throws -> MailPlan {
         let from = try Sender("Zoë <no-reply@example.org>")
         let route = try smtp.map { text throws(ParseError) in MailPlan.MailRoute(server: try MailServer(text), from: from) }
-        return MailPlan(mail: route, smsURL: sms, resetURL: nil, publicURL: "https://api.example.org/x")
+        return MailPlan(mail: route, sender: from.name, smsURL: sms, resetURL: nil, publicURL: "https://api.example.org/x")
     }
 
     private func thread(_ plan: MailPlan) throws -> DeliveryThread {

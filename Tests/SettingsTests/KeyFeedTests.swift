@@ -1,5 +1,6 @@
 import Credentials
 import Synchronization
+import Telemetry
 import Testing
 import Transport
 import Wire
@@ -15,11 +16,11 @@ import Wire
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func configuration(_ lines: String...) throws -> Configuration {
+    private func configuration(_ lines: String...) throws -> IssuersPlan {
         let names = lines.enumerated().map { "TOLLGATE_TRUST_T\($0.offset)=\"audience=a \($0.element)\"" }
         let text = "TOLLGATE_DATA_DIR=\(folder.path)\n" + names.joined(separator: "\n")
         let files = [folder.path + "/k.json": jwks]
-        return try #require(load(text, files: files).configuration)
+        return IssuersPlan(try #require(load(text, files: files).configuration))
     }
 
     /// The newest snapshot and all events of a feed.
@@ -30,7 +31,7 @@ import Wire
         func kids(_ name: String) -> [String]? { keys.withLock { $0?.outside[name]?.keys.compactMap(\.kid) } }
     }
 
-    private func feed(_ configuration: Configuration, _ listener: Listener) throws -> KeyFeed {
+    private func feed(_ configuration: IssuersPlan, _ listener: Listener) throws -> KeyFeed {
         let keys = try KeyFeed.load(configuration, at: EventLoop.now())
         return try KeyFeed(
             configuration, own: try #require(keys.own), onChange: { keys in listener.keys.withLock { $0 = keys } },
@@ -65,7 +66,7 @@ import Wire
         var text = "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TRUST_DOWN=\"audience=a jwks=http://127.0.0.1:1/\"\n"
         for path in paths { text += "TOLLGATE_TRUST_\(path.dropFirst().uppercased())=\"audience=a jwks=\(server.url(path))\"\n" }
         let listener = Listener()
-        let feed = try feed(try #require(load(text).configuration), listener)
+        let feed = try feed(IssuersPlan(try #require(load(text).configuration)), listener)
         #expect(eventually { feed.statuses.count == 9 && feed.statuses.allSatisfy { $0.fetches > 0 } })
         let problems = Dictionary(uniqueKeysWithValues: feed.statuses.map { ($0.name, $0.problem ?? "") })
         #expect(problems["good"] == "")

@@ -1,4 +1,5 @@
 import Foundation
+import Settings
 import Testing
 import Wire
 
@@ -8,7 +9,7 @@ import Wire
 @Suite struct OutboxCommandTests {
     @Test func theCommandPrintsThemForPeopleAndForPrograms() throws {
         let folder = try TemporaryFolder()
-        var configuration = Configuration()
+        var configuration = try #require(load("").configuration)
         configuration.dataDirectory = folder.path + "/data"
         #expect(OutboxCommand.run(configuration, json: false).output.contains("empty"))
         #expect(OutboxCommand.run(configuration, json: true).output == "[]\n")

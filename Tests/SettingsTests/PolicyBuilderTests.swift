@@ -1,6 +1,7 @@
 import Credentials
 import Gate
 import Proxy
+import Settings
 import Telemetry
 import Testing
 import Wire

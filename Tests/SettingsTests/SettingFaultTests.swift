@@ -1,6 +1,7 @@
 import Testing
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 /// A line as an operator might write it, and just what `tollgate check` says of it.

@@ -1,5 +1,7 @@
 import Credentials
 import Gate
+import Settings
+import Telemetry
 import Testing
 import Transport
 import Wire

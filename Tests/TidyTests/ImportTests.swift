@@ -16,11 +16,12 @@ private let rings: [String: Set<String>] = [
     "Accounts": ["Wire", "Credentials"],
     "Storage": ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"],
     "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts"],
+    "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
     "Fetch": ["Wire", "CCurl"],
     "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Fetch",
-        "Mail", "CLinux"],
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
+        "Fetch", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
@@ -35,7 +36,7 @@ private let systemModules: [String: Set<String>] = [
     // The threads that wait for blocking calls need a lock to wait at; and the standard library is named to ask it for NFC.
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
-    "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
+    "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

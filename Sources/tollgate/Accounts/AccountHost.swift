@@ -4,6 +4,7 @@ internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Settings
 internal import Storage
 internal import Synchronization
 internal import Transport
@@ -37,13 +38,13 @@ final class AccountHost: Sendable {
     private let isStarted = Mutex(false)
 
     init(
-        _ configuration: Configuration, control: ControlState, feed: KeyFeed, limiter: SharedLimiter, courier: any Courier
+        _ configuration: GatewayConfiguration, control: ControlState, feed: KeyFeed, limiter: SharedLimiter, courier: any Courier
     ) throws {
         self.control = control
         self.courier = courier
         self.limiter = AttemptCounts(limiter: limiter, redis: configuration.redis == nil ? nil : control.mailboxes[0])
         keys = ProviderKeyRing(control: control, feed: feed)
-        let secret = try RefreshSecret.open(configuration)
+        let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let touched = TouchedAccounts()
         let opened = try StoreLocation(configuration).open(start: WorkerThread.start, onChange: { touched.note($0) })
         guard let store = opened else { throw SystemFault("start a thread") }
@@ -61,7 +62,7 @@ final class AccountHost: Sendable {
         directory = AccountDirectory(base: base)
         lookUps = UserLookUps(directory: directory, control: control)
         sweep = AccountSweep(base: base)
-        let shared = SharedKeys(configuration)
+        let shared = SharedKeys(IssuersPlan(configuration))
         changes = try ChangeWatch(directory: directory, control: control, memory: memory, lookUps: lookUps) {
             guard let shared else { return }
             Self.readKeys(shared, store, feed, control)
@@ -90,7 +91,7 @@ final class AccountHost: Sendable {
     }
 
     /// Opens the store and reads what ended before, once there are accounts; waits for it, but not for ever.
-    func start(_ configuration: Configuration) throws {
+    func start(_ configuration: GatewayConfiguration) throws {
         guard configuration.hasAccounts, !isStarted.withLock({ $0 }) else { return }
         let (store, changes) = (store, changes)
         let outcome = try blocking(atMost: Self.patience) { () async -> Result<Bool, StoreFault> in
@@ -144,8 +145,8 @@ final class AccountHost: Sendable {
     }
 
     /// Changes over to another configuration of the same store.
-    func adopt(_ configuration: Configuration) throws {
-        let secret = try RefreshSecret.open(configuration)
+    func adopt(_ configuration: GatewayConfiguration) throws {
+        let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
         try start(configuration)
         let next = Self.router(configuration, services, control)
@@ -177,7 +178,7 @@ final class AccountHost: Sendable {
     // MARK: parts
 
     private static func services(
-        _ configuration: Configuration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
+        _ configuration: GatewayConfiguration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
         _ limiter: AttemptCounts, _ keys: ProviderKeyRing, _ secret: [UInt8], _ memory: AccountMemory,
         _ control: ControlState
     ) throws(KeyFault) -> ContractServices {
@@ -198,7 +199,7 @@ final class AccountHost: Sendable {
     }
 
     private static func router(
-        _ configuration: Configuration, _ services: ContractServices, _ control: ControlState
+        _ configuration: GatewayConfiguration, _ services: ContractServices, _ control: ControlState
     ) -> Router {
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
         return Router(services, page: page, tell: { control.failed($0, $1) })
@@ -209,18 +210,6 @@ final class AccountHost: Sendable {
         WorkerThread.start(name) {
             clinux_give_way(10, 20_000_000)
             body()
-        }
-    }
-}
-
-extension StoreLocation {
-    /// The database that is set, else a file in the data folder.
-    init(_ configuration: Configuration) throws {
-        if let url = configuration.databaseURL {
-            try self.init(url: url)
-        } else {
-            try FileBytes.makeDirectory(configuration.dataDirectory, mode: 0o700)
-            self = .sqlite(path: configuration.dataDirectory + "/accounts.db")
         }
     }
 }

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Credentials
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -27,7 +28,7 @@ struct ProviderKeyRing: ProviderKeys {
     }
 
     private func declaration(of provider: Provider) -> ProviderDeclaration? {
-        control.configuration.providers.first { $0.provider == provider }
+        control.configuration.providers.first { Provider($0.name) == provider }
     }
 
     private func fetches(_ name: String) -> UInt64 { feed.statuses.first { $0.name == name }?.fetches ?? 0 }

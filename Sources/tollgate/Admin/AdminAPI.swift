@@ -3,6 +3,7 @@ internal import Contracts
 internal import Gate
 internal import HTTP
 internal import Proxy
+internal import Settings
 internal import Wire
 
 /// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
@@ -18,7 +19,7 @@ struct AdminAPI: Sendable {
     let limiter: any AttemptLimiter
     /// The newest refusals, as `ControlState.refusals` has them.
     let refusals: @Sendable (String?, Int) async -> [RefusalStory]
-    let configuration: @Sendable () -> Configuration
+    let configuration: @Sendable () -> GatewayConfiguration
     let now: @Sendable () -> WallTime
 
     func answer(_ request: LocalRequest) async -> LocalResponse {

@@ -1,3 +1,4 @@
+internal import Settings
 internal import Wire
 
 /// The names under which the admin listeners answer: every address, `localhost`, and those of `TOLLGATE_ADMIN_HOSTS`.

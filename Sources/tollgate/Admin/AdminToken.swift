@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Glibc
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -13,7 +14,7 @@ struct AdminToken: Sendable {
     /// Made tokens are this many random bytes, in base64url.
     private static let randomBytes = 32
 
-    static func open(_ configuration: Configuration) throws(SystemFault) -> AdminToken {
+    static func open(_ configuration: GatewayConfiguration) throws(SystemFault) -> AdminToken {
         if let token = configuration.adminToken { return AdminToken(bytes: token, isNew: false) }
         let path = configuration.dataDirectory + "/keys/admin-token"
         do throws(SystemFault) {

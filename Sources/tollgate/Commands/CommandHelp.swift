@@ -1,3 +1,4 @@
+internal import Settings
 internal import Wire
 
 /// What `help` and `--help` print, from the tables of commands and settings.

@@ -1,4 +1,5 @@
 internal import Redis
+internal import Settings
 internal import Synchronization
 internal import Transport
 internal import Wire
@@ -15,7 +16,7 @@ final class CommandNews: Sendable {
     func note() { hasChanged.store(true, ordering: .releasing) }
 
     /// Tells of what was noted. Blocks.
-    func tell(_ configuration: Configuration) {
+    func tell(_ configuration: GatewayConfiguration) {
         guard hasChanged.exchange(false, ordering: .acquiring), let endpoint = configuration.redis else { return }
         do {
             let told = try Waker()

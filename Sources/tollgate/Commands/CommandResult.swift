@@ -1,31 +1,32 @@
+internal import Settings
 internal import Wire
 
 /// What a command leaves behind.
-package struct CommandResult: Equatable, Sendable {
+struct CommandResult: Equatable, Sendable {
     /// For standard output.
-    package var output = ""
+    var output = ""
     /// For standard error.
-    package var complaints = ""
+    var complaints = ""
     /// 0 done, 1 failed, 2 wrong usage or configuration.
-    package var exitCode: Int32 = 0
+    var exitCode: Int32 = 0
 
-    package init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
+    init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
         self.output = output
         self.complaints = complaints
         self.exitCode = exitCode
     }
 
     /// What could not be done, in one sentence.
-    package static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
+    static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
         Self(complaints: "tollgate: \(message)\n", exitCode: exitCode)
     }
 
     /// Warnings, then faults, as `FILE:LINE: NAME: …`.
-    package static func refused(_ findings: Findings) -> Self {
+    static func refused(_ findings: Findings) -> Self {
         Self(complaints: warnings(findings) + findings.faults.map { $0.text + "\n" }.joined(), exitCode: 2)
     }
 
-    package static func warnings(_ findings: Findings) -> String {
+    static func warnings(_ findings: Findings) -> String {
         findings.warnings.map { "warning: \($0.text)\n" }.joined()
     }
 

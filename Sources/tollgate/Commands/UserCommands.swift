@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Settings
 internal import Wire
 
 /// `tollgate user list`: the accounts, in the order in which they were opened.

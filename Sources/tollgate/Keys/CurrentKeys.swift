@@ -7,9 +7,9 @@ enum CurrentKeys {
     /// What a person is ready to wait for.
     private static let patience: UInt64 = 12_000
 
-    static func gather(_ configuration: Configuration, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
-        let own = try KeyStore.peek(configuration, now: moment.wall)
-        var sources = KeySources(configuration, own: own, earlier: nil, at: moment)
+    static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
+        let own = try KeyStore.peek(plan, now: moment.wall)
+        var sources = KeySources(plan, own: own, earlier: nil, at: moment)
         fetchMissing(&sources, at: moment)
         return sources.snapshot(generation: 0)
     }

@@ -1,4 +1,5 @@
 package import Credentials
+package import Telemetry
 package import Wire
 
 /// All keys that tokens are verified with, at one moment: an immutable snapshot from which a policy is made.

@@ -1,5 +1,6 @@
 package import Credentials
 internal import Fetch
+internal import Telemetry
 package import Transport
 internal import Synchronization
 package import Wire
@@ -11,7 +12,7 @@ package import Wire
 /// thread. All callbacks run on the feed's thread and must not wait for it.
 package final class KeyFeed: Sendable {
     fileprivate enum Command: Sendable {
-        case adopt(Configuration, SigningKeyRing, generation: UInt64)
+        case adopt(IssuersPlan, SigningKeyRing, generation: UInt64)
         case unknownKey(String)
         case own(SigningKeyRing)
         case stop
@@ -37,26 +38,26 @@ package final class KeyFeed: Sendable {
     /// The first keys of a configuration: own ones (generated if need be), files, secrets, and what is kept of URLs.
     /// `earlier` are the keys in force before a reload: those of URLs that stay are taken over.
     package static func load(
-        _ configuration: Configuration, at moment: Moment, earlier: IssuerKeys? = nil
+        _ plan: IssuersPlan, at moment: Moment, earlier: IssuerKeys? = nil
     ) throws(KeyStoreFault) -> IssuerKeys {
         // Shared keys are followed all the time; a reload need not wait for the database.
-        let held = SharedKeys(configuration) == nil ? nil : earlier?.own
-        let own = if let held { held } else { try KeyStore.open(configuration, now: moment.wall) }
-        var keys = KeySources(configuration, own: own, earlier: nil, at: moment).snapshot(generation: 0)
-        for trust in configuration.keyHolders where earlier?.origins[trust.name] == trust.keySource {
-            if case .url = trust.keySource { keys.outside[trust.name] = earlier?.outside[trust.name] }
+        let held = SharedKeys(plan) == nil ? nil : earlier?.own
+        let own = if let held { held } else { try KeyStore.open(plan, now: moment.wall) }
+        var keys = KeySources(plan, own: own, earlier: nil, at: moment).snapshot(generation: 0)
+        for trust in plan.outside where earlier?.origins[trust.name] == trust.source {
+            if case .url = trust.source { keys.outside[trust.name] = earlier?.outside[trust.name] }
         }
         return keys
     }
 
     package init(
-        _ configuration: Configuration, own: SigningKeyRing, onChange: @escaping @Sendable (IssuerKeys) -> Void,
+        _ plan: IssuersPlan, own: SigningKeyRing, onChange: @escaping @Sendable (IssuerKeys) -> Void,
         onEvent: @escaping @Sendable (KeyEvent) -> Void,
         onClock: @escaping @Sendable (_ issuer: String, _ date: WallTime, _ now: WallTime) -> Void = { _, _, _ in }
     ) throws(SystemFault) {
         let shared = SharedBox()
         self.shared = shared
-        shared.state.withLock { $0.commands.append(.adopt(configuration, own, generation: 0)) }
+        shared.state.withLock { $0.commands.append(.adopt(plan, own, generation: 0)) }
         thread = try WorkerThread(name: "keys") {
             guard let fetcher = JWKSFetcher() else {
                 return onEvent(KeyEvent(.error, nil, "libcurl cannot be used, no key set is fetched"))
@@ -78,8 +79,8 @@ package final class KeyFeed: Sendable {
     }
 
     /// Changes over to another configuration, under the number that was asked for; `own` as `load` answered it.
-    package func adopt(_ configuration: Configuration, own: SigningKeyRing, generation: UInt64) {
-        post(.adopt(configuration, own, generation: generation))
+    package func adopt(_ plan: IssuersPlan, own: SigningKeyRing, generation: UInt64) {
+        post(.adopt(plan, own, generation: generation))
     }
 
     /// The keys that gateways share are these now.
@@ -165,8 +166,8 @@ extension KeyFeed.Run {
             case .stop: return false
             case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
             case .own(let ring): if sources?.adopt(ring) == true { isChanged = true }
-            case .adopt(let configuration, let own, let generation):
-                sources = KeySources(configuration, own: own, earlier: sources, at: moment)
+            case .adopt(let plan, let own, let generation):
+                sources = KeySources(plan, own: own, earlier: sources, at: moment)
                 self.generation = generation
                 isChanged = true
             }

@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Telemetry
 internal import Transport
 internal import Wire
 
@@ -6,7 +7,7 @@ internal import Wire
 struct KeySources {
     /// One trust line's source.
     struct Source {
-        let trust: TrustDeclaration
+        let trust: KeyHolder
         var keys: KeySet?
         var status: KeyStatus
         /// Of a URL.
@@ -25,15 +26,15 @@ struct KeySources {
     var events: [KeyEvent] = []
 
     /// Reads files, and takes over from `earlier` what has not changed.
-    init(_ configuration: Configuration, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
-        cache = KeyCache(dataDirectory: configuration.dataDirectory)
-        let isFile = configuration.jwtSecret == nil && SharedKeys(configuration) == nil
-        store = isFile ? KeyStore(dataDirectory: configuration.dataDirectory) : nil
+    init(_ plan: IssuersPlan, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
+        cache = KeyCache(dataDirectory: plan.dataDirectory)
+        let isFile = plan.ownSecret == nil && SharedKeys(plan) == nil
+        store = isFile ? KeyStore(dataDirectory: plan.dataDirectory) : nil
         self.own = own
         sources = []
         ownStamp = store.flatMap { Self.stamp($0.path) }
-        for trust in configuration.keyHolders {
-            let kept = earlier?.sources.first { $0.trust.name == trust.name && $0.trust.keySource == trust.keySource }
+        for trust in plan.outside {
+            let kept = earlier?.sources.first { $0.trust.name == trust.name && $0.trust.source == trust.source }
             sources.append(kept.map { Source($0, trust) } ?? first(trust, at: moment))
         }
     }
@@ -44,14 +45,14 @@ struct KeySources {
         keys.generation = generation
         for source in sources {
             keys.outside[source.trust.name] = source.keys
-            keys.origins[source.trust.name] = source.trust.keySource
+            keys.origins[source.trust.name] = source.trust.source
         }
         return keys
     }
 
-    private mutating func first(_ trust: TrustDeclaration, at moment: Moment) -> Source {
+    private mutating func first(_ trust: KeyHolder, at moment: Moment) -> Source {
         var source = Source(trust: trust, status: KeyStatus(name: trust.name))
-        switch trust.keySource {
+        switch trust.source {
         case .secret(let bytes):
             do {
                 source.take(KeySet([try VerificationKey(secret: bytes.rawBytes, algorithms: trust.algorithms)]))
@@ -75,7 +76,7 @@ struct KeySources {
     mutating func lookAtFiles() -> Bool {
         var changed = lookAtOwn()
         for index in sources.indices {
-            guard case .file(let path) = sources[index].trust.keySource else { continue }
+            guard case .file(let path) = sources[index].trust.source else { continue }
             let stamp = Self.stamp(path)
             guard let stamp, stamp != sources[index].stamp else { continue }
             var source = sources[index]
@@ -152,14 +153,14 @@ extension KeySources {
     }
 
     func url(_ index: Int) -> String? {
-        guard case .url(let url) = sources[index].trust.keySource else { return nil }
+        guard case .url(let url) = sources[index].trust.source else { return nil }
         return url
     }
 
     func name(_ index: Int) -> String { sources[index].trust.name }
 
     func index(name: String, url: String) -> Int? {
-        sources.firstIndex { $0.trust.name == name && $0.trust.keySource == .url(url) }
+        sources.firstIndex { $0.trust.name == name && $0.trust.source == .url(url) }
     }
 
     mutating func dropKeys(_ index: Int) {
@@ -216,7 +217,7 @@ extension KeySources {
 
 extension KeySources.Source {
     /// The same source under a line that may say something else besides.
-    init(_ earlier: Self, _ trust: TrustDeclaration) {
+    init(_ earlier: Self, _ trust: KeyHolder) {
         self.init(
             trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp,
             loggedRefusals: earlier.loggedRefusals)

@@ -23,20 +23,20 @@ package struct KeyStore: Sendable {
 
     package init(dataDirectory: String) { folder = dataDirectory + "/keys" }
 
-    /// The keys that `configuration` asks for: its secret, those that gateways share, or the folder's; generated when there
+    /// The keys that `plan` asks for: its secret, those that gateways share, or the folder's; generated when there
     /// are none yet.
-    package static func open(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
-        if let secret = configuration.jwtSecret { return try ring(of: secret, now: now) }
-        if let shared = SharedKeys(configuration) { return try shared.openRing(configuration.signingAlgorithm, now: now) }
-        let store = KeyStore(dataDirectory: configuration.dataDirectory)
-        return try store.loadOrGenerate(configuration.signingAlgorithm, now: now)
+    package static func open(_ plan: IssuersPlan, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
+        if let secret = plan.ownSecret { return try ring(of: secret, now: now) }
+        if let shared = SharedKeys(plan) { return try shared.openRing(plan.algorithm, now: now) }
+        let store = KeyStore(dataDirectory: plan.dataDirectory)
+        return try store.loadOrGenerate(plan.algorithm, now: now)
     }
 
     /// The same without generating any: nil when there are none yet.
-    package static func peek(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing? {
-        if let secret = configuration.jwtSecret { return try ring(of: secret, now: now) }
-        if let shared = SharedKeys(configuration) { return try shared.peekRing() }
-        return try KeyStore(dataDirectory: configuration.dataDirectory).load()
+    package static func peek(_ plan: IssuersPlan, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing? {
+        if let secret = plan.ownSecret { return try ring(of: secret, now: now) }
+        if let shared = SharedKeys(plan) { return try shared.peekRing() }
+        return try KeyStore(dataDirectory: plan.dataDirectory).load()
     }
 
     private static func ring(of secret: [UInt8], now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {

@@ -27,15 +27,11 @@ struct SharedKeys: Sendable {
     private let onChange: ChangeNotice
 
     /// nil where nothing is shared: without the secret, in a database that is a file, or with keys from a setting.
-    init?(_ configuration: Configuration, onChange: @escaping ChangeNotice = { _ in }) {
-        guard configuration.jwtSecret == nil, let secret = configuration.keySecret, configuration.sharesDatabase else { return nil }
-        do {
-            location = try StoreLocation(configuration)
-        } catch {
-            return nil
-        }
-        box = SealedBox(secret: secret, label: "tollgate shared keys")
-        files = KeyStore(dataDirectory: configuration.dataDirectory)
+    package init?(_ plan: IssuersPlan, onChange: @escaping ChangeNotice = { _ in }) {
+        guard let sharing = plan.sharing else { return nil }
+        location = sharing.location
+        box = SealedBox(secret: sharing.secret, label: "tollgate shared keys")
+        files = KeyStore(dataDirectory: plan.dataDirectory)
         self.onChange = onChange
     }
 

@@ -1,4 +1,5 @@
 internal import Gate
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -22,8 +23,9 @@ final class OutsideRefreshes: Sendable {
     }
 
     private func ask(_ declared: RefreshDeclaration, _ order: RefreshOrder) async -> TokenRefreshOutcome {
-        let answer = await transfers.post(declared.form.question(order.token), to: declared.url)
-        let outcome = Self.outcome(answer, declared.form, order)
+        let form = RefreshForm(declared.contract)
+        let answer = await transfers.post(form.question(order.token), to: declared.url)
+        let outcome = Self.outcome(answer, form, order)
         if case .unavailable = outcome {
             let why = answer.complaint ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
             control.log.warning("a token cannot be refreshed", ("issuer", order.issuer), ("error", why))

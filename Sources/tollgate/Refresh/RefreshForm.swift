@@ -3,7 +3,7 @@ internal import Gate
 internal import Wire
 
 /// How a refresh is asked for and answered: the form that each contract's document has for it.
-package enum RefreshForm: String, CaseIterable, Sendable {
+package enum RefreshForm: CaseIterable, Sendable {
     case password, provider, dlauth, anonymous
 
     /// What is posted, as JSON.

@@ -2,6 +2,7 @@ internal import Credentials
 internal import Gate
 internal import Mail
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -23,14 +24,14 @@ struct Gateway {
     private let addresses: [(address: SocketAddress, kind: StaticString)]
 
     /// Binds, reads keys and starts every thread; what cannot be done is thrown as a sentence.
-    init(_ configuration: Configuration) throws {
+    init(_ configuration: GatewayConfiguration) throws {
         let moment = EventLoop.now()
         let count = configuration.workers ?? coreCount
-        log = try ServerLog(configuration)
+        log = try ServerLog(configuration.settings)
         certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
         addresses = sockets.addresses
-        let keys = try KeyFeed.load(configuration, at: moment)
+        let keys = try KeyFeed.load(IssuersPlan(configuration), at: moment)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(configuration)
         let wakers = try (0..<count).map { _ in try Waker() }
@@ -43,14 +44,13 @@ struct Gateway {
         resolver = try UpstreamResolver(configuration.upstreams, workers: count, log: log) { control.resolved($0, $1) }
         let log = log
         feed = try KeyFeed(
-            configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
+            IssuersPlan(configuration), own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         if let redisResolver { control.redisResolved(redisResolver.addresses) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
-        let mail = MailPlan(configuration)
-        courier = try DeliveryCourier(mail, outbox: Outbox(dataDirectory: configuration.dataDirectory)) { log.write($0) }
-        log.writeOutboxChannels(of: mail)
+        courier = try DeliveryCourier(configuration.mail, outbox: Outbox(dataDirectory: configuration.dataDirectory)) { log.write($0) }
+        log.writeOutboxChannels(of: configuration.mail)
         accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
@@ -136,31 +136,30 @@ struct Gateway {
 
     /// Answers the names of settings that changed and were not taken: for want of a restart, or for the environment's sake.
     private mutating func adopt(
-        _ loaded: LoadedSettings, at moment: Moment
+        _ loaded: LoadedConfiguration, at moment: Moment
     ) throws(Refused) -> (fixed: [String], overridden: [String]) {
         guard var configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
         let running = control.configuration
-        let ignored = (configuration.keepUnchangeable(of: running), configuration.keepOverridden(of: running))
+        let ignored = (configuration.keepUnchangeable(of: running), configuration.settings.keepOverridden(of: running.settings))
         do {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
-            let keys = try KeyFeed.load(configuration, at: moment, earlier: control.keys)
+            let keys = try KeyFeed.load(IssuersPlan(configuration), at: moment, earlier: control.keys)
             // Made once to see that it can be: from here on nothing fails.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
             control.adopt(try AdminToken.open(configuration))
             let generation = feed.nextGeneration()
             try accounts.adopt(configuration)
-            let mail = MailPlan(configuration)
-            courier.adopt(mail)
-            log.writeOutboxChannels(of: mail)
+            courier.adopt(configuration.mail)
+            log.writeOutboxChannels(of: configuration.mail)
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
             // Only now, so that its first snapshot of this configuration is not taken for one of another.
-            feed.adopt(configuration, own: keys.ownRing, generation: generation)
+            feed.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
             accounts.adopted()
             if let context = certificates.context { control.adoptCertificates(context) }
             self.certificates = certificates
-            log.adopt(configuration)
+            log.adopt(configuration.settings)
             return ignored
         } catch {
             throw Refused(["\(error)"])

@@ -3,6 +3,7 @@ internal import Credentials
 internal import Gate
 internal import HTTP
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -10,7 +11,7 @@ internal import Wire
 
 /// What every worker is built from.
 struct WorkerPlan: Sendable {
-    let configuration: Configuration
+    let configuration: GatewayConfiguration
     let policy: Policy
     let upstreams: [UpstreamSnapshot]
     let labels: MetricLabels

@@ -1,20 +1,21 @@
 internal import Contracts
-package import Credentials
-package import Gate
-package import Wire
+internal import Credentials
+internal import Gate
+internal import Settings
+internal import Wire
 
 /// Endpoints of the gateway itself on the main listeners, as a route's `.local` numbers them.
-package enum LocalEndpoint: UInt16, Sendable, CaseIterable {
+enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// `/.well-known/jwks.json`: the public halves of the gateway's own keys.
     case ownKeys = 1
 }
 
 /// A configuration and the keys of the moment make the policy that workers decide by.
-package enum PolicyBuilder {
+enum PolicyBuilder {
     /// The rules in order: the routes as configured, then the endpoints of the contracts, then the account page's and the
     /// gateway's own, each of these unless a route took its place.
-    package static func policy(
-        _ configuration: Configuration, keys: IssuerKeys, version: Int, now: WallTime
+    static func policy(
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
         let rules = try rules(configuration)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
@@ -26,13 +27,13 @@ package enum PolicyBuilder {
     }
 
     /// Every rule, in the order in which the policy counts them.
-    package static func rules(_ configuration: Configuration) throws(RouteFault) -> [RouteRule] {
+    static func rules(_ configuration: GatewayConfiguration) throws(RouteFault) -> [RouteRule] {
         try withEndpoints(configuration.routes.map(\.rule) + configuration.endpoints.map(\.rule))
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.
-    package static func trust(
-        _ configuration: Configuration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
+    static func trust(
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
     ) -> Trust {
         var issuers = configuration.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
         issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
@@ -48,7 +49,7 @@ package enum PolicyBuilder {
             maxLifetimeSeconds: trust.maxLifetimeSeconds)
     }
 
-    private static func ownIssuer(_ configuration: Configuration, keys: SigningKeyRing?, now: WallTime) -> TrustedIssuer {
+    private static func ownIssuer(_ configuration: GatewayConfiguration, keys: SigningKeyRing?, now: WallTime) -> TrustedIssuer {
         let algorithms = AlgorithmSet(keys?.entries.map(\.key.algorithm) ?? [])
         return TrustedIssuer(
             name: TrustDeclaration.ownName, issuer: configuration.issuer, audiences: [configuration.audience],

@@ -1,16 +1,5 @@
 package import Credentials
-internal import Transport
 internal import Wire
-
-/// Where an issuer's keys come from.
-package enum KeySource: Hashable, Sendable {
-    /// A JWK Set behind a URL, fetched and refreshed in the background.
-    case url(String)
-    /// A JWK Set in a file, read again when it changes.
-    case file(String)
-    /// A shared secret, as it was in its file when the configuration was read.
-    case secret([UInt8])
-}
 
 /// An outside issuer as a line declared it.
 package struct TrustDeclaration: Hashable, Sendable {
@@ -33,8 +22,11 @@ package struct TrustDeclaration: Hashable, Sendable {
 /// An auth server at which tokens are refreshed.
 package struct RefreshDeclaration: Hashable, Sendable {
     package var url: String
-    package var form: RefreshForm
+    package var contract: RefreshContract
 }
+
+/// The contract in whose form an auth server is asked for a refresh.
+package enum RefreshContract: String, CaseIterable, Sendable { case password, provider, dlauth, anonymous }
 
 extension LineOption {
     package static let trust: [LineOption] = [
@@ -72,13 +64,13 @@ enum TrustLine {
     }
 
     private static func refresh(_ line: inout OptionLine) -> RefreshDeclaration? {
-        let form = line.choice("refresh-contract", RefreshForm.allCases.map(\.rawValue))
+        let contract = line.choice("refresh-contract", RefreshContract.allCases.map(\.rawValue))
         guard line.has("refresh") else {
             if line.has("refresh-contract") { line.fault("has refresh-contract= and nothing to refresh at, add refresh=URL or remove it") }
             return nil
         }
         guard let url = line.value("refresh", { text throws(ParseError) in try TypedText.webURL(text) }) else { return nil }
-        return RefreshDeclaration(url: url, form: form.flatMap(RefreshForm.init) ?? .password)
+        return RefreshDeclaration(url: url, contract: contract.flatMap(RefreshContract.init) ?? .password)
     }
 
     private static func audiences(_ line: inout OptionLine) -> [String] {
@@ -135,8 +127,7 @@ enum TrustLine {
         let shown = quoted("jwks=" + path)
         switch sources.readFile(path) {
         case .failure(let fault):
-            let why = systemErrorText(fault.errno)
-            line.fault("\(shown) cannot be read (\(why)), give a URL or the path of a readable file")
+            line.fault("\(shown) cannot be read (\(fault.reason)), give a URL or the path of a readable file")
         case .success(let bytes):
             do {
                 for refusal in try KeySet(jwks: bytes.rawBytes).refusals {

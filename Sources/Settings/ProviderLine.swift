@@ -1,10 +1,12 @@
-package import Accounts
-internal import Credentials
+package import Credentials
 internal import Wire
+
+/// The providers that can be set up.
+package enum ProviderName: String, CaseIterable, Sendable { case apple, google }
 
 /// A provider whose ID tokens sign people in, as a line declared it.
 package struct ProviderDeclaration: Hashable, Sendable {
-    package var provider: Provider
+    package var name: ProviderName
     /// The apps whose tokens count (`aud`), one or more.
     package var clientIDs: [String]
     /// Every spelling of `iss` that the provider uses.
@@ -13,17 +15,17 @@ package struct ProviderDeclaration: Hashable, Sendable {
     package var origin: Origin
 
     /// The name that its keys go under. A hyphen, which no name of a trust line has.
-    package var keysName: String { "provider-\(provider.rawValue)" }
+    package var keysName: String { "provider-\(name.rawValue)" }
 
     /// The same as a source of keys.
-    var source: TrustDeclaration {
+    package var source: TrustDeclaration {
         TrustDeclaration(
             name: keysName, issuer: issuers.first, audiences: clientIDs, keySource: keySource,
             algorithms: AlgorithmSet([.RS256, .ES256]), origin: origin)
     }
 }
 
-extension Provider {
+extension ProviderName {
     fileprivate var usualIssuers: [String] {
         switch self {
         case .apple: ["https://appleid.apple.com"]
@@ -49,10 +51,11 @@ extension LineOption {
 
 /// The grammar of `TOLLGATE_PROVIDER_<NAME>`.
 enum ProviderLine {
-    /// nil if the name is no provider's.
+    /// nil if the name is no provider's, or if the line is empty.
     static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (ProviderDeclaration?, Findings) {
+        if entry.value.isEmpty { return (nil, Findings()) }
         var line = OptionLine(entry, knows: LineOption.provider)
-        guard let provider = Provider(rawValue: name) else {
+        guard let provider = ProviderName(rawValue: name) else {
             line.fault("names no provider, the providers are APPLE and GOOGLE")
             return (nil, line.findings)
         }
@@ -62,7 +65,7 @@ enum ProviderLine {
             line.fault("needs the apps whose tokens count, write client-ids=com.example.app, separated by commas")
         }
         let declaration = ProviderDeclaration(
-            provider: provider, clientIDs: ids ?? [], issuers: line.text("issuer").map { [$0] } ?? provider.usualIssuers,
+            name: provider, clientIDs: ids ?? [], issuers: line.text("issuer").map { [$0] } ?? provider.usualIssuers,
             keySource: TrustLine.jwksSource(&line, line.text("jwks") ?? provider.usualKeys, sources), origin: entry.origin)
         return (declaration, line.findings)
     }

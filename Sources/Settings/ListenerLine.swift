@@ -1,4 +1,3 @@
-internal import Transport
 package import Wire
 
 /// One address to listen on.
@@ -7,6 +6,9 @@ package struct ListenerDeclaration: Hashable, Sendable {
     /// Whether each connection must begin with a PROXY protocol header.
     package var expectsProxyHeader: Bool
     package var origin: Origin
+
+    /// As it is written.
+    package var text: String { address.description + (expectsProxyHeader ? ";proxy" : "") }
 }
 
 /// The grammar `ADDRESS[;proxy] …` of the settings that end in `LISTEN`.
@@ -42,5 +44,5 @@ enum ListenerLine {
 
 extension SocketAddress {
     /// Whether the system chooses the port.
-    var isAnyPort: Bool { port == 0 }
+    package var isAnyPort: Bool { port == 0 }
 }

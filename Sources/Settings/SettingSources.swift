@@ -1,6 +1,10 @@
-internal import Glibc
-package import Transport
 internal import Wire
+
+/// Why a file cannot be read, in the system's words.
+package struct UnreadableFile: Error, Sendable {
+    package let reason: String
+    package init(reason: String) { self.reason = reason }
+}
 
 /// Everything a configuration is read from, as values; only the files that settings name are read through `readFile`.
 package struct SettingSources: Sendable {
@@ -9,11 +13,11 @@ package struct SettingSources: Sendable {
     /// The process environment, which wins over all files.
     package var environment: [(name: String, value: String)]
     /// Reads a secret, a key set or a certificate.
-    package var readFile: @Sendable (String) -> Result<[UInt8], SystemFault>
+    package var readFile: @Sendable (String) -> Result<[UInt8], UnreadableFile>
 
     package init(
         files: [(name: String, bytes: [UInt8])], environment: [(name: String, value: String)],
-        readFile: @escaping @Sendable (String) -> Result<[UInt8], SystemFault>
+        readFile: @escaping @Sendable (String) -> Result<[UInt8], UnreadableFile>
     ) {
         self.files = files
         self.environment = environment
@@ -106,7 +110,7 @@ enum SecretFile {
         do {
             bytes = try sources.readFile(path).get()
         } catch {
-            throw ParseError("names a file that cannot be read (\(systemErrorText(error.errno))), give the path of a readable file")
+            throw ParseError("names a file that cannot be read (\(error.reason)), give the path of a readable file")
         }
         if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
         if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }

@@ -30,11 +30,13 @@ package enum SettingStage: Hashable, Sendable {
     case refused(exceptPrefixes: [String])
 }
 
-/// A row of the one table of settings: parsing, `check`, `--help` and `docs/settings.md` come from it.
-package struct Setting: Hashable, Sendable {
+/// A row of the one table of settings, which is all there is to one: parsing, reload, `check`, `--help` and `docs/settings.md` come from it.
+package struct Setting: Sendable {
     /// The variable. A family's ends in `_` and stands for `NAME_<ANYTHING>`.
     package let name: String
     package let type: SettingType
+    /// What reads the text into the configuration.
+    let reader: SettingReader
     /// The text that holds when the variable is not set; empty for none.
     package let byDefault: String
     /// What the reference prints as the default where that is no text.
@@ -50,11 +52,12 @@ package struct Setting: Hashable, Sendable {
     package let isFamily: Bool
 
     init(
-        _ name: String, _ type: SettingType, default byDefault: String = "", shown: String? = nil, secret: Bool = false,
+        _ name: String, _ type: SettingType, _ reader: SettingReader, default byDefault: String = "", shown: String? = nil, secret: Bool = false,
         stage: SettingStage = .built, restart needsRestart: Bool = false, _ doc: String
     ) {
         self.name = name
         self.type = type
+        self.reader = reader
         self.byDefault = byDefault
         self.shownDefault = shown
         self.doc = doc
@@ -66,6 +69,11 @@ package struct Setting: Hashable, Sendable {
 
     /// The name as documents write it: a family's with `<NAME>` behind it.
     package var shownName: String { isFamily ? name + "<NAME>" : name }
+}
+
+extension Setting: Hashable {
+    package static func == (left: Setting, right: Setting) -> Bool { left.name == right.name }
+    package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension Setting {

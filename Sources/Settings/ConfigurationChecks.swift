@@ -1,6 +1,5 @@
 internal import Credentials
-internal import Redis
-internal import Transport
+internal import Gate
 internal import Wire
 
 /// What only several settings together, or a secret's bytes, can tell.
@@ -41,16 +40,24 @@ extension ConfigurationReader {
         }
     }
 
-    mutating func checkAdminToken(_ token: [UInt8]) {
+    mutating func checkSecrets() {
+        if let token = configuration.adminToken { checkAdminToken(token) }
+        if let secret = configuration.jwtSecret { checkSigningSecret(secret) }
+        if let secret = configuration.keySecret, secret.count < 32 {
+            secretFault(.keySecret, "is easy to guess, give 32 random bytes or more")
+        }
+    }
+
+    private mutating func checkAdminToken(_ token: [UInt8]) {
         if !token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
             secretFault(.adminToken, "holds what no bearer token may, use visible ASCII characters without spaces")
         } else if token.count < 16 {
-            let origin = values.secret(.adminToken)?.origin ?? .builtIn
+            let origin = configuration.origin(of: .adminToken)
             findings.warn(Finding(origin, Setting.adminToken.name, "is easy to guess, use 16 characters or more"))
         }
     }
 
-    mutating func checkSigningSecret(_ secret: [UInt8]) {
+    private mutating func checkSigningSecret(_ secret: [UInt8]) {
         do {
             _ = try VerificationKey(secret: secret.rawBytes, algorithms: AlgorithmSet(.HS256))
         } catch {
@@ -60,20 +67,6 @@ extension ConfigurationReader {
         if algorithm.origin != .builtIn, algorithm.value != SigningAlgorithm.HS256.name {
             fault(.signingAlgorithm, "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
         }
-    }
-
-    /// What `REDIS_URL` names; of a fault nothing of the URL is told, for a password may be anywhere in it.
-    mutating func endpoint(_ url: [UInt8]) -> RedisEndpoint? {
-        do {
-            return try RedisEndpoint(parsing: String(decoding: url, as: UTF8.self))
-        } catch {
-            secretFault(.redisURL, "is no URL of a Redis, \(error)")
-            return nil
-        }
-    }
-
-    mutating func secretFault(_ setting: Setting, _ message: String) {
-        findings.fault(Finding(values.secret(setting)?.origin ?? .builtIn, setting.name, message))
     }
 
     /// Names and issuers should tell the lines apart.
@@ -88,6 +81,42 @@ extension ConfigurationReader {
                 let message = "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same"
                 findings.warn(Finding(trust.origin, name, message))
             }
+        }
+    }
+
+    /// The upstream of each route, by its name.
+    mutating func resolveRoutes() {
+        for index in configuration.routes.indices { configuration.routes[index] = resolved(configuration.routes[index]) }
+    }
+
+    private mutating func resolved(_ route: RouteDeclaration) -> RouteDeclaration {
+        var route = route
+        let names = configuration.upstreams.map(\.name)
+        if let index = names.firstIndex(of: route.upstream) {
+            route.rule.target = .upstream(index)
+        } else if !route.upstream.isEmpty {
+            let nearest = nearestName(to: route.upstream, in: names)
+            let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"
+            let message = "upstream=\(route.upstream) names no upstream, \(right)"
+            findings.fault(Finding(route.origin, route.variable, message))
+        }
+        return route
+    }
+
+    /// What works and is hardly meant.
+    mutating func checkUse() {
+        let routes = configuration.routes
+        if routes.isEmpty && configuration.contracts.isEmpty {
+            findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
+        }
+        let used = Set(routes.map(\.upstream))
+        for upstream in configuration.upstreams where !used.contains(upstream.name) {
+            let name = Setting.upstream.name + upstream.name.uppercased()
+            findings.warn(Finding(upstream.origin, name, "is used by no route"))
+        }
+        guard configuration.internals.isEmpty else { return }
+        for route in routes where route.rule.auth == .internal {
+            findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, nobody can pass"))
         }
     }
 
@@ -121,4 +150,9 @@ extension ConfigurationReader {
 extension TrustDeclaration {
     /// The name of the gateway's own tokens where outside issuers have theirs.
     package static let ownName = "tollgate"
+}
+
+extension RouteDeclaration {
+    /// The variable that declares it.
+    package var variable: String { Setting.route.name + rule.name.uppercased() }
 }

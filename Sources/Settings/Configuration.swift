@@ -1,18 +1,20 @@
-package import Contracts
 package import Credentials
 package import Gate
-internal import Mail
-package import Redis
+package import Telemetry
 package import Wire
 
 /// Everything the settings say, resolved and free of faults: a plain value that a reload compares and replaces.
+///
+/// Texts whose grammar belongs to another room (contracts, URLs of Redis, the database and the mail server) stay texts:
+/// Assembly has them read by their rooms and reports what these refuse.
 package struct Configuration: Sendable {
+    /// Where each setting was written, by its variable; one that is not here has its default.
+    package var origins: [String: Origin] = [:]
     package var listeners: [ListenerDeclaration] = []
     package var tlsListeners: [ListenerDeclaration] = []
     package var tlsPairs: [TLSPairDeclaration] = []
     /// A PEM file; nil: clients are not asked for certificates.
     package var tlsClientAuthority: String?
-    package var tlsClientAuthorityOrigin = Origin.builtIn
     package var adminListeners: [ListenerDeclaration] = []
     /// nil: one is generated and printed once.
     package var adminToken: [UInt8]?
@@ -29,7 +31,6 @@ package struct Configuration: Sendable {
     /// Signs own tokens in place of generated keys; 32 bytes or more.
     package var jwtSecret: [UInt8]?
     package var signingAlgorithm = SigningAlgorithm.ES256
-    package var signingAlgorithmOrigin = Origin.builtIn
     package var clockSkewSeconds: Int64 = 0
     package var tiers = TierList.standard
     package var trusts: [TrustDeclaration] = []
@@ -38,14 +39,14 @@ package struct Configuration: Sendable {
     package var routes: [RouteDeclaration] = []
     package var internals: [InternalDeclaration] = []
     package var trustedProxies: [CIDR] = []
-    /// nil: limits are counted in process.
-    package var redis: RedisEndpoint?
+    /// `REDIS_URL` as it was given, perhaps with a password; nil: limits are counted in process.
+    package var redisURL: String?
     package var rateLimitFailure = LimitFailureMode.local
     package var tokenCacheEntries = 0
-    /// The contracts that are answered here, and where.
-    package var contracts = MountTable()
-    /// Of the account page: what no route took the place of.
-    package var pages: [MountTable.Place] = []
+    /// The contracts that are answered here, each as `id@base`.
+    package var contracts: [String] = []
+    /// Paths of the `dlauth` contract, each with the whole name of its variable.
+    package var dlauthPaths: [EnvEntry] = []
     package var providers: [ProviderDeclaration] = []
     /// As it was given; nil for a file in the data folder. It may hold a password.
     package var databaseURL: String?
@@ -61,28 +62,26 @@ package struct Configuration: Sendable {
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0
     package var upgradeURL: String?
-    /// nil: mail goes to the development outbox.
-    var mailServer: MailServer?
-    var mailServerOrigin = Origin.builtIn
-    /// Given wherever `mailServer` is.
-    var mailFrom: Sender?
+    /// `SMTP_URL` as it was given, perhaps with a password; nil: mail goes to the development outbox.
+    package var smtpURL: String?
+    /// The sender of mails; empty for none.
+    package var mailFrom = ""
     /// nil: text messages go to the development outbox.
-    var smsURL: String?
-    /// nil: a reset mail brings the bare token.
-    var resetURL: String?
+    package var smsURL: String?
+    /// nil: a reset mail carries the bare token.
+    package var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
     /// What env files say in vain of variables that the process environment sets otherwise.
-    var overridden: [String: String] = [:]
+    package var overridden: [String: String] = [:]
 
-    /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.
-    package var endpoints: [MountTable.Place] { contracts.places + pages }
+    package init() {}
 
     /// Whether there are accounts: with a contract to reach them by, or a database that others share.
-    package var hasAccounts: Bool { !contracts.mounts.isEmpty || databaseURL != nil }
+    package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 
-    /// Everything whose keys are kept fresh: outside issuers, then providers.
-    package var keyHolders: [TrustDeclaration] { trusts + providers.map(\.source) }
+    /// Where a setting was written, for messages.
+    package func origin(of setting: Setting) -> Origin { origins[setting.name] ?? .builtIn }
 }
 
 /// A certificate chain and its key, both PEM files.
@@ -90,15 +89,6 @@ package struct TLSPairDeclaration: Hashable, Sendable {
     package var certificate: String
     package var key: String
     package var origin: Origin
-}
-
-/// How much the gateway says of itself (`TOLLGATE_LOG`), ascending.
-package enum LogLevel: String, CaseIterable, Comparable, Sendable {
-    case debug, info, warning, error
-
-    package static func < (left: Self, right: Self) -> Bool {
-        allCases.firstIndex(of: left) ?? 0 < allCases.firstIndex(of: right) ?? 0
-    }
 }
 
 /// The form of the access log (`TOLLGATE_ACCESS_LOG`).

@@ -9,14 +9,14 @@ internal import Wire
 enum RefreshSecret {
     static let bytes = 32
 
-    /// That of a configuration with a shared secret follows from it, so that gateways with the same one agree.
-    static func open(_ configuration: Configuration) throws(KeyStoreFault) -> [UInt8] {
-        if let secret = configuration.jwtSecret {
+    /// That of a plan with a secret of its own follows from it, so that gateways with the same one agree.
+    static func open(_ plan: IssuersPlan) throws(KeyStoreFault) -> [UInt8] {
+        if let secret = plan.ownSecret {
             let label: StaticString = "tollgate refresh secret"
             return Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
         }
-        if let shared = SharedKeys(configuration) { return try shared.refreshSecret() }
-        return try read(KeyStore(dataDirectory: configuration.dataDirectory))
+        if let shared = SharedKeys(plan) { return try shared.refreshSecret() }
+        return try read(KeyStore(dataDirectory: plan.dataDirectory))
     }
 
     /// The folder's own.
