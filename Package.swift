@@ -117,7 +117,7 @@ let package = Package(
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",
-            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Transport", "Wire"],
+            dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Transport", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),

@@ -71,8 +71,8 @@ struct AnonymousContract: ClientContract {
         let email = try EmailAddress(required("email", of: request))
         let code = try required("code", of: request)
         let granted = try await services.codes.verify(
-            code, .link, of: .email(email), for: session.map { .link(caller: $0.user) } ?? .signIn, contract: Self.id,
-            session: session, caller: request.caller)
+            code, .link, of: .email(email), for: session.map { .link(caller: $0.user) } ?? .signIn(caller: nil),
+            contract: Self.id, session: session, caller: request.caller)
         return .json { json in
             json.beginObject()
             json.field("success", true)

@@ -120,8 +120,10 @@ struct DLAuthContract: ClientContract {
     // MARK: codes
 
     private func resendOTP(_ request: ContractRequest) async throws -> LocalResponse {
-        _ = try request.session(in: Self.dialect)
+        let session = try request.session(in: Self.dialect)
         let otp = try OTP(request)
+        // Only a session can use such a code; without one, anybody could have messages sent to any number.
+        if otp.changesContact, session == nil { throw Failure(.unauthorized(.missing), in: Self.dialect) }
         // A new address belongs to nobody yet; every other code is for who has an account there.
         let audience: Codes.Audience = otp.changesContact ? .anyone : .holders
         try await services.codes.send(otp.purpose, to: otp.recipient, audience, caller: request.caller)
@@ -141,8 +143,7 @@ struct DLAuthContract: ClientContract {
     /// What the code is to prove.
     private func proof(_ otp: OTP, _ session: CallerSession?) throws -> ContactProof {
         switch otp.purpose {
-        case .signUp, .email: return .completeSignUp(Self.id)
-        case .recovery, .sms, .link: return .signIn
+        case .signUp, .email, .recovery, .sms, .link: return .signIn(caller: session?.user)
         case .emailChange, .phoneChange:
             guard let session else { throw Failure(.unauthorized(.missing), in: Self.dialect) }
             return .change(caller: session.user)

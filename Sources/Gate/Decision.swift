@@ -108,6 +108,7 @@ package struct Decision: ~Copyable {
     var isLimitShadowed = false
     var limitBytes = ByteBuffer(capacity: 256)
 
+    /// The names by which `removes` judges.
     @usableFromInline let reserved = ReservedNames.shared
 
     package init() {}

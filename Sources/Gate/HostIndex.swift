@@ -70,7 +70,9 @@ struct HostIndex: Sendable {
             if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
                 return IPAddress(parsing: name.rawBytes.extracting(1..<max(1, name.count - 1))) != nil
             }
-            return !name.isEmpty
+            // An empty label is in no request's host (but that of the root, behind a final dot).
+            let labels = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+            return !name.isEmpty && !labels.dropLast().contains(where: \.isEmpty)
                 && name.allSatisfy {
                     $0.isASCIILetter || $0.isASCIIDigit || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
                         || $0 == UInt8(ascii: "_")

@@ -55,6 +55,7 @@ package struct KeptFields: OptionSet, Hashable, Sendable {
 
     package init(rawValue: UInt128) { self.rawValue = rawValue }
 
+    /// Names that fit.
     static let capacity = UInt128.bitWidth
 
     func contains(_ index: Int) -> Bool { rawValue >> UInt128(index) & 1 != 0 }

@@ -1,7 +1,7 @@
 import Telemetry
 import Wire
 
-/// Rate limit of a log line about a route: the first time at once, then at most one line a minute with the count since the last.
+/// Rate limit of a log line about a route: the first is due at once, then one a minute with the count since the last.
 struct AnswerNotices {
     private static let intervalMilliseconds: UInt64 = 60_000
 

@@ -18,21 +18,29 @@ package struct LeaseCall: Sendable {
 /// Who waits for the answer to a question of the control plane, and gets nil if Redis gave none. Called on the worker's
 /// loop, and must only hand it on.
 enum AwaitedReply: Sendable {
-    case count(LimitRate, CountReply)
+    /// The answer to a charge of so many counts.
+    case take(counts: Int, TakeReply)
+    /// Nobody waits: what is not given back stays charged.
+    case giveBack
     case lease(LeaseReply)
 }
 
-/// Takes the answer to a question about one count.
-package typealias CountReply = @Sendable (LimitReading?) -> Void
+/// Takes what the script answered to a charge.
+package typealias TakeReply = @Sendable (GCRAReply?) -> Void
 /// Takes what the script said.
 package typealias LeaseReply = @Sendable (RefreshLease.Reply?) -> Void
 
 /// What the control plane asks Redis for over the connection of one worker: counts of attempts at accounts, leases of
 /// refreshes. They are few, and no request waits for them on the loop, so they go past the ledger.
 extension Worker {
-    /// Takes up to `want` from a count, or looks at it where that is 0.
-    mutating func count(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply) {
-        guard shared != nil, shared!.ask(item, want: want, reply, now.monotonic) else { return reply(nil) }
+    /// Charges one on each of these counts, or on none.
+    mutating func take(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply) {
+        guard shared != nil, shared!.ask(items, reply, now.monotonic) else { return reply(nil) }
+    }
+
+    /// If Redis does not take it, the charge stays.
+    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64) {
+        if shared != nil { shared!.giveBack(items, chargedAt: chargedAt, now.monotonic) }
     }
 
     mutating func callLease(_ call: LeaseCall, _ reply: @escaping LeaseReply) {
@@ -47,10 +55,20 @@ extension SharedCounting {
     static func isAsked(_ tag: UInt64) -> Bool { tag & 0xFFFF_FFFF == mark }
 
     /// False if it cannot be asked now.
-    mutating func ask(_ item: LimitCharge.Item, want: UInt32, _ reply: @escaping CountReply, _ now: MonotonicTime) -> Bool {
-        limitCommand.ask(item, want: want)
+    mutating func ask(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply, _ now: MonotonicTime) -> Bool {
+        limitCommand.ask(items)
         writeTake()
-        return ask(for: .count(item.rate, reply), now)
+        return ask(for: .take(counts: items.count, reply), now)
+    }
+
+    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64, _ now: MonotonicTime) {
+        call.begin(giveBackScript, keys: items.count)
+        for item in items {
+            call.arguments.append(byteCount: GCRAScript.keyLength) { GCRAScript.writeKey(item.key, into: &$0) }
+        }
+        call.arguments.append(decimal: chargedAt)
+        for item in items { call.arguments.append(decimal: item.rate.interval) }
+        _ = ask(for: .giveBack, now)
     }
 
     mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
@@ -70,10 +88,10 @@ extension SharedCounting {
     /// The answer to a question has come, or none will. Answers what was called; nil if nobody waits.
     mutating func askedEnded(_ tag: UInt64, isAnswered: Bool) -> RedisCommandKind? {
         switch awaited.removeValue(forKey: tag) {
-        case .count(let rate, let reply):
-            let answer = isAnswered ? GCRAReply(counts: 1, redis.reader.reply.bytes(0)) : nil
-            reply(answer.map { $0.reading(0, rate) })
+        case .take(let counts, let reply):
+            reply(isAnswered ? GCRAReply(counts: counts, redis.reader.reply.bytes(0)) : nil)
             return .take
+        case .giveBack: return .giveBack
         case .lease(let reply):
             reply(isAnswered ? RefreshLease.Reply(redis.reader.reply.bytes(1), redis.reader.reply.bytes(2)) : nil)
             return .lease
@@ -85,7 +103,8 @@ extension SharedCounting {
     mutating func forgetAsked() {
         for reply in awaited.values {
             switch reply {
-            case .count(_, let reply): reply(nil)
+            case .take(_, let reply): reply(nil)
+            case .giveBack: continue
             case .lease(let reply): reply(nil)
             }
         }

@@ -45,6 +45,8 @@ struct Exchange: ~Copyable {
     var isReplayable = true
     /// Whether the upstream has stopped taking the request: the rest is dropped, and the answer, if any, is still read.
     var isCut = false
+    /// Waits for another worker to close an idle connection; its address is chosen.
+    var awaitsRoom = false
     /// Whether the upstream's connection stands, so that body bytes go straight there.
     var isConnected = false
     var bodyLimit = UInt64.max
@@ -93,6 +95,7 @@ struct Exchange: ~Copyable {
         requestEnded = false
         isReplayable = true
         isCut = false
+        awaitsRoom = false
         isConnected = false
         bodyCount = 0
         answerRoom = ReceiveRoom()

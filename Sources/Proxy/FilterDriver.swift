@@ -182,7 +182,7 @@ extension Worker {
         answer(exchange, with: failure.refusal, &scratch)
     }
 
-    /// Logs that an answer was not JSON, which a setting of the route would let pass; not each one of many.
+    /// Logs, at a limited rate, that an answer was not JSON, and which setting of its route would let it pass.
     private mutating func noteUnfit(_ exchange: Int, _ failure: FilterFailure) {
         guard failure == .notJSON, exchanges[exchange].record.isRecorded else { return }
         let route = exchanges[exchange].record.route

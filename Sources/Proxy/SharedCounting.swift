@@ -29,6 +29,7 @@ package struct SharedCounting: ~Copyable {
     let take: RedisScriptID
     let census: RedisScriptID
     let lease: RedisScriptID
+    let giveBackScript: RedisScriptID
     /// When this worker asks next how many gateways there are; nil where another worker does.
     var censusDue: MonotonicTime?
     /// Whether the ledger has been told that Redis does not answer.
@@ -55,6 +56,7 @@ package struct SharedCounting: ~Copyable {
         take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
         census = scripts.register(RedisScript(name: GatewayCensus.name, source: GatewayCensus.source))
         lease = scripts.register(RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)"))
+        giveBackScript = scripts.register(RedisScript(name: GiveBackScript.name, source: GiveBackScript.source))
         ledger = LimitLedger(settings, limiter: limiter)
         redis = connect(scripts, Token(.redis, Handle(index: 0, generation: 0)).bits)
         self.gateways = gateways

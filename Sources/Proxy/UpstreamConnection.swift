@@ -26,6 +26,9 @@ struct UpstreamConnection: ~Copyable {
     var exchange = Handle.none
     /// Opened for a health check.
     var isProbe = false
+    /// Whether it is counted in its upstream's budget, and there as idle.
+    var holdsRoom = false
+    var isCountedIdle = false
     /// Whether an earlier request used it: then it may have been closed over there without our knowing.
     var wasUsed = false
     /// Since when it is idle. Meaningful while it is.

@@ -40,10 +40,13 @@ package final class UpstreamAddress: Sendable {
 package struct UpstreamSnapshot: Sendable {
     package var settings: UpstreamSettings
     package var addresses: [UpstreamAddress]
+    /// The same for every worker and for every snapshot of the upstream.
+    package var connections: ConnectionBudget
 
-    package init(settings: UpstreamSettings, addresses: [UpstreamAddress]) {
+    package init(settings: UpstreamSettings, addresses: [UpstreamAddress], connections: ConnectionBudget = ConnectionBudget()) {
         self.settings = settings
         self.addresses = addresses
+        self.connections = connections
     }
 }
 
@@ -52,6 +55,8 @@ package struct UpstreamSnapshot: Sendable {
 struct UpstreamDirectory {
     var pools: [UpstreamPool] = []
     private var places: [Int] = []
+    /// Whether some pool has requests that wait for room.
+    var roomIsWanted = false
 
     init(_ declarations: [UpstreamSnapshot]) {
         adopt(declarations)
@@ -76,7 +81,8 @@ struct UpstreamDirectory {
                 pools[place].adopt(declaration.settings, addresses: declaration.addresses)
                 return place
             }
-            pools.append(UpstreamPool(settings: declaration.settings, addresses: declaration.addresses))
+            pools.append(
+                UpstreamPool(settings: declaration.settings, addresses: declaration.addresses, connections: declaration.connections))
             return pools.count - 1
         }
     }

@@ -33,11 +33,12 @@ enum UpstreamLoss: Error, Equatable {
     var countsAgainstAddress: Bool { self != .tooManyConnections && self != .shortage }
 
     /// Whether another try may fare better. Not once a byte of an answer has come: the work was done, or the upstream speaks
-    /// nonsense. After a timeout it may be under way, and what the gateway itself lacks it lacks everywhere.
+    /// nonsense. After a timeout it may be under way, what the gateway itself lacks it lacks everywhere, and connections are
+    /// counted over all addresses.
     var mayPass: Bool {
         switch self {
-        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .tooManyConnections: true
-        case .badAnswer, .brokenAnswer, .timeout, .shortage: false
+        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered: true
+        case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections: false
         }
     }
 
@@ -60,37 +61,33 @@ extension Worker {
         let endpoint = exchanges[exchange].endpoint
         directory.pools[pool].endpoints[endpoint].outstanding += 1
         noteAttempt(exchange)
-        if let idle = takeIdle(pool, endpoint) {
-            attach(idle, exchange)
-            connected(idle, &scratch)
-            return
-        }
-        guard directory.pools[pool].hasRoom else {
-            return failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
-        }
-        connect(exchange, &scratch)
+        resume(exchange, mayWait: true, &scratch)
     }
 
     /// Takes the most recently used idle connection out of its list; closes those on which something came unasked.
-    private mutating func takeIdle(_ pool: Int, _ endpoint: Int) -> Int? {
+    mutating func takeIdle(_ pool: Int, _ endpoint: Int) -> Int? {
         while true {
             let idle = Int(directory.pools[pool].endpoints[endpoint].idleHead)
             guard idle >= 0 else { return nil }
             let rested = now.monotonic.nanoseconds(since: upstreams[idle].idleSince)
             guard rested > settings.upstreamTrust * 1_000_000, upstreams[idle].channel.socket.isReadable else {
                 directory.pools[pool].endpoints[endpoint].idleHead = upstreams[idle].nextIdle
+                restEnded(idle)
                 return idle
             }
             closeUpstream(idle)
         }
     }
 
-    private mutating func connect(_ exchange: Int, _ scratch: inout Scratch) {
+    mutating func connect(_ exchange: Int, _ scratch: inout Scratch) {
         let pool = exchanges[exchange].pool
         let endpoint = exchanges[exchange].endpoint
         do throws(UpstreamLoss) {
-            attach(try openUpstream(pool, endpoint), exchange)
+            let upstream = try openUpstream(pool, endpoint)
+            upstreams[upstream].holdsRoom = true
+            attach(upstream, exchange)
         } catch {
+            directory.pools[pool].connections.give()
             failed(exchange, error, wasUsed: false, &scratch)
         }
     }
@@ -128,7 +125,7 @@ extension Worker {
         return loss
     }
 
-    private mutating func attach(_ upstream: Int, _ exchange: Int) {
+    mutating func attach(_ upstream: Int, _ exchange: Int) {
         upstreams[upstream].exchange = exchangeHandle(exchange)
         exchanges[exchange].upstream = upstreamHandle(upstream)
     }
@@ -195,7 +192,7 @@ extension Worker {
     }
 
     /// The connection stands and carries its exchange, or its probe.
-    private mutating func connected(_ upstream: Int, _ scratch: inout Scratch) {
+    mutating func connected(_ upstream: Int, _ scratch: inout Scratch) {
         guard !upstreams[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
         let exchange = Int(upstreams[upstream].exchange.index)
         upstreams[upstream].phase = .busy
@@ -251,7 +248,7 @@ extension Worker {
     }
 
     /// The exchange has lost its upstream: once more elsewhere if that is safe, else the client is told.
-    private mutating func failed(_ exchange: Int, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
+    mutating func failed(_ exchange: Int, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
         let pool = exchanges[exchange].pool
         let endpoint = exchanges[exchange].endpoint
         directory.pools[pool].endpoints[endpoint].outstanding -= 1
@@ -310,6 +307,10 @@ extension Worker {
 
     /// The exchange needs its connection no more: keeps it for the next one, or closes it.
     mutating func releaseUpstream(_ exchange: Int, reusable: Bool) {
+        if exchanges[exchange].awaitsRoom {
+            exchanges[exchange].awaitsRoom = false
+            directory.pools[exchanges[exchange].pool].endpoints[exchanges[exchange].endpoint].outstanding -= 1
+        }
         guard !exchanges[exchange].upstream.isNone else { return }
         let upstream = Int(exchanges[exchange].upstream.index)
         let pool = upstreams[upstream].pool
@@ -322,6 +323,7 @@ extension Worker {
         upstreams[upstream].phase = .idle
         upstreams[upstream].wasUsed = true
         upstreams[upstream].idleSince = now.monotonic
+        restBegan(upstream)
         upstreams[upstream].nextIdle = directory.pools[pool].endpoints[endpoint].idleHead
         directory.pools[pool].endpoints[endpoint].idleHead = Int32(upstream)
         upstreamTimers.set(upstream, deadline: now.monotonic.advanced(milliseconds: settings.upstreamIdleTimeout))
@@ -333,6 +335,9 @@ extension Worker {
         let pool = upstreams[upstream].pool
         let endpoint = upstreams[upstream].endpoint
         if upstreams[upstream].phase == .idle { unlinkIdle(upstream, pool, endpoint) }
+        if upstreams[upstream].holdsRoom { directory.pools[pool].connections.give() }
+        upstreams[upstream].holdsRoom = false
+        restEnded(upstream)
         upstreamTimers.clear(upstream)
         upstreams[upstream].channel.close()
         upstreams[upstream].phase = .free
@@ -344,11 +349,12 @@ extension Worker {
         directory.pools[pool].endpoints[endpoint].connections -= 1
     }
 
-    /// Closes idle connections to addresses that are gone; a busy one ends with its answer.
+    /// Closes idle connections to addresses that are gone, and counts the others if their number is bounded now; a busy one
+    /// ends with its answer.
     mutating func closeRetired() {
         for upstream in upstreams.indices where upstreams[upstream].phase == .idle {
             let isRetired = directory.pools[upstreams[upstream].pool].endpoints[upstreams[upstream].endpoint].isRetired
-            if isRetired { closeUpstream(upstream) }
+            if isRetired { closeUpstream(upstream) } else { restBegan(upstream) }
         }
     }
 

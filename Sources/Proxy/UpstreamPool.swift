@@ -14,8 +14,8 @@ package struct UpstreamSettings: Sendable {
     package var timeout: UInt64 = 30_000
     /// How often a request that may be repeated is sent again.
     package var retries = 1
-    /// Connections of one worker to all addresses; past it a request is refused with 503.
-    package var maxConnections = 1_024
+    /// Connections of all workers to all addresses, without health checks; past it a request is refused with 503.
+    package var maxConnections = Int.max
     /// The path of active health checks; nil for none.
     package var healthPath: String?
     package var healthInterval: UInt64 = 5_000
@@ -43,20 +43,26 @@ struct Endpoint {
 struct UpstreamPool {
     private(set) var settings: UpstreamSettings
     var endpoints: [Endpoint]
+    /// Shared with the same pool of every other worker.
+    let connections: ConnectionBudget
+    /// Requests that wait for one of those connections.
+    var room = RoomQueue()
     var budget = RetryBudget()
     private var turn = 0
     /// When its addresses are probed next.
     var nextProbe = MonotonicTime(nanoseconds: 0)
 
-    init(settings: UpstreamSettings, addresses: [UpstreamAddress]) {
+    init(settings: UpstreamSettings, addresses: [UpstreamAddress], connections: ConnectionBudget = ConnectionBudget()) {
         self.settings = settings
+        self.connections = connections
         endpoints = addresses.map { Endpoint(place: $0) }
     }
 
-    /// Whether one more connection may be made.
-    var hasRoom: Bool {
-        settings.maxConnections == .max || endpoints.reduce(0) { $0 + $1.connections } < settings.maxConnections
-    }
+    /// Takes room for one more connection, if there is some.
+    func takeRoom() -> Bool { connections.take(within: settings.maxConnections) }
+
+    /// Whether idle connections may be in another worker's way.
+    var isBounded: Bool { settings.maxConnections < .max }
 
     enum Choice: Equatable {
         case endpoint(Int)

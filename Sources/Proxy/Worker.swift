@@ -160,6 +160,7 @@ extension Worker {
     private mutating func waitTime() -> Int32 {
         // Probes are looked at once a turn; lines and the end of a drain should not wait so long.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
+        if directory.roomIsWanted { shortest = min(shortest, 100) }
         shortest = clientTimers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreamTimers.millisecondsToNext(now.monotonic, longest: shortest)
         if shared != nil, let deadline = shared!.nextDeadline() {
@@ -203,6 +204,7 @@ extension Worker {
     private mutating func finishTurn(_ scratch: inout Scratch) {
         if let until = acceptPausedUntil, now.monotonic >= until { resumeAccepting() }
         probeIfDue()
+        askForRoomIfDue(&scratch)
         endStreamsIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
@@ -222,6 +224,7 @@ extension Worker {
         phase = .ended
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
+            if case .makeRoom(let request) = message { request.answered() }
             if case .tellRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
         }
     }

@@ -19,8 +19,10 @@ package enum WorkerMessage: Sendable {
     case forgotUsers
     /// What came of the refresh of this number, for the request that waits on this connection.
     case refreshed(Handle, UInt64, RefreshAnswer)
-    /// A count that the control plane asks about; see `AwaitedReply`.
-    case count(LimitCharge.Item, want: UInt32, CountReply)
+    /// An attempt at accounts that is to be charged on these counts; see `AwaitedReply`.
+    case take([LimitCharge.Item], TakeReply)
+    /// The same charged at this time by the clock of Redis, to be given back.
+    case giveBack([LimitCharge.Item], chargedAt: UInt64)
     /// A lease that the control plane asks for; see `AwaitedReply`.
     case lease(LeaseCall, LeaseReply)
     /// New certificates for connections to come.
@@ -31,6 +33,10 @@ package enum WorkerMessage: Sendable {
     case redisResolved([SocketAddress])
     /// A probe's verdict, reached by the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
+    /// Another worker wants room for connections to an upstream: `RoomRequest.answered` must follow.
+    case makeRoom(RoomRequest)
+    /// All others have answered what this worker asked for by `makeRoom`, for the upstream of this name.
+    case roomMade(upstream: String)
     /// The answer of a local service.
     case answered(Handle, LocalResponse)
     /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
@@ -63,6 +69,9 @@ package struct WorkerServices: Sendable {
     package var sawClock: @Sendable (String, WallTime, WallTime) -> Void
     /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
     package var shortage: @Sendable (SystemFault) -> Void
+    /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False where there
+    /// is no other worker.
+    package var makeRoom: @Sendable (String, Int) -> Bool
     /// Answers to a filtered route of this name, so many, had a body that is not JSON and were refused, or would have been but
     /// for its shadow. Called once a minute and route at most.
     package var answerNotJSON: @Sendable (String, Int, Bool) -> Void
@@ -83,6 +92,7 @@ package struct WorkerServices: Sendable {
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
+        makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
         answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void = { _, _, _ in },
         redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false,
         outlastsOthers: Bool = false
@@ -96,6 +106,7 @@ package struct WorkerServices: Sendable {
         self.healthChanged = healthChanged
         self.sawClock = sawClock
         self.shortage = shortage
+        self.makeRoom = makeRoom
         self.answerNotJSON = answerNotJSON
         self.redisChanged = redisChanged
         self.probes = probes
@@ -121,7 +132,8 @@ extension Worker {
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers: admission.forgetUsers()
             case .refreshed(let client, let number, let answer): refreshed(client, number, answer, &scratch)
-            case .count(let item, let want, let reply): count(item, want: want, reply)
+            case .take(let items, let reply): take(items, reply)
+            case .giveBack(let items, let chargedAt): giveBack(items, chargedAt: chargedAt)
             case .lease(let call, let reply): callLease(call, reply)
             case .adoptCertificates(let context):
                 for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
@@ -132,6 +144,9 @@ extension Worker {
                 if shared != nil { shared!.redis.replace(addresses: addresses, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
                 directory.learned(upstream: upstream, place: address, healthy: healthy)
+            case .makeRoom(let request): yieldRoom(request)
+            case .roomMade(let upstream):
+                if let pool = directory.pools.firstIndex(where: { $0.settings.name == upstream }) { roomMade(pool, &scratch) }
             case .answered(let exchange, let response): answered(exchange, response, &scratch)
             case .report(let reply):
                 refreshGauges()

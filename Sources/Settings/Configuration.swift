@@ -53,6 +53,10 @@ package struct Configuration: Sendable {
     /// What gateways that share a database or a Redis have in common; 32 bytes or more.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
+    /// Accounts that one address may open.
+    package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
+    /// SMS that are sent in all.
+    package var smsBudget: LimitRate = LimitRate(defaultOf: .smsBudget)
     package var refreshGraceSeconds: Int64 = 0
     package var tierGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
@@ -93,3 +97,11 @@ package struct TLSPairDeclaration: Hashable, Sendable {
 
 /// The form of the access log (`TOLLGATE_ACCESS_LOG`).
 package enum AccessLogFormat: String, CaseIterable, Sendable { case json, text, off }
+
+extension LimitRate {
+    /// What holds when `setting`, a rate, is not set.
+    init(defaultOf setting: Setting) {
+        guard let rate = LimitRate(parsing: setting.byDefault) else { preconditionFailure("\(setting.name) has no default") }
+        self = rate
+    }
+}

@@ -11,6 +11,8 @@ package enum SettingType: Hashable, Sendable {
     /// A duration; the bounds are milliseconds.
     case duration(ClosedRange<UInt64>)
     case choice([String])
+    /// `N/s`, `N/m`, `N/h` or `N/d`, `+burst=N` behind it or not.
+    case rate
     /// Words separated by spaces.
     case words
     /// CIDRs or single addresses, separated by spaces.

@@ -78,6 +78,10 @@ struct SettingReader: Sendable {
     static func milliseconds(_ path: Path<UInt32>) -> Self { Self(path) { $0.duration($1).map { UInt32($0) } } }
     static func seconds(_ path: Path<Int64>) -> Self { Self(path) { $0.duration($1).map { Int64($0 / 1000) } } }
 
+    static func rate(_ path: Path<LimitRate>) -> Self {
+        Self(path) { reader, setting in reader.take(setting, reader.text(setting), TypedText.rate) }
+    }
+
     // MARK: secrets
 
     static func secret(_ path: Path<[UInt8]?>) -> Self { Self(path) { .some($0.values.secret($1)?.bytes) } }

@@ -113,6 +113,12 @@ extension Setting {
     package static let refreshGrace = Setting(
         "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), .seconds(\.refreshGraceSeconds), default: "30s",
         "How long a spent refresh token still gets its successor, although that has arrived.")
+    package static let signUpLimit = Setting(
+        "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
+        "Accounts that one address may open, over all contracts; IPv6 counts by /64.")
+    package static let smsBudget = Setting(
+        "TOLLGATE_SMS_BUDGET", .rate, .rate(\.smsBudget), default: "1000/h",
+        "SMS at most, over all gateways that share a Redis; past it a request for one is 429, and the log says so.")
     package static let tierGrace = Setting(
         "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000), .seconds(\.tierGraceSeconds), default: "0s",
         "How long a tier counts beyond its end (`until`), for a subscription whose renewal is late; up to 31 days.")
@@ -139,8 +145,8 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, refreshGrace, tierGrace,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, signUpLimit, refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
-        smtpURL, mailFrom, smsURL, resetURL, tlsClientCA, consoleOnMain, keySecret,
+        smtpURL, mailFrom, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]
 }

@@ -1,3 +1,4 @@
+package import Gate
 package import Wire
 
 /// The types that settings and options of lines share, read from text.
@@ -29,6 +30,14 @@ package enum TypedText {
             throw ParseError("is no size, write one like 512, 64KiB or 10MiB")
         }
         return value
+    }
+
+    /// Of what is counted once for all gateways: nothing of it is held in advance.
+    package static func rate(_ text: String) throws(ParseError) -> LimitRate {
+        guard let rate = LimitRate(parsing: text), !rate.mayLease else {
+            throw ParseError("is no rate, write one like 300/h or 300/h+burst=100")
+        }
+        return rate
     }
 
     package static func choice(_ text: String, _ choices: [String]) throws(ParseError) -> String {

@@ -34,7 +34,7 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var connectTimeoutMilliseconds: UInt32 = 2_000
     /// How often an idempotent request is tried again.
     package var retries: UInt8 = 1
-    /// Connections of one worker to one address; nil for no bound.
+    /// Connections of all workers to all addresses; nil for no bound.
     package var maxConnections: Int?
     /// Whether the upstream receives its own name as `Host` in place of the client's.
     package var sendsOwnHost = false
@@ -50,7 +50,7 @@ extension LineOption {
         LineOption("timeout", "30s", "until the first byte of the answer, and between its parts"),
         LineOption("connect-timeout", "2s", "for the connection, and the TLS handshake"),
         LineOption("retries", "1", "more tries of an idempotent request that got no answer, up to 5"),
-        LineOption("max-connections", "unbounded", "connections of one worker to one address; past it 503"),
+        LineOption("max-connections", "unbounded", "connections to all its addresses together, of all workers, health checks aside; past it 503"),
         LineOption("host", "client or upstream", "whose `Host` the upstream receives: each address its own"),
         LineOption("tls-ca", "a PEM file", "the CA that must have signed its certificate; the system's CAs by default"),
     ]

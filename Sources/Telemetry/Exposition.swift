@@ -91,10 +91,9 @@ extension ExpositionWriter {
         for (source, value) in process.clocks.bySource.sorted(by: { $0.key < $1.key }) {
             sample(skew, [("source", source)], value, decimals: 6)
         }
-        let evictions = "tollgate_ratelimit_evictions_total"
-        family(evictions, type: "counter", help: "Counts evicted early for want of memory, each worth a burst at most to whom it counted.")
-        sample(evictions, [], Int64(clamping: process.limitEvictions))
         write(process.bus)
+        sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
+        write(process.attempts)
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

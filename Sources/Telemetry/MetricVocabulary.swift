@@ -64,8 +64,10 @@ package enum RedisCommandKind: Int, MetricWord {
     case census
     /// Sees to it that one gateway alone refreshes a token.
     case lease
+    /// Gives back what an attempt was charged that turned out not to count.
+    case giveBack
 
-    var text: String { "\(self)" }
+    var text: String { self == .giveBack ? "give_back" : "\(self)" }
 }
 
 /// How a command to Redis ended.

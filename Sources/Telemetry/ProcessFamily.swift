@@ -5,6 +5,7 @@ enum ProcessFamily: CaseIterable {
     case keySetFetches, keySetAge, keySetKeys
     case clockSkew
     case busLag, busConnected, busMessages
+    case limitEvictions, refusedAttempts
 
     var description: ProcessFamilyDescription {
         switch self {
@@ -36,6 +37,14 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "bus_messages_total", "counter", ["result"],
                 "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
+        case .limitEvictions:
+            .init(
+                "ratelimit_evictions_total", "counter", [],
+                "Counts of limits evicted from memory before they were full again, each worth a burst at most to its owner.")
+        case .refusedAttempts:
+            .init(
+                "attempts_refused_total", "counter", ["bucket"],
+                "Sign-ins, codes, messages and new accounts for which a bucket had no room. A sign-in may have been let in by the next one.")
         }
     }
 }

@@ -34,6 +34,7 @@ package struct ProcessMetrics: Sendable {
     package var bus = BusMetrics()
     /// Counts of limits that were evicted from memory before they were full again.
     package var limitEvictions: UInt64 = 0
+    package var attempts: AttemptMetrics
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }
@@ -41,7 +42,10 @@ package struct ProcessMetrics: Sendable {
         var lastSuccess: WallTime?
     }
 
-    package init(build: BuildInfo) { self.build = build }
+    package init(build: BuildInfo, attempts: AttemptMetrics = AttemptMetrics(buckets: [])) {
+        self.build = build
+        self.attempts = attempts
+    }
 
     /// The configuration was read, at start or for a reload, and is in force if it was good.
     package mutating func configurationLoaded(succeeded: Bool, at now: WallTime) {

@@ -22,22 +22,62 @@ import Wire
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         let code = office.recorder.code
         #expect(code.utf8.count == 6 && code.allSatisfy(\.isNumber))
-        let granted = try await verify(office, code, .email, recipient, .completeSignUp(.dlauth))
+        let granted = try await verify(office, code, .email, recipient, .signIn(caller: nil))
         #expect(granted.account.id == first.account.id)
         #expect(granted.account.emailConfirmedAt == office.clock.now)
-        #expect(await fault { try await verify(office, code, .email, recipient, .completeSignUp(.dlauth)) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
     }
 
-    @Test func completingTheSignUpKeepsThePassword() async throws {
+    /// Whoever presses a code of their own sign-up keeps the password that they just chose, whatever the app calls it.
+    @Test(arguments: [CodePurpose.signUp, .email, .recovery])
+    func completingTheSignUpKeepsThePasswordAndEndsTheOlderSessions(_ triedAs: CodePurpose) async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")
         let recipient = try email("a@x")
-        for purpose in [CodePurpose.signUp, .email] {
-            try await office.codes.send(purpose, to: recipient, .holders, caller: office.caller)
-            _ = try await verify(office, office.recorder.code, purpose, recipient, .completeSignUp(.dlauth))
-        }
+        try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
+        let proven = try await verify(office, office.recorder.code, triedAs, recipient, .signIn(caller: nil))
+        #expect(proven.account.emailConfirmedAt == office.clock.now && proven.account.hasPassword)
+        #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
+        #expect(await fault { try await office.sessions.current(first.callerSession) } == .sessionEnded)
         _ = try await office.signIn("a@x", "password123")
-        _ = try await office.sessions.current(first.callerSession)
+        // Once it is proven, a code signs in and no more.
+        try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
+        _ = try await verify(office, office.recorder.code, triedAs, recipient, .signIn(caller: nil))
+        _ = try await office.sessions.current(proven.callerSession)
+    }
+
+    @Test(arguments: [CodePurpose.signUp, .email, .recovery])
+    func whoIsSignedInConfirmsTheirAccountAsItStands(_ purpose: CodePurpose) async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        let other = try await office.signIn("a@x", "password123")
+        let recipient = try email("a@x")
+        try await office.codes.send(purpose, to: recipient, .holders, caller: office.caller)
+        let proven = try await verify(
+            office, office.recorder.code, purpose, recipient, .signIn(caller: first.account.id), session: first.callerSession)
+        #expect(proven.account.emailConfirmedAt == office.clock.now && proven.account.hasPassword)
+        #expect(proven.callerSession == first.callerSession)
+        _ = try await office.sessions.current(other.callerSession)
+        #expect(office.recorder.ended.isEmpty)
+    }
+
+    /// Five guesses at all codes together, in whatever order of types.
+    @Test func whoTriesOneCodeAsManyTypesHasFiveGuesses() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        let recipient = try email("a@x")
+        var codes: [CodePurpose: String] = [:]
+        for purpose in [CodePurpose.signUp, .email, .recovery] {
+            try await office.codes.send(purpose, to: recipient, .holders, caller: office.caller)
+            codes[purpose] = office.recorder.code
+        }
+        let wrong = try #require((0...3).map { "00000\($0)" }.first { !codes.values.contains($0) })
+        for purpose in [CodePurpose.signUp, .email, .recovery, .email, .email] {
+            #expect(await fault { try await verify(office, wrong, purpose, recipient, .signIn(caller: nil)) } == .invalidCode)
+        }
+        for (purpose, code) in codes {
+            #expect(await fault { try await verify(office, code, purpose, recipient, .signIn(caller: nil)) } == .invalidCode)
+        }
     }
 
     @Test func fiveWrongTriesKillACode() async throws {
@@ -47,9 +87,9 @@ import Wire
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         let wrong = office.recorder.code == "000000" ? "000001" : "000000"
         for _ in 0..<5 {
-            #expect(await fault { try await verify(office, wrong, .email, recipient, .signIn) } == .invalidCode)
+            #expect(await fault { try await verify(office, wrong, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
         }
-        #expect(await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn) } == .invalidCode)
+        #expect(await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
         #expect(office.limiter.counted(.accountFailures) == 6)
     }
 
@@ -62,8 +102,8 @@ import Wire
         repeat {
             try await office.codes.send(.email, to: recipient, .holders, caller: Caller(address: nil, device: nil))
         } while office.recorder.code == older
-        #expect(await fault { try await verify(office, older, .email, recipient, .signIn) } == .invalidCode)
-        _ = try await verify(office, office.recorder.code, .email, recipient, .signIn)
+        #expect(await fault { try await verify(office, older, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+        _ = try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil))
     }
 
     @Test func aCodeLivesTenMinutesForItsPurposeAndRecipient() async throws {
@@ -73,11 +113,11 @@ import Wire
         let recipient = try email("a@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         let code = office.recorder.code
-        #expect(await fault { try await verify(office, code, .recovery, recipient, .signIn) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .recovery, recipient, .signIn(caller: nil)) } == .invalidCode)
         let other = try email("b@x")
-        #expect(await fault { try await verify(office, code, .email, other, .signIn) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, other, .signIn(caller: nil)) } == .invalidCode)
         office.clock.advance(seconds: 600)
-        #expect(await fault { try await verify(office, code, .email, recipient, .signIn) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
     }
 
     @Test func onlyAccountsGetCodesUnlessAnyoneMay() async throws {
@@ -105,7 +145,7 @@ import Wire
         let squatter = try await office.signUp("owner@x", contract: .password)
         let recipient = try email("owner@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
-        let owner = try await verify(office, office.recorder.code, .link, recipient, .signIn, .anonymous)
+        let owner = try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous)
         #expect(owner.account.id == squatter.account.id)
         #expect(!owner.account.hasPassword)
         #expect(await fault { try await office.signIn("owner@x", "password123") } == .invalidCredentials)
@@ -151,7 +191,7 @@ import Wire
         let office = try Office()
         let recipient = try email("nobody@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
-        #expect(await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn, .anonymous) } == .noSuchAccount)
+        #expect(await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous) } == .noSuchAccount)
     }
 
     @Test func aCallerWhoseSessionHasEndedProvesNothing() async throws {
@@ -203,7 +243,7 @@ import Wire
         #expect(joined.account.phoneConfirmedAt != nil)
         try await office.codes.send(.sms, to: phone, .holders, caller: office.caller)
         #expect(office.recorder.sent.last?.recipient == phone)
-        let signedIn = try await verify(office, office.recorder.code, .sms, phone, .signIn)
+        let signedIn = try await verify(office, office.recorder.code, .sms, phone, .signIn(caller: nil))
         #expect(signedIn.account.id == caller.account.id)
         #expect(signedIn.grant.session.id != caller.grant?.session.id)
         let other = try await office.signUp("b@x")

@@ -77,7 +77,7 @@ import Wire
     @Test func withoutAHashTheSameWorkIsDoneAndNoPasswordIsRight() async throws {
         let work = try Office().work
         for stored in [nil, "", "$2b$12$abc"] {
-            let check = try await work.check(try Password("password123"), against: stored)
+            let check = try await work.check(try Password("password123"), against: stored, for: nil)
             #expect(!check.isRight)
         }
     }
@@ -165,12 +165,37 @@ import Wire
         let recipient = Recipient.email(registration.email)
         try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
         _ = try await office.codes.verify(
-            office.recorder.code, .signUp, of: recipient, for: .completeSignUp(.dlauth), contract: .dlauth, session: nil,
+            office.recorder.code, .signUp, of: recipient, for: .signIn(caller: nil), contract: .dlauth, session: nil,
             caller: office.caller)
         let signedIn = try await office.passwords.signIn(
             name, registration.password, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
         #expect(signedIn.grant != nil)
         #expect(signedIn.account.emailConfirmedAt == office.clock.now)
+    }
+
+    /// While nobody gets in without a proof, a sign-up that never got anywhere blocks nobody.
+    @Test func aSignUpThatWasNeverProvenGivesWayToAnother() async throws {
+        let office = try Office()
+        func signUp(_ password: String) async throws -> SignedIn {
+            let registration = Registration(email: try EmailAddress("a@b"), password: try Password(password))
+            return try await office.passwords.signUp(
+                registration, rules: .length, contract: .dlauth, mustConfirmEmail: true, caller: office.caller)
+        }
+        let first = try await signUp("password123")
+        try await office.codes.send(.signUp, to: .email(try EmailAddress("a@b")), .holders, caller: office.caller)
+        let older = office.recorder.code
+        let second = try await signUp("another password")
+        #expect(second.account.id == first.account.id && second.grant == nil)
+        #expect(await fault { try await office.signIn("a@b", "password123") } == .invalidCredentials)
+        let recipient = Recipient.email(try EmailAddress("a@b"))
+        let refusal = await fault {
+            try await office.codes.verify(
+                older, .signUp, of: recipient, for: .signIn(caller: nil), contract: .dlauth, session: nil, caller: office.caller)
+        }
+        #expect(refusal == .invalidCode)
+        // From now on somebody is in.
+        _ = try await office.signIn("a@b", "another password")
+        #expect(await fault { try await signUp("password123") } == .emailTaken)
     }
 
     @Test func aUsernameWillDoWhereOnlyOneHasIt() async throws {
@@ -228,8 +253,8 @@ import Wire
         let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: startThread)
         let work = try #require(made)
         let password = try Password("password123")
-        #expect(await fault { try await work.hash(password) } == .overloaded(retryAfterSeconds: 1))
-        #expect(await fault { try await work.check(password, against: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.hash(password, for: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.check(password, against: nil, for: nil) } == .overloaded(retryAfterSeconds: 1))
         #expect(salts.count.withLock { $0 } == 0)
     }
 
@@ -262,6 +287,36 @@ import Wire
         _ = try await office.signIn("a@x", "brand new one")
         #expect(await fault { try await office.signIn("a@x", "password123") } == .invalidCredentials)
         #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+    }
+
+    /// Whoever got hold of a mail before cannot undo the change with it.
+    @Test func anotherPasswordEndsTheTokensThatWereSentBefore() async throws {
+        let office = try Office()
+        let first = try await office.signUp("a@x")
+        try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
+        let token = office.recorder.resetToken
+        _ = try await office.passwords.changePassword(
+            to: try Password("another password"), rules: .length, session: first.callerSession, caller: office.caller)
+        #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+        _ = try await office.signIn("a@x", "another password")
+    }
+
+    @Test func whoResetsThePasswordOfAnAccountThatNeverProvedItsEmailTakesIt() async throws {
+        let office = try Office()
+        var registration = Registration(email: try EmailAddress("owner@x"), password: try Password("password123"))
+        registration.username = try Username("mallory")
+        let json = Array(#"{"planted":1}"#.utf8)
+        registration.metadata = try Metadata(json: json.rawBytes)
+        let squatter = try await office.passwords.signUp(registration, rules: .length, contract: .password, caller: office.caller)
+        try await office.reset.forgot(registration.email, caller: office.caller)
+        let done = try await reset(office, office.recorder.resetToken)
+        #expect(done.account.id == squatter.account.id && done.account.hasPassword)
+        #expect(done.account.username == nil && done.account.metadata == .empty)
+        #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
+        // Once it is proven, only the password is another.
+        try await office.reset.forgot(registration.email, caller: office.caller)
+        #expect(try await reset(office, office.recorder.resetToken, "yet another").account.emailConfirmedAt == done.account.emailConfirmedAt)
+        #expect(office.recorder.ended.map(\.reason) == [.accountTaken, .passwordChanged])
     }
 
     @Test func nobodyIsToldWhetherThereIsSuchAnAccount() async throws {

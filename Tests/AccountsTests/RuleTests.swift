@@ -31,9 +31,9 @@ private func session(
 
     @Test(arguments: [
         (false, 0, RefreshVerdict.again), (false, 29, .again), (false, 30, .again), (false, 86_400 * 20, .again), (true, 0, .again),
-        (true, 29, .again), (true, 30, .refuse(.spent)), (true, 86_400, .refuse(.spent)),
+        (true, 29, .again), (true, 30, .reuse), (true, 86_400, .reuse), (true, -3_600, .again),
     ] as [(Bool, Int64, RefreshVerdict)])
-    func theOneBeforeGetsTheSamePairUntilThatHasArrived(_ isConfirmed: Bool, _ ago: Int64, _ expected: RefreshVerdict) {
+    func theOneBeforeGetsTheSamePairUntilThatHasArrivedAndIsReuseThen(_ isConfirmed: Bool, _ ago: Int64, _ expected: RefreshVerdict) {
         #expect(verdict(4, session(isConfirmed: isConfirmed, rotatedAgo: ago)) == expected)
     }
 
@@ -104,16 +104,16 @@ private func session(
 @Suite struct ContactProofRuleTests {
     private static let caller = UUID(high: 0, low: 1)
     private static let other = UUID(high: 0, low: 2)
-    private static let proven = ContactHolder(user: other, isConfirmed: true, openedBy: .dlauth)
-    private static let unproven = ContactHolder(user: other, isConfirmed: false, openedBy: .dlauth)
-    private static let ownProven = ContactHolder(user: caller, isConfirmed: true, openedBy: .anonymous)
-    private static let ownUnproven = ContactHolder(user: caller, isConfirmed: false, openedBy: .password)
+    private static let proven = ContactHolder(user: other, isConfirmed: true)
+    private static let unproven = ContactHolder(user: other, isConfirmed: false)
+    private static let ownProven = ContactHolder(user: caller, isConfirmed: true)
+    private static let ownUnproven = ContactHolder(user: caller, isConfirmed: false)
 
     @Test(arguments: [
-        (.completeSignUp(.dlauth), nil, .refuse(.noAccount)), (.completeSignUp(.dlauth), proven, .confirm(other)),
-        (.completeSignUp(.dlauth), unproven, .confirm(other)), (.completeSignUp(.password), unproven, .takeOver(other)),
-        (.completeSignUp(.password), proven, .confirm(other)),
-        (.signIn, nil, .refuse(.noAccount)), (.signIn, proven, .confirm(other)), (.signIn, unproven, .takeOver(other)),
+        (.signIn(caller: nil), nil, .refuse(.noAccount)), (.signIn(caller: caller), nil, .refuse(.noAccount)),
+        (.signIn(caller: nil), proven, .confirm(other)), (.signIn(caller: caller), proven, .confirm(other)),
+        (.signIn(caller: nil), unproven, .takeOver(other)), (.signIn(caller: caller), unproven, .takeOver(other)),
+        (.signIn(caller: caller), ownUnproven, .confirm(caller)), (.signIn(caller: caller), ownProven, .confirm(caller)),
         (.link(caller: caller), nil, .attach(to: caller, releasing: nil)), (.link(caller: caller), proven, .confirm(other)),
         (.link(caller: caller), unproven, .takeOver(other)), (.link(caller: caller), ownProven, .confirm(caller)),
         (.link(caller: caller), ownUnproven, .confirm(caller)),
@@ -122,7 +122,18 @@ private func session(
         (.change(caller: caller), ownUnproven, .confirm(caller)),
     ] as [(ContactProof, ContactHolder?, ContactVerdict)])
     func aProofLeadsToOneAccount(_ proof: ContactProof, _ holder: ContactHolder?, _ expected: ContactVerdict) {
-        #expect(ContactProofRule.verdict(proof, holder: holder) == expected)
+        for code in CodePurpose.allCases where code != .signUp {
+            #expect(ContactProofRule.verdict(proof, code: code, holder: holder) == expected, "\(code)")
+        }
+    }
+
+    /// It is the same but for one case: who has no session of the account that was never proven confirms the sign-up.
+    @Test(arguments: [
+        (nil, .refuse(.noAccount)), (proven, .confirm(other)), (unproven, .complete(other)), (ownProven, .confirm(caller)),
+        (ownUnproven, .confirm(caller)),
+    ] as [(ContactHolder?, ContactVerdict)])
+    func aCodeOfASignUpCompletesIt(_ holder: ContactHolder?, _ expected: ContactVerdict) {
+        #expect(ContactProofRule.verdict(.signIn(caller: Self.caller), code: .signUp, holder: holder) == expected)
     }
 
     @Test(arguments: [
@@ -147,28 +158,96 @@ private func session(
     }
 }
 
-/// What a try at a code does.
+/// Which of the codes that are pending for a recipient a guess is, and what is left of them.
 @Suite struct CodeRuleTests {
-    private let right = [UInt8](repeating: 1, count: 32)
-    private let wrong = [UInt8](repeating: 2, count: 32)
+    /// Codes of these purposes, each with a digest of its own.
+    private func pending(_ purposes: CodePurpose..., triesLeft: Int64 = 5) -> [PendingCode] {
+        purposes.map { purpose in
+            PendingCode(
+                purpose: purpose, recipient: "a@b", digest: digest(purpose), expiresAt: start.advanced(seconds: 600), triesLeft: triesLeft)
+        }
+    }
 
-    private func verdict(_ digest: [UInt8], triesLeft: Int64 = 5, at now: WallTime = start) -> CodeVerdict {
-        let code = PendingCode(
-            purpose: .email, recipient: "a@b", digest: right, expiresAt: start.advanced(seconds: 600), triesLeft: triesLeft)
-        return code.verdict(digest: digest, now: now)
+    private func digest(_ purpose: CodePurpose, of code: UInt8 = 1) -> [UInt8] {
+        Array(purpose.rawValue.utf8) + [UInt8](repeating: code, count: 32)
+    }
+
+    private func verdict(
+        triedAs purpose: CodePurpose, _ code: UInt8 = 1, among pending: [PendingCode], at now: WallTime = start
+    ) -> CodeVerdict {
+        CodeRule.verdict(CodeGuess(triedAs: purpose) { digest($0, of: code) }, pending: pending, now: now)
     }
 
     @Test func theRightCodeIsRightUntilItExpires() {
-        #expect(verdict(right) == .right)
-        #expect(verdict(right, triesLeft: 1) == .right)
-        #expect(verdict(right, at: start.advanced(seconds: 599)) == .right)
-        #expect(verdict(right, at: start.advanced(seconds: 600)) == .dead)
+        #expect(verdict(triedAs: .email, among: pending(.email)) == .right(.email))
+        #expect(verdict(triedAs: .email, among: pending(.email, triesLeft: 1)) == .right(.email))
+        #expect(verdict(triedAs: .email, among: pending(.email), at: start.advanced(seconds: 599)) == .right(.email))
+        #expect(verdict(triedAs: .email, among: pending(.email), at: start.advanced(seconds: 600)) == .wrong(left: []))
+        #expect(verdict(triedAs: .email, among: pending(.email, triesLeft: 0)) == .wrong(left: []))
+        #expect(verdict(triedAs: .email, among: []) == .wrong(left: []))
     }
 
-    @Test func theFifthWrongTryIsTheLast() {
-        #expect(verdict(wrong) == .wrong)
-        #expect(verdict(wrong, triesLeft: 2) == .wrong)
-        #expect(verdict(wrong, triesLeft: 1) == .dead)
-        #expect(verdict(right, triesLeft: 0) == .dead)
+    /// A code of a sign-up is told whatever an app calls it, and no other code is taken for another.
+    @Test(arguments: CodePurpose.allCases) func aCodeIsWhatItWasSentFor(_ sent: CodePurpose) {
+        for tried in CodePurpose.allCases {
+            let isTaken = tried == sent || (sent == .signUp && (tried == .email || tried == .recovery))
+            let expected = isTaken ? CodeVerdict.right(sent) : .wrong(left: pending(sent, triesLeft: 4))
+            #expect(verdict(triedAs: tried, among: pending(sent)) == expected, "\(sent) as \(tried)")
+        }
+    }
+
+    @Test func aWrongTryCostsEveryPendingCodeOne() {
+        var left = pending(.signUp, .email, .recovery, .link)
+        for (tried, triesLeft) in [(CodePurpose.email, 4), (.signUp, 3), (.link, 2), (.emailChange, 1)] as [(CodePurpose, Int64)] {
+            guard case .wrong(let rest) = verdict(triedAs: tried, 2, among: left) else { return #expect(Bool(false), "\(tried)") }
+            #expect(rest == pending(.signUp, .email, .recovery, .link, triesLeft: triesLeft))
+            left = rest
+        }
+        #expect(verdict(triedAs: .recovery, 2, among: left) == .wrong(left: []))
+    }
+
+    @Test func theCodeOfThePurposeThatItIsTriedAsComesFirst() {
+        #expect(verdict(triedAs: .email, among: pending(.signUp, .email)) == .right(.email))
+        #expect(verdict(triedAs: .recovery, among: pending(.signUp, .email)) == .right(.signUp))
+    }
+}
+
+/// When a sign-up takes the place of an older one.
+@Suite struct SignUpRuleTests {
+    private func older(_ change: (inout Account) -> Void = { _ in }) -> Account {
+        var account = Account(id: UUID(high: 0, low: 1), openedBy: .dlauth, createdAt: start, updatedAt: start)
+        account.email = EmailAddress(stored: "a@x")
+        account.entitlement = Entitlement(tier: "gold", until: nil, version: 3)
+        account.metadata = Metadata(stored: Array(#"{"a":1}"#.utf8))
+        account.username = Username(stored: "mallory")
+        account.hasPassword = true
+        change(&account)
+        return account
+    }
+
+    private func new(_ contract: ContractID? = .dlauth, mayStartAnew: Bool = true) -> NewAccount {
+        var new = NewAccount(id: UUID(high: 0, low: 2), openedBy: contract, email: EmailAddress(stored: "A@x"), passwordHash: "h")
+        new.mayStartAnew = mayStartAnew
+        return new
+    }
+
+    @Test func onlyWhatNobodyEverGotIntoGivesWay() {
+        #expect(SignUpRule.startsAnew(over: older(), as: new(), hasSessions: false))
+        #expect(!SignUpRule.startsAnew(over: older(), as: new(mayStartAnew: false), hasSessions: false))
+        #expect(!SignUpRule.startsAnew(over: older(), as: new(), hasSessions: true))
+        #expect(!SignUpRule.startsAnew(over: older(), as: new(.password), hasSessions: false))
+        #expect(!SignUpRule.startsAnew(over: older { $0.emailConfirmedAt = start }, as: new(), hasSessions: false))
+        let withPhone = older { $0.phone = PhoneNumber(stored: "+491512345678") }
+        #expect(!SignUpRule.startsAnew(over: withPhone, as: new(), hasSessions: false))
+    }
+
+    @Test func whatTheOlderSignUpLeftIsGoneButForIDAgeAndTier() {
+        let later = start.advanced(seconds: 60)
+        let account = new().anew(older(), now: later)
+        var expected = Account(id: UUID(high: 0, low: 1), openedBy: .dlauth, createdAt: start, updatedAt: later)
+        expected.email = EmailAddress(stored: "A@x")
+        expected.hasPassword = true
+        expected.entitlement = Entitlement(tier: "gold", until: nil, version: 3)
+        #expect(account == expected)
     }
 }

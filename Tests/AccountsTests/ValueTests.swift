@@ -9,7 +9,8 @@ import Wire
         ("user@example.com", "user@example.com", "user@example.com"),
         ("  Ada.Lovelace@Example.COM\n", "Ada.Lovelace@example.com", "ada.lovelace@example.com"),
         ("e\u{301}te@x.org", "éte@x.org", "éte@x.org"), ("É@x.org", "É@x.org", "é@x.org"),
-        ("a@b@c.org", "a@b@c.org", "a@b@c.org"), ("user+tag@x", "user+tag@x", "user+tag@x"),
+        ("user+tag@x", "user+tag@x", "user+tag@x"), ("o'brien@x.org", "o'brien@x.org", "o'brien@x.org"),
+        ("ada@bücher.example", "ada@bücher.example", "ada@bücher.example"), ("a..b@x.org", "a..b@x.org", "a..b@x.org"),
     ])
     func anEmailIsBroughtIntoOneForm(_ raw: String, _ text: String, _ key: String) throws {
         let email = try EmailAddress(raw)
@@ -21,9 +22,37 @@ import Wire
         "", " ", "user", "@", "@x.org", "user@", " @x.org", "us er@x.org", "user@x .org", "user@x.org\u{0}", "us\ner@x.org",
         "us\u{7F}er@x.org", "<user@x.org>", "a,b@x.org", "\"a\"@x.org", String(repeating: "a", count: 249) + "@x.org",
         "us\u{2028}er@x.org",
+        // Two addresses, or none.
+        "a@b@c.org", "a@@b.org", "@@", "a@b.org@", "a@b.org,c@d.org", "Ada <a@b.org>", "a@b.org>", "(a)b@x.org", "a@[192.0.2.1]",
+        "a:b@x.org", "a;b@x.org", "a\\b@x.org",
+        // Empty labels.
+        "a@.", "a@b..c", "a@.b", "a@b.", "a@..",
+        // What nobody sees: zero width, bidi, soft hyphen, byte order mark, tags, variation selectors, fillers.
+        "a\u{200B}b@x.org", "a\u{200D}b@x.org", "\u{FEFF}a@x.org", "a@x\u{00AD}y.org", "a@x\u{2060}.org", "\u{202E}a@x.org",
+        "a\u{2066}b@x.org", "a\u{061C}@x.org", "a@x.org\u{E0061}", "a\u{FE0F}@x.org", "a\u{034F}@x.org", "a\u{3164}@x.org",
+        "a\u{0600}@x.org", "a\u{180E}@x.org", "a\u{FFF9}@x.org", "a\u{9F}@x.org",
     ])
     func whatIsNoEmailIsRefused(_ raw: String) {
         #expect(throws: AccountError.malformedEmail) { try EmailAddress(raw) }
+    }
+
+    /// The whole of Unicode: what is a control or a format character stands in no address, at whatever place.
+    @Test func noControlAndNoFormatCharacterStandsInAnAddress() {
+        for value in UInt32(0)...0x10FFFF {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            switch scalar.properties.generalCategory {
+            case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator:
+                for text in ["a\(scalar)b@x.org", "ab@x\(scalar)y.org"] {
+                    #expect(throws: AccountError.malformedEmail, "\(value)") { try EmailAddress(text) }
+                }
+            default: continue
+            }
+        }
+    }
+
+    /// Older ones may be spelled in ways that are no longer taken.
+    @Test func aStoredAddressIsReadAsItIs() {
+        #expect(EmailAddress(stored: "A@b@c..org").key == "a@b@c..org")
     }
 
     @Test func anEmailOf254BytesIsTheLongest() throws {

@@ -30,13 +30,16 @@ final class ContractWorld: StoryWorld {
     private var head = RequestHead()
     private var decision = Decision()
 
-    init(mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/") throws {
+    /// `accounts` is a store in place of the one in memory.
+    init(
+        mounts: String = "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/", accounts: (any AccountStore)? = nil
+    ) throws {
         let key = try SigningKey.generate(.ES256)
         self.key = key
         let limiter = AttemptsInMemory(clock)
         guard let work = PasswordWork(threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), start: startThread)
         else { throw StoryFault("the system gives no threads") }
-        let base = AccountBase(store: store, events: post, clock: clock.accountClock, notice: { _ in })
+        let base = AccountBase(store: accounts ?? store, events: post, clock: clock.accountClock, notice: { _ in })
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))

@@ -69,23 +69,47 @@ final class AttemptsInMemory: AttemptLimiter {
 
     init(_ clock: StillClock) { self.clock = clock }
 
-    func wait(_ bucket: AttemptBucket) async -> Int? {
-        let outcome = take(bucket, 0)
-        return outcome.remaining > 0 ? nil : max(1, Int((outcome.retryAfter + 999_999) / 1_000_000))
+    private static let rates = AttemptRates(
+        openings: AttemptRate(count: 300, windowSeconds: 3_600, burst: 100),
+        sms: AttemptRate(count: 1_000, windowSeconds: 3_600, burst: 1_000))
+
+    func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
+        let now = clock.now.monotonic
+        let rates = buckets.map { Self.rates[$0.kind] }
+        return tats.withLock { tats in
+            let outcomes = zip(buckets, rates).map { bucket, rate in
+                GCRA.take(
+                    now: now.nanoseconds / 1_000, tat: tats[bucket] ?? 0, interval: rate.limit.interval,
+                    tolerance: rate.limit.tolerance, want: 1)
+            }
+            let full = zip(buckets, outcomes).filter { $0.1.granted == 0 }
+            guard full.isEmpty else {
+                return .refused(
+                    full.map { AttemptRefusal($0.kind, retryAfterSeconds: max(1, Int(($1.retryAfter + 999_999) / 1_000_000))) })
+            }
+            for (bucket, outcome) in zip(buckets, outcomes) { tats[bucket] = outcome.tat }
+            return .admitted(zip(buckets, rates).map { AttemptCharge($0, $1, at: now, sharedAt: nil) })
+        }
     }
 
-    func count(_ bucket: AttemptBucket) async { _ = take(bucket, 1) }
+    func mark(_ bucket: AttemptBucket) async { _ = await charge([bucket]) }
 
-    private func take(_ bucket: AttemptBucket, _ want: UInt32) -> GCRA.Outcome {
+    func giveBack(_ charges: [AttemptCharge]) {
         let now = clock.now.monotonic.nanoseconds / 1_000
-        let (burst, perHour) = bucket.kind.rate
-        guard let rate = LimitRate(count: perHour, windowSeconds: 3_600, burst: burst) else { preconditionFailure("no rate") }
-        return tats.withLock { tats in
-            let outcome = GCRA.take(
-                now: now, tat: tats[bucket] ?? 0, interval: rate.interval, tolerance: rate.tolerance, want: want)
-            if outcome.granted > 0 { tats[bucket] = outcome.tat }
-            return outcome
+        tats.withLock { tats in
+            for charge in charges {
+                let credit = GCRA.credit(
+                    interval: charge.rate.limit.interval, chargedAt: charge.at.nanoseconds / 1_000, now: now)
+                tats[charge.bucket] = GCRA.giveBack(now: now, tat: tats[charge.bucket] ?? 0, credit: credit)
+            }
         }
+    }
+}
+
+extension AttemptRate {
+    fileprivate var limit: LimitRate {
+        guard let limit = LimitRate(count: count, windowSeconds: windowSeconds, burst: burst) else { preconditionFailure("no rate") }
+        return limit
     }
 }
 
@@ -94,16 +118,13 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
     // One story uses it at a time; the flags are set between its steps.
     var areOff = false
     var keysAreAway = false
-    private let key: SigningKey
-    private let forger: SigningKey
+    private let key = providerKey
+    private let forger = forgerKey
+    /// Made once: to make one takes longer than to tell a story.
+    private static let (providerKey, forgerKey) = (generated(), generated())
 
-    init() {
-        do {
-            key = try SigningKey.generate(.RS256)
-            forger = try SigningKey.generate(.RS256)
-        } catch {
-            preconditionFailure(error.message)
-        }
+    private static func generated() -> SigningKey {
+        do { return try SigningKey.generate(.RS256) } catch { preconditionFailure(error.message) }
     }
 
     func rules(for provider: Provider) -> IDTokenRules? {

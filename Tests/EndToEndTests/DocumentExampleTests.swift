@@ -44,7 +44,7 @@ private let pagesWithExamples: Set<String> = [
     /// Whether a command changes nothing and keeps nothing, so that it may be asked again.
     private func isLook(_ command: String) -> Bool {
         let words = command.split(separator: " ")
-        guard words.first == "curl" || command.hasPrefix("tollgate outbox") else { return false }
+        guard words.first == "curl" || words.first == "grep" || command.hasPrefix("tollgate outbox") else { return false }
         return !words.contains { $0.hasPrefix("-d") || $0 == "-X" || $0 == "tee" || $0.hasPrefix(">") }
     }
 }

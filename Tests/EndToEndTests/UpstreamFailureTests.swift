@@ -306,6 +306,32 @@ import Testing
         #expect(upstream.connections.now == 4)
     }
 
+    /// More workers than connections: a share of each could only be none or too much.
+    @Test func aBoundBelowTheNumberOfWorkersHoldsForAllOfThem() throws {
+        let go = Watched(false)
+        let upstream = try Upstream { (_: Message, connection) in
+            try go.wait(for: "the word", until: { $0 })
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        }
+        let gateway = try Gateway("TOLLGATE_WORKERS=8\n" + Self.settings(upstream.url, "max-connections=3"))
+        let clients = try (0..<60).map { _ in try gateway.connect() }
+        for client in clients { try client.send(requestHead("GET /x")) }
+        try upstream.requests.wait(for: "three requests", until: { $0.count == 3 })
+        try eventually("refusals") { clients.count { !$0.isQuiet } == 57 }
+        go.change { $0 = true }
+        #expect(try clients.map { try $0.answer().status }.sorted() == Array(repeating: 200, count: 3) + Array(repeating: 503, count: 57))
+        #expect(upstream.connections.now == 3)
+        // Every worker gets its turn, whichever of them keeps a connection for later.
+        for _ in 0..<40 { #expect(try gateway.ask("GET /x").status == 200) }
+    }
+
+    @Test func aConnectionKeptForLaterGivesWayToAnotherAddress() throws {
+        let upstreams = [try Upstream(), try Upstream()]
+        let gateway = try Gateway(Self.settings("\(upstreams[0].url) \(upstreams[1].url)", "balance=round max-connections=1"))
+        for _ in 0..<6 { #expect(try gateway.ask("GET /x").status == 200) }
+        #expect(upstreams.map { $0.requests.now.count } == [3, 3])
+    }
+
     @Test func anUpstreamWhoseClockDiffersIsTold() throws {
         let upstream = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\n\r\n"))
         let gateway = try Gateway(Self.settings(upstream.url, "health=/healthz"))

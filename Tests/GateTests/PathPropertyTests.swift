@@ -91,7 +91,7 @@ import Wire
             "/", "/", ".", "..", "%2e", "%2E", "%2f", "%2F", "%25", "%32", "%65", "%66", "%35", "2", "5", "e", "f", "F", ";", "%3b",
             "%3B", ";a=b", "a", "b", "me", "%6de", "%c3%a9", "~", "%5c", "%00",
         ]
-        var path = [UInt8(ascii: "/")]
+        var path = Array((random.next() % 8 == 0 ? "/cut/" : "/").utf8)
         for _ in 0..<Int(random.next() % 14) { path += Array(pieces[Int(random.next() % UInt64(pieces.count))].utf8) }
         return path
     }
@@ -107,12 +107,16 @@ import Wire
         }
     }
 
-    /// The forwarded path, sent in its turn, takes the same route unchanged; without its parameters too.
+    /// The forwarded path, sent in its turn, takes the same route unchanged; without its parameters too. Where the route strips
+    /// a prefix, the rest is canonical.
     @Test func whatIsForwardedIsWhatWasMatched() throws {
         var slashed = rule("slashed", "/a/*", auth: .none)
         slashed.encodedSlashPasses = true
+        var cut = rule("cut", "/cut/*", auth: .none)
+        cut.strip = "/cut"
+        var out = ByteBuffer()
         let house = try Gatehouse([
-            slashed, rule("any", "/*", auth: .none), rule("me", "/me"), rule("below", "/me/b/*"), rule("eb", "/e/b", auth: .none),
+            cut, slashed, rule("any", "/*", auth: .none), rule("me", "/me"), rule("below", "/me/b/*"), rule("eb", "/e/b", auth: .none),
         ])
         var random = SplitMix64(seed: 13)
         var forwarded = 0
@@ -122,6 +126,11 @@ import Wire
             guard judged.status == 0 else { continue }
             forwarded += 1
             let sent = judged.path ?? path
+            if judged.route == "cut" {
+                let bytes = Array(sent.utf8)
+                if Self.canonical(bytes, .refuse, &out) != bytes { Issue.record("\(path) is stripped to \(sent)") }
+                continue
+            }
             let again = house.get(sent)
             guard again.status == 0, again.route == judged.route, again.path ?? sent == sent else {
                 Issue.record("\(path) is forwarded as \(sent), which comes to \(again.status) \(again.route)")

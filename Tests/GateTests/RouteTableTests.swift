@@ -182,7 +182,9 @@ extension RouteTable {
         #expect(throws: RouteFault.badMethod("r", "G(T")) { try RouteTable([rule("r", "G(T /a")]) }
         #expect(throws: RouteFault.badMethod("r", "TRACE")) { try RouteTable([rule("r", "GET,TRACE /a")]) }
         #expect(throws: RouteFault.badHost("r", "a:80")) { try RouteTable([rule("r", "a:80/a")]) }
-        #expect(throws: RouteFault.badHost("r", "*.a")) { try RouteTable([rule("r", "*.a/a")]) }
+        for host in ["*.a", "a..", ".a", "a..b", "."] {
+            #expect(throws: RouteFault.badHost("r", host)) { try RouteTable([rule("r", "\(host)/a")]) }
+        }
     }
 
     @Test func aRuleMayTakeAnEncodedSlash() throws {

@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 import Testing
 import Wire
@@ -82,24 +83,39 @@ extension SharedLimiter {
         #expect(limiter.evictions == 192)
     }
 
-    @Test func aChargeOfAnEvictedKeyIsNotPutBack() {
+    @Test func creditsOfEvictedKeysAreNobodyElses() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         let narrow = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
         for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject, narrow), now: microseconds(1_000)) }
-        limiter.giveBack(charge(3, narrow), microseconds: 1, now: microseconds(1_000))
+        limiter.giveBack(charge(3, narrow), credit: 1, now: microseconds(1_000))
         _ = limiter.take(charge(8, narrow), now: microseconds(1_000))
-        // 3 went; a credit for it, or for any other key that is not there, changes nothing for those that are.
-        limiter.giveBack(charge(3, narrow), microseconds: .max, now: microseconds(1_000))
+        limiter.giveBack(charge(3, narrow), credit: .max, now: microseconds(1_000))
         for subject in [0, 1, 2, 4, 5, 6, 7, 8] as [UInt64] {
             #expect(limiter.take(charge(subject, narrow), now: microseconds(1_000)).granted == 0)
         }
+    }
+
+    /// Not even if the key has come back since, to the same slot and with the same TAT.
+    @Test func aChargeOfAnEvictedKeyIsNotPutBack() {
+        let table = CountTable(partitions: LimitCharge.Item.partitions, capacity: 8)
+        let (narrow, wide) = (LimitRate(count: 1, windowSeconds: 60, burst: 1)!, LimitRate(count: 2, windowSeconds: 60)!)
+        var (place, other) = (CountTable.Place(), CountTable.Place())
+        for subject in 1..<8 as Range<UInt64> { _ = table.take(charge(subject, wide), now: 1_000, want: 2, &other) }
+        #expect(table.take(charge(0, narrow), now: 900, want: 1, &place).granted == 1)
+        #expect(table.take(charge(8, narrow), now: 800, want: 1, &other).granted == 1)
+        #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 1)
+        #expect(other.slot == place.slot && other.left.tat == place.left.tat)
+        table.putBack(place)
+        #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 0)
+        table.putBack(CountTable.Place(slot: place.slot, left: other.left, before: 0))
+        #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 1)
     }
 
     @Test func whatIsGivenBackCanBeTakenAgain() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         let now = microseconds(1_000_000)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
-        limiter.giveBack(charge(1), microseconds: 2 * rate.interval, now: now)
+        limiter.giveBack(charge(1), credit: 2 * rate.interval, now: now)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 2)
     }
 
@@ -107,16 +123,16 @@ extension SharedLimiter {
     @Test func noCreditExceedsAFullBurst() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 3)
-        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(1_000_000))
+        limiter.giveBack(charge(1), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000), want: 9).granted == 5)
-        limiter.giveBack(charge(1), microseconds: .max, now: microseconds(9_000_000))
+        limiter.giveBack(charge(1), credit: .max, now: microseconds(9_000_000))
         #expect(limiter.take(charge(1), now: microseconds(9_000_000), want: 9).granted == 5)
     }
 
     @Test func aCreditForAnUnknownKeyDoesNothing() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 5)
-        limiter.giveBack(charge(2), microseconds: .max, now: microseconds(1_000_000))
+        limiter.giveBack(charge(2), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000)).granted == 0)
         #expect(limiter.take(charge(2), now: microseconds(1_000_000), want: 9).granted == 5)
     }
@@ -130,7 +146,7 @@ extension SharedLimiter {
         runThreads(4) { thread in
             for turn in 0..<10_000 {
                 guard limiter.take(charge(1, rate), now: now).granted == 1 else { continue }
-                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), microseconds: rate.interval, now: now) }
+                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), credit: rate.interval, now: now) }
             }
         }
         #expect(limiter.take(charge(1, rate), now: now, want: 200).granted == 100 - UInt32(kept.value))
@@ -180,27 +196,30 @@ extension SharedLimiter {
         #expect(granted.filter { $0.value > 1 }.count == 0)
     }
 
-    /// The same in a table that is full of live keys, whose order changes all the time.
+    /// The same in a table that is full of live keys, whose order changes all the time and of which others are evicted.
     @Test func rivalsForANewKeyOfAFullTableShareOneCount() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
-        let once = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
-        let rounds = 3_000
+        let (once, sooner) = (LimitRate(count: 1, windowSeconds: 60, burst: 1)!, LimitRate(count: 2, windowSeconds: 60, burst: 1)!)
+        let rounds = 4_000
         let granted = (0..<rounds).map { _ in Counter() }
         let arrived = Atomic<Int>(0)
-        runThreads(2) { thread in
+        runThreads(3) { thread in
             var random = SplitMix64(seed: UInt64(thread))
             for round in 0..<rounds {
-                // An older key comes to be the next that is evicted.
-                let older = UInt64(max(0, round - 1 - Int(random.next() % 8)))
-                let now = microseconds(10_000_000 + UInt64(round) + random.next() % 3)
+                // The round's key is the last that is full again, so nothing may evict it.
+                let now = microseconds(10_000_000 + UInt64(round) * 4 + random.next() % 2)
+                let older = UInt64(max(0, round - 1 - Int(random.next() % 6)))
                 arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
-                while arrived.load(ordering: .sequentiallyConsistent) < (round + 1) * 2 {}
-                if older < round { limiter.giveBack(charge(older, once), microseconds: random.next() % 50_000_000, now: now) }
+                while arrived.load(ordering: .sequentiallyConsistent) < (round + 1) * 3 { sched_yield() }
+                if older < round, random.next() % 2 == 0 {
+                    limiter.giveBack(charge(older, once), credit: random.next() % 60_000_000, now: now)
+                }
+                if random.next() % 2 == 0 { _ = limiter.take(charge(1 << 32 + UInt64(3 * round + thread), sooner), now: now) }
                 if limiter.take(charge(UInt64(round), once), now: now).granted == 1 { granted[round].add() }
             }
         }
         #expect(granted.filter { $0.value != 1 }.count == 0)
-        #expect(limiter.evictions > rounds / 2)
+        #expect(limiter.evictions > rounds)
     }
 
     /// Seven keys that are far from full, and forty that evict each other from the eighth place.

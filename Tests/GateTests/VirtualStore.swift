@@ -18,6 +18,15 @@ struct VirtualStore {
         return reply
     }
 
+    /// Gives back one charge of each of these counts, made at `chargedAt` by the store's clock.
+    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64) {
+        for item in items {
+            guard let tat = tats[item.key], tat > now else { continue }
+            let credit = GCRA.credit(interval: item.rate.interval, chargedAt: chargedAt, now: now)
+            tats[item.key] = GCRA.giveBack(now: now, tat: tat, credit: credit)
+        }
+    }
+
     private func count(_ item: LimitCharge.Item, _ want: UInt32, _ now: UInt64) -> GCRA.Outcome {
         GCRA.take(
             now: now, tat: tats[item.key] ?? 0, interval: item.rate.interval, tolerance: item.rate.storedTolerance, want: want)

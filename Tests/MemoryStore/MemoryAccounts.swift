@@ -22,12 +22,34 @@ extension MemoryStore {
         }
     }
 
+    package func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try at { state in
+            let account = state.accounts.values.first { account in
+                switch target {
+                case .email(let email): account.email?.key == email.key
+                case .username(let username): account.username?.key == username.key
+                case .phone(let phone): account.phone == phone
+                }
+            }
+            guard let account else { return [] }
+            let events = state.audit.reversed().filter { $0.user == account.id && AddressHistory.kinds.contains($0.kind) }
+            return Array(events.prefix(limit))
+        }
+    }
+
+    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
+        try at { $0.identities["\(provider.rawValue) \(subject)"] != nil }
+    }
+
     package func open(
         _ new: NewAccount, session: NewSession?, _ occasion: Occasion
     ) async throws(StoreFault) -> Opening {
         try at { state in
-            if let email = new.email, state.account(of: .email(email)) != nil { return .emailTaken }
+            if let email = new.email, let older = state.account(of: .email(email)) {
+                return state.startAnew(older, new, session, occasion)
+            }
             let account = new.account(now: occasion.now)
+            state.dropCodes(of: account)
             state.accounts[new.id] = account
             state.hashes[new.id] = new.passwordHash
             let opened = state.open(session, of: new.id, occasion)
@@ -79,9 +101,7 @@ extension MemoryStore {
     ) async throws(StoreFault) -> SignIn? {
         try at { state in
             guard let kept = state.sessions[session], kept.user == user else { return nil }
-            state.hashes[user] = hash
-            state.accounts[user]?.hasPassword = true
-            state.accounts[user]?.updatedAt = occasion.now
+            state.setPassword(hash, of: user, occasion)
             let ended = state.endSessions(of: user, .passwordChanged, keeping: session, occasion)
             state.log(.passwordChanged, user, occasion, session: session)
             return state.accounts[user].map { SignIn(account: $0, session: kept, ended: ended) }
@@ -90,6 +110,28 @@ extension MemoryStore {
 }
 
 extension MemoryStore.State {
+    mutating func setPassword(_ hash: String, of user: UUID, _ occasion: Occasion) {
+        hashes[user] = hash
+        accounts[user]?.hasPassword = true
+        accounts[user]?.updatedAt = occasion.now
+        if let account = accounts[user] { dropCodes(of: account) }
+    }
+
+    fileprivate mutating func startAnew(
+        _ older: Account, _ new: NewAccount, _ session: NewSession?, _ occasion: Occasion
+    ) -> Opening {
+        let hasSessions = sessions.values.contains { $0.user == older.id }
+        guard SignUpRule.startsAnew(over: older, as: new, hasSessions: hasSessions) else { return .emailTaken }
+        _ = strip(older.id, occasion)
+        let account = new.anew(older, now: occasion.now)
+        accounts[older.id] = account
+        hashes[older.id] = new.passwordHash
+        let opened = open(session, of: older.id, occasion)
+        log(
+            .accountOpened, older.id, occasion, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
+        return .opened(account, opened)
+    }
+
     fileprivate mutating func lead(
         _ verdict: IdentityVerdict, _ proof: IdentityProof, _ newUser: UUID, _ contract: ContractID, _ occasion: Occasion
     ) -> (UUID, [EndedSession]) {
@@ -101,6 +143,7 @@ extension MemoryStore.State {
             var account = new.account(now: occasion.now)
             account.emailConfirmedAt = account.email.map { _ in occasion.now }
             accounts[newUser] = account
+            dropCodes(of: account)
             log(.accountOpened, newUser, occasion, detail: proof.provider.rawValue)
             return (newUser, [])
         }
@@ -113,6 +156,7 @@ extension MemoryStore.State {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = occasion.now
+            dropCodes(to: .email(email))
         }
         if let name = proof.name, proof.nameRule.takes(account, now: occasion.now) { account.name = name }
         if account != accounts[user] { account.updatedAt = occasion.now }

@@ -15,13 +15,13 @@ extension MemoryStore {
         _ redemption: CodeRedemption, _ occasion: Occasion
     ) async throws(StoreFault) -> Redemption {
         try at { state in
-            guard state.holds(redemption, occasion.now) else { return .wrongCode }
+            guard let code = state.use(redemption, occasion.now) else { return .wrongCode }
             let kept = redemption.callerSession.flatMap { state.sessions[$0] }
             if let caller = redemption.proof.caller, kept?.user != caller || state.accounts[caller] == nil {
                 return .refused(.callerGone)
             }
             let holder = state.account(of: redemption.recipient).map { ContactHolder($0, redemption.recipient) }
-            let verdict = ContactProofRule.verdict(redemption.proof, holder: holder)
+            let verdict = ContactProofRule.verdict(redemption.proof, code: code, holder: holder)
             guard let (user, ended) = state.carryOut(verdict, redemption.recipient, occasion),
                 let account = state.accounts[user]
             else { return .refused(verdict.refusal ?? .noAccount) }
@@ -51,32 +51,39 @@ extension MemoryStore {
         try at { state in
             guard let token = state.resets[digest], occasion.now < token.expiresAt else { return nil }
             state.resets = state.resets.filter { $0.value.email.key != token.email.key }
-            guard var account = state.account(of: .email(token.email)) else { return nil }
-            account.hasPassword = true
-            account.emailConfirmedAt = account.emailConfirmedAt ?? occasion.now
-            account.updatedAt = occasion.now
-            state.accounts[account.id] = account
-            state.hashes[account.id] = hash
-            let ended = state.endSessions(of: account.id, .passwordChanged, occasion)
-            let opened = state.open(session, of: account.id, occasion)
-            state.log(.passwordReset, account.id, occasion, session: session.id)
-            return SignIn(account: account, session: opened, ended: ended)
+            let recipient = Recipient.email(token.email)
+            let holder = state.account(of: recipient).map { ContactHolder($0, recipient) }
+            let verdict = ContactProofRule.verdict(.signIn(caller: nil), code: .recovery, holder: holder)
+            guard case (let user, var ended)? = state.carryOut(verdict, recipient, occasion) else { return nil }
+            state.setPassword(hash, of: user, occasion)
+            ended += state.endSessions(of: user, .passwordChanged, occasion)
+            let opened = state.open(session, of: user, occasion)
+            state.log(.passwordReset, user, occasion, session: session.id)
+            return state.accounts[user].map { SignIn(account: $0, session: opened, ended: ended) }
         }
     }
 }
 
 extension MemoryStore.State {
-    fileprivate mutating func holds(_ redemption: CodeRedemption, _ now: WallTime) -> Bool {
-        let key = "\(redemption.purpose.rawValue) \(redemption.recipient.key)"
-        guard let code = codes[key] else { return false }
-        switch code.verdict(digest: redemption.digest, now: now) {
-        case .right:
-            codes[key] = nil
-            return true
-        case .wrong: codes[key]?.triesLeft -= 1
-        case .dead: codes[key] = nil
+    private mutating func confirm(_ user: UUID, _ recipient: Recipient, _ occasion: Occasion) {
+        guard case .email = recipient, accounts[user]?.emailConfirmedAt == nil else { return }
+        accounts[user]?.emailConfirmedAt = occasion.now
+        accounts[user]?.updatedAt = occasion.now
+        log(.emailConfirmed, user, occasion)
+    }
+
+    fileprivate mutating func use(_ redemption: CodeRedemption, _ now: WallTime) -> CodePurpose? {
+        let recipient = redemption.recipient.key
+        let pending = codes.values.filter { $0.recipient == recipient }
+        switch CodeRule.verdict(redemption.guess, pending: pending, now: now) {
+        case .right(let purpose):
+            codes["\(purpose.rawValue) \(recipient)"] = nil
+            return purpose
+        case .wrong(let left):
+            codes = codes.filter { $0.value.recipient != recipient }
+            for code in left { codes["\(code.purpose.rawValue) \(recipient)"] = code }
+            return nil
         }
-        return false
     }
 
     fileprivate mutating func carryOut(
@@ -84,16 +91,18 @@ extension MemoryStore.State {
     ) -> (UUID, [EndedSession])? {
         switch verdict {
         case .confirm(let user):
-            if case .email = recipient, accounts[user]?.emailConfirmedAt == nil {
-                accounts[user]?.emailConfirmedAt = occasion.now
-                accounts[user]?.updatedAt = occasion.now
-                log(.emailConfirmed, user, occasion)
-            }
+            confirm(user, recipient, occasion)
             return (user, [])
+        case .complete(let user):
+            accounts[user]?.dropPhone()
+            identities = identities.filter { $0.value.user != user }
+            confirm(user, recipient, occasion)
+            return (user, endSessions(of: user, .accountTaken, occasion))
         case .takeOver(let user): return (user, takeOver(user, occasion))
         case .attach(let user, let releasing):
             let ended = releasing.map { release($0, occasion) } ?? []
             accounts[user]?.updatedAt = occasion.now
+            dropCodes(to: recipient)
             switch recipient {
             case .email(let email):
                 accounts[user]?.email = email

@@ -11,7 +11,8 @@ extension MemoryStore {
 
     package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
         try at { state in
-            guard state.accounts.removeValue(forKey: user) != nil else { return nil }
+            guard let account = state.accounts.removeValue(forKey: user) else { return nil }
+            state.dropCodes(of: account)
             state.hashes[user] = nil
             state.grants[user] = nil
             state.identities = state.identities.filter { $0.value.user != user }

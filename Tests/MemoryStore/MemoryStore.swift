@@ -107,15 +107,21 @@ extension MemoryStore.State {
         return all.compactMap { end($0, reason, occasion) }
     }
 
-    /// Takes from an account all that its opener could get in with.
+    /// Drops the codes and reset tokens that were sent to an account.
+    mutating func dropCodes(of account: Account) {
+        for recipient in account.recipients { dropCodes(to: recipient) }
+        if let email = account.email { resets = resets.filter { $0.value.email.key != email.key } }
+    }
+
+    mutating func dropCodes(to recipient: Recipient) { codes = codes.filter { $0.value.recipient != recipient.key } }
+
+    /// Takes from an account all that its opener put there or could get in with.
     mutating func strip(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
+        if let account = accounts[user] { dropCodes(of: account) }
         hashes[user] = nil
         identities = identities.filter { $0.value.user != user }
         grants[user] = nil
-        accounts[user]?.hasPassword = false
-        accounts[user]?.phone = nil
-        accounts[user]?.phoneConfirmedAt = nil
-        accounts[user]?.updatedAt = occasion.now
+        accounts[user]?.strip(at: occasion.now)
         return endSessions(of: user, .accountTaken, occasion)
     }
 

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Telemetry
 import Testing
 import Transport
 import Wire
@@ -210,6 +211,19 @@ struct FilterTests {
             #expect(try client.receiveAll().text.status == status)
             client.close()
         }
+    }
+
+    @Test func theLogNamesARouteOnceAMinute() {
+        var labels = MetricLabels(WorkerTelemetry.words)
+        labels.declare(routes: ["a", "b"], upstreams: [], tiers: [], issuers: [])
+        var notices = AnswerNotices()
+        let seconds: [(at: UInt64, route: Int, due: Int?)] = [
+            (0, 0, 1), (0, 0, nil), (1, 1, 1), (59, 0, nil), (60, 0, 3), (61, 1, 1), (119, 0, nil), (300, 0, 2),
+        ]
+        for (at, route, due) in seconds {
+            #expect(notices.take(labels.routes[route], at: MonotonicTime(nanoseconds: at * 1_000_000_000)) == due, "at \(at)")
+        }
+        #expect(labels.routes.name(of: labels.routes[1]) == "b")
     }
 
     @Test func aRootArrayIsRefusedWhereAPathBeginsWithAName() throws {

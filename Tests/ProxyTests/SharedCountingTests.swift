@@ -71,7 +71,7 @@ struct SharedCountingTests {
                 local: [RunningWorker.admin], shared: shared)
             server = Server(try worker.accept(listener))
             listener.close()
-            try loadScripts(3)
+            try loadScripts(4)
             for _ in 0..<count {
                 let client = try Line(to: worker.address)
                 try client.send("GET /free HTTP/1.1\r\nHost: h\r\n\r\n")

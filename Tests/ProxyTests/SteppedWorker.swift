@@ -18,7 +18,8 @@ struct SteppedWorker: ~Copyable {
 
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
-        local: [LocalHandler] = [], shared: consuming SharedCounting? = nil
+        local: [LocalHandler] = [], shared: consuming SharedCounting? = nil,
+        makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false }
     ) throws {
         let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         let address = try socket.localAddress()
@@ -26,7 +27,7 @@ struct SteppedWorker: ~Copyable {
         let mailbox = Mailbox<WorkerMessage>(waker: waker)
         let worker = try Worker(
             for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox,
-            services: WorkerServices(admin: RunningWorker.admin, local: local), listeners: [Listener(socket: socket)],
+            services: WorkerServices(admin: RunningWorker.admin, local: local, makeRoom: makeRoom), listeners: [Listener(socket: socket)],
             shared: shared)
         self.worker = worker
         self.mailbox = mailbox

@@ -1,5 +1,6 @@
 import Gate
 import Glibc
+import Synchronization
 import Testing
 import Transport
 import Wire
@@ -118,16 +119,53 @@ import Wire
         #expect(pool.endpoints.filter { !$0.isRetired }.map(\.place.authority) == ["other.test"])
     }
 
-    @Test func connectionsToAllAddressesCountTogether() {
-        var pool = pool(2)
-        #expect(pool.hasRoom)
+    @Test func connectionsOfAllWorkersCountTogether() {
         var settings = UpstreamSettings(name: "u")
         settings.maxConnections = 3
-        pool.adopt(settings, addresses: pool.endpoints.map(\.place))
-        pool.endpoints[0].connections = 2
-        #expect(pool.hasRoom)
-        pool.endpoints[1].connections = 1
-        #expect(!pool.hasRoom)
+        let budget = ConnectionBudget()
+        var pools = (0..<4).map { _ in UpstreamPool(settings: settings, addresses: [Self.address(1), Self.address(2)], connections: budget) }
+        #expect(pools.map { $0.takeRoom() } == [true, true, true, false])
+        budget.give()
+        #expect(pools.reversed().map { $0.takeRoom() } == [true, false, false, false])
+        // A reload that lowers the bound closes nothing, and lets nothing more in until it holds.
+        settings.maxConnections = 2
+        for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.place)) }
+        budget.give()
+        #expect(!pools[0].takeRoom())
+        budget.give()
+        #expect(pools[0].takeRoom() && !pools[1].takeRoom())
+    }
+
+    @Test func aBudgetIsNeverExceededByWorkersThatTakeAtOnce() throws {
+        final class Count: Sendable {
+            let held = Atomic<Int>(0)
+            let most = Atomic<Int>(0)
+        }
+        let (budget, count) = (ConnectionBudget(), Count())
+        let threads = try (0..<4).map { number in
+            try WorkerThread(name: "taker-\(number)") {
+                for _ in 0..<20_000 where budget.take(within: 3) {
+                    let now = count.held.wrappingAdd(1, ordering: .relaxed).newValue
+                    count.most.max(now, ordering: .relaxed)
+                    count.held.wrappingSubtract(1, ordering: .relaxed)
+                    budget.give()
+                }
+            }
+        }
+        for thread in threads { thread.join() }
+        #expect((1...3).contains(count.most.load(ordering: .relaxed)))
+        #expect((0..<3).allSatisfy { _ in budget.take(within: 3) } && !budget.take(within: 3))
+    }
+
+    @Test func aRequestForRoomIsAnsweredOnceByTheLastOfAllWorkers() {
+        final class Answers: Sendable { let count = Mutex(0) }
+        let answers = Answers()
+        let request = RoomRequest(upstream: "u", connections: 2, workers: 3) { answers.count.withLock { $0 += 1 } }
+        #expect([request.claim(), request.claim(), request.claim()] == [true, true, false])
+        for expected in [0, 0, 1] {
+            request.answered()
+            #expect(answers.count.withLock { $0 } == expected)
+        }
     }
 
     // MARK: health

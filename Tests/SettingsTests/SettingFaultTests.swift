@@ -1,3 +1,4 @@
+import Gate
 import Testing
 import Wire
 
@@ -53,6 +54,9 @@ import Wire
         ("TOLLGATE_DLAUTH_PATH_USER=user", [#"a.env:1: TOLLGATE_DLAUTH_PATH_USER: "user" is no path, write one like /api/v1/auth/register"#]),
         ("TOLLGATE_PROVIDER_FACEBOOK=client-ids=a", ["a.env:1: TOLLGATE_PROVIDER_FACEBOOK: names no provider, the providers are APPLE and GOOGLE"]),
         ("TOLLGATE_PROVIDER_APPLE='issuer=https://i.test'", ["a.env:1: TOLLGATE_PROVIDER_APPLE: needs the apps whose tokens count, write client-ids=com.example.app, separated by commas"]),
+        ("TOLLGATE_SIGNUP_LIMIT=300", [#"a.env:1: TOLLGATE_SIGNUP_LIMIT: "300" is no rate, write one like 300/h or 300/h+burst=100"#]),
+        ("TOLLGATE_SIGNUP_LIMIT=0/h", [#"a.env:1: TOLLGATE_SIGNUP_LIMIT: "0/h" is no rate, write one like 300/h or 300/h+burst=100"#]),
+        ("TOLLGATE_SMS_BUDGET=9/d+lease", [#"a.env:1: TOLLGATE_SMS_BUDGET: "9/d+lease" is no rate, write one like 300/h or 300/h+burst=100"#]),
         ("TOLLGATE_KEY_SECRET=x", ["a.env:1: TOLLGATE_KEY_SECRET: is easy to guess, give 32 random bytes or more"]),
         ("TOLLGATE_TLS_CLIENT_CA='a.pem b.pem'", ["a.env:1: TOLLGATE_TLS_CLIENT_CA: names 2 files, put all certificates into one"]),
         ("TOLLGATE_INTERNAL_BACKEND=cert-san=spiffe://x", ["a.env:1: TOLLGATE_INTERNAL_BACKEND: has cert-san= and no authority to verify certificates by, set TOLLGATE_TLS_CLIENT_CA"]),
@@ -108,6 +112,8 @@ import Wire
         #expect(warnings(database + "TOLLGATE_JWT_SECRET=" + String(repeating: "j", count: 32) + "\n" + oneRoute) == [])
         #expect(warnings("DATABASE_URL=sqlite:///d\n" + oneRoute) == [])
         #expect(faults("TOLLGATE_KEY_SECRET=short\n" + oneRoute) == ["a.env:1: TOLLGATE_KEY_SECRET: is easy to guess, give 32 random bytes or more"])
+        #expect(load(secret + oneRoute).partial.signUpLimit.text == "300/h+burst=100")
+        #expect(load(secret + "TOLLGATE_SMS_BUDGET=5/d\n" + oneRoute).partial.smsBudget.text == "5/d")
         #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.tierGraceSeconds == 3 * 86_400)
     }
 

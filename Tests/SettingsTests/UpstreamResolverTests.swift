@@ -32,7 +32,7 @@ import Wire
         let (names, told) = (Names(), Mailboxes())
         names.answer("10.0.0.1", "10.0.0.2")
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], workers: 1, log: log, lookUp: names.lookUp) {
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) {
             told.add("\($0) \($1.map(\.address.description))")
         }
         #expect(resolver.snapshots()[0].addresses.map(\.address.description) == ["10.0.0.1:80", "10.0.0.2:80"])
@@ -53,7 +53,7 @@ import Wire
     @Test func aNameThatHadNoAddressAtFirstGetsItLater() throws {
         let (names, told) = (Names(), Mailboxes())
         let log = try ServerLog(Configuration())
-        let resolver = try UpstreamResolver([upstream("http://back.test:80")], workers: 1, log: log, lookUp: names.lookUp) {
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) {
             told.add("\($0) \($1.map(\.address.description))")
         }
         #expect(resolver.snapshots()[0].addresses.isEmpty)
@@ -66,7 +66,7 @@ import Wire
     @Test func eachBaseUrlKeepsItsHostAndItsPath() throws {
         let log = try ServerLog(Configuration())
         let declared = upstream("http://127.0.0.1:9001/one http://127.0.0.1:9002 unix:/run/app.sock host=upstream")
-        let resolver = try UpstreamResolver([declared], workers: 1, log: log) { _, _ in }
+        let resolver = try UpstreamResolver([declared], log: log) { _, _ in }
         let snapshot = resolver.snapshots()[0]
         #expect(snapshot.settings.sendsOwnHost)
         #expect(snapshot.addresses.map(\.authority) == ["127.0.0.1:9001", "127.0.0.1:9002", "localhost"])
@@ -112,7 +112,7 @@ import Wire
     @Test func aReloadHandsDownTheSameAddresses() throws {
         let log = try ServerLog(Configuration())
         let declared = [upstream("https://127.0.0.1:9443")]
-        let resolver = try UpstreamResolver(declared, workers: 1, log: log) { _, _ in }
+        let resolver = try UpstreamResolver(declared, log: log) { _, _ in }
         let before = resolver.snapshots()
         let after = try resolver.adopt(declared)
         #expect(before[0].addresses[0].tls != nil && before[0].addresses[0].tls === after[0].addresses[0].tls)

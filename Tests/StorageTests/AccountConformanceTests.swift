@@ -214,6 +214,46 @@ import Wire
         #expect(try await store.auditEvents(of: user, limit: 1).map(\.kind) == [.sessionEnded])
         #expect(try await store.auditEvents(of: newID(), limit: 1).isEmpty)
     }
+
+    @Test(arguments: Backend.allCases)
+    func fromWhereAnAccountWasSignedInIsTold(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        var new = NewAccount(id: newID(), openedBy: .dlauth, email: try email("Ada@x"), passwordHash: "hash")
+        new.username = try Username("Ada")
+        _ = try await store.open(new, session: newSession(), at(0, from: "192.0.2.1"))
+        _ = try await store.opened("b@x")
+        _ = try await store.signIn(new.id, proof: PasswordProof(hash: "hash"), session: newSession(), at(1, from: "192.0.2.2"))
+        _ = try await store.signIn(new.id, proof: PasswordProof(hash: "hash"), session: newSession(), at(2, from: "2001:db8::1"))
+        _ = try await store.endSessions(of: new.id, .revoked, at(3, from: "192.0.2.3"))
+        func signIns(_ target: GuessTarget, limit: Int = 10) async throws -> [AuditEvent] {
+            try await store.signIns(of: target, limit: limit)
+        }
+        let byEmail = try await signIns(.email(try email("ADA@x")))
+        #expect(byEmail.map(\.kind) == [.signedIn, .signedIn, .accountOpened])
+        #expect(byEmail.map { $0.address?.text } == ["2001:db8::1", "192.0.2.2", "192.0.2.1"])
+        #expect(byEmail.allSatisfy { $0.user == new.id })
+        #expect(try await signIns(.username(Username(stored: "ADA"))) == byEmail)
+        #expect(try await signIns(.email(try email("ada@x")), limit: 2) == Array(byEmail.prefix(2)))
+        #expect(try await signIns(.email(try email("nobody@x"))).isEmpty)
+        #expect(try await signIns(.username(Username(stored: "nobody"))).isEmpty)
+        #expect(try await signIns(.phone(PhoneNumber(stored: "+491512345678"))).isEmpty)
+    }
+
+    @Test(arguments: Backend.allCases)
+    func anIdentityIsHeldFromItsFirstSignInOn(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        #expect(try await !store.holdsIdentity(.google, subject: "1"))
+        let linked = try await store.signIn(identity(subject: "1", email: nil), newUser: newID(), session: newSession(.provider), at(1))
+        #expect(try await store.holdsIdentity(.google, subject: "1"))
+        #expect(try await !store.holdsIdentity(.apple, subject: "1"))
+        #expect(try await !store.holdsIdentity(.google, subject: "2"))
+        _ = try await store.delete(linked.account.id, at(2))
+        #expect(try await !store.holdsIdentity(.google, subject: "1"))
+    }
 }
 
 func identity(

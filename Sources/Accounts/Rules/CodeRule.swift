@@ -1,7 +1,7 @@
 internal import Credentials
 package import Wire
 
-/// What a code is for. Stored: the texts never change. A new code kills the older one of its purpose and recipient.
+/// The purpose that a code was sent for. Stored: the texts never change. A new code kills the older one of its purpose and recipient.
 package enum CodePurpose: String, CaseIterable, Sendable {
     /// To complete a sign-up by mail.
     case signUp = "signup"
@@ -21,6 +21,15 @@ package enum CodePurpose: String, CaseIterable, Sendable {
         switch self {
         case .sms, .phoneChange: true
         case .signUp, .email, .emailChange, .recovery, .link: false
+        }
+    }
+
+    /// The purposes of the codes that may be tried as one of this purpose, its own first. A code of a sign-up may be tried
+    /// as any other that proves an email in the same way, so that the sign-up is confirmed whatever the app calls it.
+    package var accepted: [CodePurpose] {
+        switch self {
+        case .email, .recovery: [self, .signUp]
+        case .signUp, .emailChange, .sms, .phoneChange, .link: [self]
         }
     }
 }
@@ -49,20 +58,50 @@ package struct PendingCode: Sendable, Equatable {
         self.triesLeft = triesLeft
     }
 
-    /// What a try with a code of this digest does.
-    package func verdict(digest other: [UInt8], now: WallTime) -> CodeVerdict {
-        guard now < expiresAt, triesLeft > 0 else { return .dead }
-        if Digest.constantTimeEquals(digest.rawBytes, other.rawBytes) { return .right }
-        return triesLeft > 1 ? .wrong : .dead
+    /// The code with one try fewer; nil if it has none left then.
+    package var afterWrongTry: PendingCode? {
+        guard triesLeft > 1 else { return nil }
+        var code = self
+        code.triesLeft -= 1
+        return code
     }
 }
 
-/// What a try at a code does.
+/// A code as it was sent back: its digest as a code of each purpose that it may have.
+package struct CodeGuess: Sendable, Equatable {
+    package struct Reading: Sendable, Equatable {
+        package let purpose: CodePurpose
+        package let digest: [UInt8]
+    }
+
+    package let readings: [Reading]
+
+    /// `digest` is that of the code as one of a purpose.
+    package init(triedAs purpose: CodePurpose, digest: (CodePurpose) -> [UInt8]) {
+        readings = purpose.accepted.map { Reading(purpose: $0, digest: digest($0)) }
+    }
+}
+
+/// The outcome of a guess for the codes that are pending for a recipient.
 package enum CodeVerdict: Equatable, Sendable {
-    /// It is the code, and it is used up.
-    case right
-    /// It is not; one try fewer is left.
-    case wrong
-    /// It is over, or this was the last try: the code is dropped.
-    case dead
+    /// It is the code of this purpose, which is used up.
+    case right(CodePurpose)
+    /// It is none of them. These are left, each with one try fewer, whatever its purpose: five wrong guesses kill all codes
+    /// of a recipient, whichever types they were tried as.
+    case wrong(left: [PendingCode])
+}
+
+/// Decides over codes by what is pending for their recipient. Pure; each store asks it inside its transaction.
+package enum CodeRule {
+    package static func verdict(_ guess: CodeGuess, pending: [PendingCode], now: WallTime) -> CodeVerdict {
+        let live = pending.filter { now < $0.expiresAt && $0.triesLeft > 0 }
+        var match: CodePurpose?
+        for reading in guess.readings {
+            for code in live where code.purpose == reading.purpose {
+                let isRight = Digest.constantTimeEquals(code.digest.rawBytes, reading.digest.rawBytes)
+                if isRight, match == nil { match = code.purpose }
+            }
+        }
+        return match.map { .right($0) } ?? .wrong(left: live.compactMap(\.afterWrongTry))
+    }
 }

@@ -2,10 +2,8 @@ package import Wire
 
 /// What somebody who proved to receive mail or SMS at an address asks for.
 package enum ContactProof: Sendable, Equatable {
-    /// To complete the sign-up of the account that was opened with the address under this contract.
-    case completeSignUp(ContractID)
-    /// To be signed in to the account that owns the address.
-    case signIn
+    /// To be signed in to the account that has the address. The caller is who is signed in already, if anybody.
+    case signIn(caller: UUID?)
     /// To have the address joined to the caller's account, or be signed in to the one that owns it.
     case link(caller: UUID)
     /// To have the address on the caller's account and no other.
@@ -13,7 +11,7 @@ package enum ContactProof: Sendable, Equatable {
 
     package var caller: UUID? {
         switch self {
-        case .completeSignUp, .signIn: nil
+        case .signIn(let caller): caller
         case .link(let caller), .change(let caller): caller
         }
     }
@@ -23,12 +21,10 @@ package enum ContactProof: Sendable, Equatable {
 package struct ContactHolder: Sendable, Equatable {
     package let user: UUID
     package let isConfirmed: Bool
-    package let openedBy: ContractID?
 
-    package init(user: UUID, isConfirmed: Bool, openedBy: ContractID?) {
+    package init(user: UUID, isConfirmed: Bool) {
         self.user = user
         self.isConfirmed = isConfirmed
-        self.openedBy = openedBy
     }
 }
 
@@ -36,10 +32,13 @@ package struct ContactHolder: Sendable, Equatable {
 package enum ContactVerdict: Equatable, Sendable {
     /// The address is this account's and now proven.
     case confirm(UUID)
-    /// The account changes hands: what its opener could get in with dies first.
+    /// The sign-up with the address is confirmed as it stands: password, names and metadata stay. Sessions, phone and
+    /// identities do not, for they came after it.
+    case complete(UUID)
+    /// The account changes hands: what its opener put there or could get in with dies first.
     case takeOver(UUID)
-    /// The caller's account gets the address; the one that had it without a proof loses it, and all that its opener
-    /// could get in with.
+    /// The caller's account gets the address; the one that had it without a proof loses it, and all that its opener put
+    /// there or could get in with.
     case attach(to: UUID, releasing: UUID?)
     case refuse(ContactRefusal)
 }
@@ -54,19 +53,19 @@ package enum ContactRefusal: Equatable, Sendable {
     case callerGone
 }
 
-/// Whoever proves an address owns it: an account that was opened with it and never proved it is the prover's.
+/// Whoever proves an address owns it: an account that was opened with it and never proved it is the prover's, unless the
+/// prover is signed in to it.
 ///
-/// A code of the contract that the account was opened under is not that kind of proof by another: there it is the last
-/// step of the sign-up, and the password just chosen stays.
+/// A code that was sent for a sign-up is the last step of that sign-up, not a proof by somebody else: the password just
+/// chosen stays. It is the code that says so, not what it is tried as.
 package enum ContactProofRule {
-    package static func verdict(_ proof: ContactProof, holder: ContactHolder?) -> ContactVerdict {
+    /// `code` is what the code that proved the address was sent for.
+    package static func verdict(_ proof: ContactProof, code: CodePurpose, holder: ContactHolder?) -> ContactVerdict {
         switch proof {
-        case .completeSignUp(let contract):
+        case .signIn(let caller):
             guard let holder else { return .refuse(.noAccount) }
-            return holder.isConfirmed || holder.openedBy == contract ? .confirm(holder.user) : .takeOver(holder.user)
-        case .signIn:
-            guard let holder else { return .refuse(.noAccount) }
-            return holder.isConfirmed ? .confirm(holder.user) : .takeOver(holder.user)
+            if holder.isConfirmed || holder.user == caller { return .confirm(holder.user) }
+            return code == .signUp ? .complete(holder.user) : .takeOver(holder.user)
         case .link(let caller):
             guard let holder else { return .attach(to: caller, releasing: nil) }
             if holder.user == caller || holder.isConfirmed { return .confirm(holder.user) }
@@ -83,12 +82,35 @@ extension ContactHolder {
     /// What the rule must know of the account that has `recipient`.
     package init(_ account: Account, _ recipient: Recipient) {
         user = account.id
-        openedBy = account.openedBy
         switch recipient {
         case .email: isConfirmed = account.emailConfirmedAt != nil
-        case .phone: isConfirmed = account.phoneConfirmedAt != nil
+        // Phones join an account only with a proof.
+        case .phone: isConfirmed = true
         }
     }
+}
+
+extension Account {
+    /// Removes everything that the opener of the account put there or could sign in with. Its id and age stay, and its tier,
+    /// which the operator sets.
+    package mutating func strip(at now: WallTime) {
+        hasPassword = false
+        // `dlauth` signs in by it.
+        username = nil
+        name = nil
+        metadata = .empty
+        dropPhone()
+        updatedAt = now
+    }
+
+    /// Removes the phone, by which one can sign in.
+    package mutating func dropPhone() {
+        phone = nil
+        phoneConfirmedAt = nil
+    }
+
+    /// The addresses that codes and reset tokens for the account are sent to.
+    package var recipients: [Recipient] { (email.map { [.email($0)] } ?? []) + (phone.map { [.phone($0)] } ?? []) }
 }
 
 extension ContactVerdict {
@@ -96,7 +118,7 @@ extension ContactVerdict {
     package var refusal: ContactRefusal? {
         switch self {
         case .refuse(let refusal): refusal
-        case .confirm, .takeOver, .attach: nil
+        case .confirm, .complete, .takeOver, .attach: nil
         }
     }
 }

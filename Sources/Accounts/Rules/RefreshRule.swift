@@ -12,7 +12,8 @@ package enum RefreshVerdict: Equatable, Sendable {
     case keep
     /// Nothing is handed out, and the session is unharmed.
     case refuse(RefreshRefusal)
-    /// A token that was spent long ago: the session dies (RFC 9700 §4.14.2).
+    /// A token whose successor is known to have arrived: somebody else has it too, and the session dies (RFC 9700
+    /// §4.14.2).
     case reuse
 }
 
@@ -23,8 +24,6 @@ package enum RefreshRefusal: Equatable, Sendable {
     case wrongContract
     /// The session's time is over.
     case expired
-    /// The token before the current one, whose successor has long arrived.
-    case spent
     /// A number that was never handed out: a forgery, or the database was set back.
     case ahead
 }
@@ -58,7 +57,7 @@ package struct RefreshRule: Sendable, Equatable {
         if counter == session.counter { return session.isStormed(at: now) ? .storm : .rotate }
         guard counter + 1 == session.counter else { return .reuse }
         let isLate = session.rotatedAt.advanced(seconds: graceSeconds) <= now
-        return session.isConfirmed && isLate ? .refuse(.spent) : .again
+        return session.isConfirmed && isLate ? .reuse : .again
     }
 }
 

@@ -55,7 +55,7 @@ package struct Administration: Sendable {
         switch enrolment.secret {
         case .password(let password)?:
             try PasswordRules.strict.check(password, email: enrolment.email)
-            return try await work.hash(password)
+            return try await work.hash(password, for: nil)
         case .hash(let hash)?: return hash.text
         case nil: return nil
         }

@@ -12,19 +12,18 @@ package struct AnonymousAccounts: Sendable {
 
     /// Opens an account and a session of it.
     package func open(contract: ContractID, caller: Caller) async throws(AccountError) -> Sessions.Granted {
-        let attempts = Attempts(limiter, openingFrom: caller.address)
-        try await attempts.admit()
-        await attempts.count()
+        let attempts = try await Attempts(limiter, caller.address.bucket(.addressOpenings))
         let occasion = base.occasion(caller)
         let account = NewAccount(id: base.newID(occasion.now), openedBy: contract)
         let session = base.newSession(contract, caller, occasion.now)
-        let opening = try await base.asking { () throws(StoreFault) in
-            try await base.store.open(account, session: session, occasion)
+        let opening = try await attempts.make { () throws(AccountError) in
+            try await base.asking { () throws(StoreFault) in try await base.store.open(account, session: session, occasion) }
         }
         switch opening {
         case .opened(let account, let session):
             return try base.granted(SignIn(account: account, session: session), mint, now: occasion.now)
         case .emailTaken:
+            attempts.giveBack()
             base.notice(.storeFailed("an account without an email was refused for its email"))
             throw .broken
         }

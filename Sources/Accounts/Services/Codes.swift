@@ -33,16 +33,25 @@ package struct Codes: Sendable {
     package func send(
         _ purpose: CodePurpose, to recipient: Recipient, _ audience: Audience, caller: Caller
     ) async throws(AccountError) {
-        let attempts = Attempts(limiter, messageTo: recipient, from: caller.address)
-        try await attempts.admit()
-        await attempts.count()
+        let attempts = try await Attempts(limiter, buckets(recipient, caller))
         let code = newCode()
         let expiry = base.clock.now().wall.advanced(seconds: PendingCode.lifetimeSeconds)
         let pending = PendingCode(
             purpose: purpose, recipient: recipient.key, digest: digest(code, purpose, recipient), expiresAt: expiry)
-        let holder = try await base.asking { () throws(StoreFault) in try await base.store.putCode(pending) }
-        guard let target = target(recipient, holder, audience) else { return }
+        let holder = try await attempts.make { () throws(AccountError) in
+            try await base.asking { () throws(StoreFault) in try await base.store.putCode(pending) }
+        }
+        // The recipient's and the address's count stay charged: they must not tell who has an account.
+        guard let target = target(recipient, holder, audience) else { return attempts.giveBack(.smsBudget) }
         courier.send(Message(to: target, .code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)))
+    }
+
+    private func buckets(_ recipient: Recipient, _ caller: Caller) -> [AttemptBucket] {
+        let all = [AttemptBucket(.recipientMessages, recipient.key)] + caller.address.bucket(.addressMessages)
+        return switch recipient {
+        case .email: all
+        case .phone: all + [.smsBudget]
+        }
     }
 
     /// Where the code goes. To a holder only as the account spells it: what differs in case alone counts as the same email
@@ -55,28 +64,29 @@ package struct Codes: Sendable {
         }
     }
 
-    /// Tries a code, and does what it proves: see `ContactProof`. `session` is the caller's, if there is one; it stays
-    /// where the proof leads to the caller's own account, and else one is opened under `contract`.
+    /// Tries a code as one of `purpose`, and does what it proves: see `ContactProof`. `session` is the caller's, if there is
+    /// one; it stays where the proof leads to the caller's own account, and else one is opened under `contract`.
     package func verify(
         _ code: String, _ purpose: CodePurpose, of recipient: Recipient, for proof: ContactProof, contract: ContractID,
         session: CallerSession?, caller: Caller
     ) async throws(AccountError) -> Sessions.Granted {
-        let attempts = Attempts(limiter, guessesAt: recipient.key, from: caller.address)
-        try await attempts.admit()
         let occasion = base.occasion(caller)
         let redemption = CodeRedemption(
-            purpose: purpose, recipient: recipient, digest: digest(code, purpose, recipient), proof: proof,
+            recipient: recipient, guess: CodeGuess(triedAs: purpose) { digest(code, $0, recipient) }, proof: proof,
             callerSession: session?.session, session: base.newSession(contract, caller, occasion.now))
-        let outcome = try await base.asking { () throws(StoreFault) in
-            try await base.store.redeem(redemption, occasion)
+        let guesses = Guesses(base: base, limiter: limiter)
+        let outcome = try await guesses.judge(at: GuessTarget(recipient), from: caller.address) {
+            () throws(AccountError) -> Guesses.Judgement<Redemption> in
+            let outcome = try await base.asking { () throws(StoreFault) in
+                try await base.store.redeem(redemption, occasion)
+            }
+            return outcome == .wrongCode ? .wrong(.invalidCode) : .right(outcome)
         }
         switch outcome {
         case .proven(let signIn):
             await base.tell(signIn.ended)
             return try base.granted(signIn, mint, now: occasion.now)
-        case .wrongCode:
-            await attempts.count()
-            throw .invalidCode
+        case .wrongCode: throw .invalidCode
         case .refused(let refusal): throw told(refusal, recipient)
         }
     }

@@ -36,29 +36,34 @@ package struct PasswordAccounts: Sendable {
         self.limiter = limiter
     }
 
-    /// Opens an account, and a session of it at once unless its email must be proven first.
+    /// Opens an account, and a session of it at once unless its email must be proven first; then a sign-up whose email
+    /// never was proven gives way to a new one.
     package func signUp(
         _ registration: Registration, rules: PasswordRules, contract: ContractID, mustConfirmEmail: Bool = false,
         caller: Caller
     ) async throws(AccountError) -> SignedIn {
-        let attempts = Attempts(limiter, guessesAt: nil, from: caller.address)
-        try await attempts.admit()
         try rules.check(registration.password, email: registration.email)
-        let hash = try await work.hash(registration.password)
+        // Who tries out which emails have accounts is slowed down like one who tries out passwords.
+        let attempts = try await Attempts(
+            limiter, caller.address.bucket(.addressFailures) + caller.address.bucket(.addressOpenings))
         let occasion = base.occasion(caller)
-        let account = NewAccount(
-            id: base.newID(occasion.now), openedBy: contract, email: registration.email,
-            username: registration.username, passwordHash: hash, metadata: registration.metadata)
-        let session = mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now)
-        let opening = try await base.asking { () throws(StoreFault) in
-            try await base.store.open(account, session: session, occasion)
+        let opening = try await attempts.make { () throws(AccountError) in
+            let hash = try await work.hash(registration.password, for: caller.address)
+            var account = NewAccount(
+                id: base.newID(occasion.now), openedBy: contract, email: registration.email,
+                username: registration.username, passwordHash: hash, metadata: registration.metadata)
+            account.mayStartAnew = mustConfirmEmail
+            let (new, session) = (account, mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now))
+            return try await base.asking { () throws(StoreFault) in
+                try await base.store.open(new, session: session, occasion)
+            }
         }
         switch opening {
         case .opened(let account, let session):
+            attempts.giveBack(.addressFailures)
             return try signedIn(SignIn(account: account, session: session, isNew: true), now: occasion.now)
         case .emailTaken:
-            // Who tries out which emails have accounts is slowed down like one who tries out passwords.
-            await attempts.count()
+            attempts.giveBack(.addressOpenings)
             throw .emailTaken
         }
     }
@@ -67,23 +72,23 @@ package struct PasswordAccounts: Sendable {
     package func signIn(
         _ name: SignInName, _ password: Password, contract: ContractID, mustConfirmEmail: Bool = false, caller: Caller
     ) async throws(AccountError) -> SignedIn {
-        let attempts = Attempts(limiter, guessesAt: name.key, from: caller.address)
-        try await attempts.admit()
-        let credential = try await base.asking { () throws(StoreFault) in try await base.store.credential(for: name) }
-        let check = try await work.check(password, against: credential?.hash)
-        guard let credential, check.isRight else {
-            await attempts.count()
-            throw .invalidCredentials
+        let guesses = Guesses(base: base, limiter: limiter)
+        let (signIn, now) = try await guesses.judge(at: GuessTarget(name), from: caller.address) {
+            () throws(AccountError) -> Guesses.Judgement<(SignIn, WallTime)> in
+            let credential = try await base.asking { () throws(StoreFault) in try await base.store.credential(for: name) }
+            let check = try await work.check(password, against: credential?.hash, for: caller.address)
+            guard let credential, check.isRight else { return .wrong(.invalidCredentials) }
+            let occasion = base.occasion(caller)
+            let isWithheld = mustConfirmEmail && !credential.isEmailConfirmed
+            let session = isWithheld ? nil : base.newSession(contract, caller, occasion.now)
+            let proof = PasswordProof(hash: credential.hash, replacement: check.replacement)
+            let signIn = try await base.asking { () throws(StoreFault) in
+                try await base.store.signIn(credential.user, proof: proof, session: session, occasion)
+            }
+            guard let signIn else { return .wrong(.invalidCredentials) }
+            return .right((signIn, occasion.now))
         }
-        let occasion = base.occasion(caller)
-        let isWithheld = mustConfirmEmail && !credential.isEmailConfirmed
-        let session = isWithheld ? nil : base.newSession(contract, caller, occasion.now)
-        let proof = PasswordProof(hash: credential.hash, replacement: check.replacement)
-        let signIn = try await base.asking { () throws(StoreFault) in
-            try await base.store.signIn(credential.user, proof: proof, session: session, occasion)
-        }
-        guard let signIn else { throw .invalidCredentials }
-        return try signedIn(signIn, now: occasion.now)
+        return try signedIn(signIn, now: now)
     }
 
     /// Another password for the caller, whose session stays; all others of the account end.
@@ -91,7 +96,7 @@ package struct PasswordAccounts: Sendable {
         to password: Password, rules: PasswordRules, session: CallerSession, caller: Caller
     ) async throws(AccountError) -> Sessions.Granted {
         try rules.check(password, email: nil)
-        let hash = try await work.hash(password)
+        let hash = try await work.hash(password, for: caller.address)
         let occasion = base.occasion(caller)
         let signIn = try await base.asking { () throws(StoreFault) in
             try await base.store.setPassword(hash, of: session.user, keeping: session.session, occasion)

@@ -25,13 +25,15 @@ package struct PasswordReset: Sendable {
 
     /// Sends a token to the account that has `email`. Whether there is one shows neither in the answer nor in its time.
     package func forgot(_ email: EmailAddress, caller: Caller) async throws(AccountError) {
-        let attempts = Attempts(limiter, messageTo: .email(email), from: caller.address)
-        try await attempts.admit()
-        await attempts.count()
+        let buckets = [AttemptBucket(.recipientMessages, Recipient.email(email).key)]
+        let attempts = try await Attempts(limiter, buckets + caller.address.bucket(.addressMessages))
         let token = Base64URL.encode(base.random(32).rawBytes)
         let expiry = base.clock.now().wall.advanced(seconds: PendingReset.lifetimeSeconds)
         let pending = PendingReset(digest: digests.digest(Array(token.utf8)), email: email, expiresAt: expiry)
-        let account = try await base.asking { () throws(StoreFault) in try await base.store.putResetToken(pending) }
+        // Without an account the charge stays all the same: it must not tell who has one.
+        let account = try await attempts.make { () throws(AccountError) in
+            try await base.asking { () throws(StoreFault) in try await base.store.putResetToken(pending) }
+        }
         guard let address = account?.email else { return }
         let content = Message.Content.passwordReset(token: token, lifetimeSeconds: PendingReset.lifetimeSeconds)
         courier.send(Message(to: .email(address), content))
@@ -41,28 +43,24 @@ package struct PasswordReset: Sendable {
     package func reset(
         token: String, to password: Password, rules: PasswordRules, contract: ContractID, caller: Caller
     ) async throws(AccountError) -> Sessions.Granted {
-        let attempts = Attempts(limiter, guessesAt: nil, from: caller.address)
-        try await attempts.admit()
         try rules.check(password, email: nil)
         let digest = digests.digest(Array(token.utf8))
         let occasion = base.occasion(caller)
-        // Before the work of hashing: whoever makes tokens up shall not be able to order it.
-        let isKnown = try await base.asking { () throws(StoreFault) in
-            try await base.store.holdsResetToken(digest: digest, now: occasion.now)
+        let signIn = try await Guesses(base: base, limiter: limiter).judge(at: nil, from: caller.address) {
+            () throws(AccountError) -> Guesses.Judgement<SignIn> in
+            // Before the work of hashing: whoever makes tokens up shall not be able to order it.
+            let isKnown = try await base.asking { () throws(StoreFault) in
+                try await base.store.holdsResetToken(digest: digest, now: occasion.now)
+            }
+            guard isKnown else { return .wrong(.invalidResetToken) }
+            let hash = try await work.hash(password, for: caller.address)
+            let session = base.newSession(contract, caller, occasion.now)
+            let signIn = try await base.asking { () throws(StoreFault) in
+                try await base.store.resetPassword(digest: digest, hash: hash, session: session, occasion)
+            }
+            return signIn.map { .right($0) } ?? .wrong(.invalidResetToken)
         }
-        guard isKnown else { throw await refusal(attempts) }
-        let hash = try await work.hash(password)
-        let session = base.newSession(contract, caller, occasion.now)
-        let signIn = try await base.asking { () throws(StoreFault) in
-            try await base.store.resetPassword(digest: digest, hash: hash, session: session, occasion)
-        }
-        guard let signIn else { throw await refusal(attempts) }
         await base.tell(signIn.ended)
         return try base.granted(signIn, mint, now: occasion.now)
-    }
-
-    private func refusal(_ attempts: Attempts) async -> AccountError {
-        await attempts.count()
-        return .invalidResetToken
     }
 }

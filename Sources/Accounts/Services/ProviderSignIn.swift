@@ -38,26 +38,43 @@ package struct ProviderSignIn: Sendable {
         _ request: Request, contract: ContractID, caller: Caller
     ) async throws(AccountError) -> SignedIn {
         guard offers(request.provider) else { throw .providerOff }
-        let attempts = Attempts(limiter, guessesAt: nil, from: caller.address)
-        try await attempts.admit()
-        let token: IDToken
-        do throws(AccountError) {
-            token = try await verified(request)
-        } catch {
-            if error == .identityRefused { await attempts.count() }
-            throw error
+        let token = try await Guesses(base: base, limiter: limiter).judge(at: nil, from: caller.address) {
+            () throws(AccountError) -> Guesses.Judgement<IDToken> in
+            do throws(AccountError) {
+                return .right(try await verified(request))
+            } catch {
+                if error == .identityRefused { return .wrong(error) }
+                throw error
+            }
         }
         let occasion = base.occasion(caller)
         let proof = IdentityProof(
             provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
             nameRule: request.nameRule)
         let (newUser, session) = (base.newID(occasion.now), base.newSession(contract, caller, occasion.now))
-        let signIn = try await base.asking { () throws(StoreFault) in
-            try await base.store.signIn(proof, newUser: newUser, session: session, occasion)
+        let attempts = try await room(for: proof, caller)
+        let signIn = try await attempts.make { () throws(AccountError) in
+            try await base.asking { () throws(StoreFault) in
+                try await base.store.signIn(proof, newUser: newUser, session: session, occasion)
+            }
         }
+        if !signIn.isNew { attempts.giveBack() }
         await base.tell(signIn.ended)
         let granted = try base.granted(signIn, mint, now: occasion.now)
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)
+    }
+
+    /// Charges the account that may have to be opened. Who has one is let in though the address may open no more.
+    private func room(for proof: IdentityProof, _ caller: Caller) async throws(AccountError) -> Attempts {
+        do throws(AccountError) {
+            return try await Attempts(limiter, caller.address.bucket(.addressOpenings))
+        } catch {
+            let isLinked = try await base.asking { () throws(StoreFault) in
+                try await base.store.holdsIdentity(proof.provider, subject: proof.subject)
+            }
+            guard isLinked else { throw error }
+            return Attempts(uncharged: limiter)
+        }
     }
 
     /// What the token says. One that names an unknown key gets a second look when the keys have been asked for again.

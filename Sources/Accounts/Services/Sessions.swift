@@ -61,7 +61,7 @@ package struct Sessions: Sendable {
     private func told(_ refusal: RefreshRefusal, _ session: UUID) -> AccountError {
         switch refusal {
         case .expired: return .refreshTokenExpired
-        case .noSession, .wrongContract, .spent: return .invalidRefreshToken
+        case .noSession, .wrongContract: return .invalidRefreshToken
         case .ahead:
             base.notice(.refreshAhead(session: session))
             return .invalidRefreshToken

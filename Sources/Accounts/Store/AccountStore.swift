@@ -3,8 +3,8 @@ package import Wire
 /// Where accounts live. Each method is one transaction: all of it happens or nothing, and what it answered survives the
 /// end of the process. What may clash is part of its answer; `StoreFault` is for a store that cannot.
 ///
-/// The rules are not here: a store asks `RefreshRule`, `ContactProofRule`, `IdentityRule` and `PendingCode` inside its
-/// transaction and does what they say. Any task may call.
+/// The rules are not here: a store asks `RefreshRule`, `SignUpRule`, `CodeRule`, `ContactProofRule` and `IdentityRule` inside
+/// its transaction and does what they say. Any task may call.
 package protocol AccountStore: AccountRecords, SessionRecords, ContactRecords, OperatorRecords {
     /// Connects and brings the schema up to date. The other methods do that at first use as well.
     func prepare() async throws(StoreFault)
@@ -19,7 +19,12 @@ package protocol AccountRecords: Sendable {
     func account(email: EmailAddress) async throws(StoreFault) -> Account?
     /// What a password is to be compared with; nil if there is no such account, more than one, or none with a password.
     func credential(for name: SignInName) async throws(StoreFault) -> Credential?
-    /// Opens an account, and a session of it if one is given.
+    /// Events of `AddressHistory.kinds` of the account that is named so, the newest first; none if there is no such account.
+    func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent]
+    /// Whether an account is linked to what this provider calls so.
+    func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool
+    /// Opens an account, and a session of it if one is given; see `SignUpRule` for an email that has one. Codes and reset
+    /// tokens that were sent to the email before are dropped.
     func open(
         _ account: NewAccount, session: NewSession?, _ occasion: Occasion
     ) async throws(StoreFault) -> Opening
@@ -32,7 +37,8 @@ package protocol AccountRecords: Sendable {
     func signIn(
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn
-    /// Replaces the password and ends all other sessions; nil if `session` has ended.
+    /// Replaces the password, ends all other sessions, and drops the codes and reset tokens that were sent to the account;
+    /// nil if `session` has ended.
     func setPassword(
         _ hash: String, of user: UUID, keeping session: UUID, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn?
@@ -67,8 +73,9 @@ package protocol ContactRecords: Sendable {
     func putResetToken(_ token: PendingReset) async throws(StoreFault) -> Account?
     /// Whether a reset token can still be used.
     func holdsResetToken(digest: [UInt8], now: WallTime) async throws(StoreFault) -> Bool
-    /// Uses a reset token up: the password is replaced, every session ends, a new one is opened, and the email that the
-    /// token went to is proven. nil if the token is spent, or no account has that email.
+    /// Uses a reset token up: the password is replaced, every session ends, a new one is opened, the codes and other reset
+    /// tokens of the account are dropped, and the email that the token went to is proven, as `ContactProofRule` says. nil
+    /// if the token is spent, or no account has that email.
     func resetPassword(
         digest: [UInt8], hash: String, session: NewSession, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn?

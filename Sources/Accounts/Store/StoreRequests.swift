@@ -5,11 +5,41 @@ package enum SignInName: Sendable, Hashable {
     case email(EmailAddress)
     case username(Username)
 
-    /// What attempts on the account are counted by.
+    /// By which it is found.
     package var key: String {
         switch self {
         case .email(let email): email.key
         case .username(let name): name.key
+        }
+    }
+}
+
+/// The account that somebody guesses at, as they name it.
+package enum GuessTarget: Sendable, Hashable {
+    case email(EmailAddress)
+    case username(Username)
+    case phone(PhoneNumber)
+
+    package init(_ name: SignInName) {
+        switch name {
+        case .email(let email): self = .email(email)
+        case .username(let username): self = .username(username)
+        }
+    }
+
+    package init(_ recipient: Recipient) {
+        switch recipient {
+        case .email(let email): self = .email(email)
+        case .phone(let phone): self = .phone(phone)
+        }
+    }
+
+    /// What guesses are counted by.
+    package var key: String {
+        switch self {
+        case .email(let email): email.key
+        case .username(let username): username.key
+        case .phone(let phone): phone.text
         }
     }
 }
@@ -38,6 +68,8 @@ package struct NewAccount: Sendable {
     package var metadata: Metadata
     /// Whether the email is known to be the owner's from the start.
     package var isEmailConfirmed = false
+    /// Whether an older sign-up with the email that never got anywhere gives way: see `SignUpRule`.
+    package var mayStartAnew = false
     /// What was set of a tier; nil for the one that everyone has.
     package var tier: String?
     package var tierUntil: WallTime?
@@ -140,9 +172,8 @@ package struct ConfirmedPair: Sendable, Hashable {
 
 /// A try at a code.
 package struct CodeRedemption: Sendable {
-    package let purpose: CodePurpose
     package let recipient: Recipient
-    package let digest: [UInt8]
+    package let guess: CodeGuess
     package let proof: ContactProof
     /// The caller's session, which stays if the proof leads to the caller's own account.
     package let callerSession: UUID?
@@ -150,12 +181,10 @@ package struct CodeRedemption: Sendable {
     package let session: NewSession
 
     package init(
-        purpose: CodePurpose, recipient: Recipient, digest: [UInt8], proof: ContactProof, callerSession: UUID?,
-        session: NewSession
+        recipient: Recipient, guess: CodeGuess, proof: ContactProof, callerSession: UUID?, session: NewSession
     ) {
-        self.purpose = purpose
         self.recipient = recipient
-        self.digest = digest
+        self.guess = guess
         self.proof = proof
         self.callerSession = callerSession
         self.session = session

@@ -5,16 +5,19 @@ package struct EmailAddress: Sendable, Hashable {
     /// What addresses are compared by: the text in lower case.
     package let key: String
 
-    /// A fault for what is no address: no `@` or nothing on one side of it, too long, or with characters that cannot
-    /// stand in one.
+    /// A fault for what is no address: not just one `@`, nothing before it, an empty label behind it, too long, or with
+    /// characters that cannot stand in one or that are not shown.
     package init(_ raw: String) throws(AccountError) {
         guard case .success(let clean?) = PlainText.clean(raw, limit: Self.longest),
-            let at = clean.lastIndex(of: "@"), at > clean.startIndex, clean.index(after: at) < clean.endIndex,
             !clean.unicodeScalars.contains(where: Self.isForeign)
         else { throw .malformedEmail }
-        let text = clean[...at] + PlainText.folded(String(clean[clean.index(after: at)...]))
-        guard text.utf8.count <= Self.longest else { throw .malformedEmail }
-        self.init(stored: String(text))
+        let parts = clean.unicodeScalars.split(separator: "@", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count == 2, !parts[0].isEmpty else { throw .malformedEmail }
+        let domain = PlainText.folded(parts[1])
+        let labels = domain.unicodeScalars.split(separator: ".", omittingEmptySubsequences: false)
+        let text = "\(parts[0])@\(domain)"
+        guard !labels.contains(where: \.isEmpty), text.utf8.count <= Self.longest else { throw .malformedEmail }
+        self.init(stored: text)
     }
 
     /// An address that was one when it was stored.
@@ -28,11 +31,14 @@ package struct EmailAddress: Sendable, Hashable {
 
     private static let longest = 254
 
-    /// White space and the marks that surround addresses: none can stand in a header of a mail unquoted.
+    /// White space, the specials of RFC 5322 §3.2.3 but `@` and `.`, which no address holds unquoted, and characters that
+    /// are not shown: two addresses that look the same must be the same.
     private static func isForeign(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
-        case "<", ">", ",", ";", "\"": true
-        case let scalar: scalar.properties.isWhitespace
+        case "(", ")", "<", ">", "[", "]", ":", ";", ",", "\\", "\"": return true
+        case let scalar:
+            let properties = scalar.properties
+            return properties.isWhitespace || properties.isDefaultIgnorableCodePoint || properties.generalCategory == .format
         }
     }
 }

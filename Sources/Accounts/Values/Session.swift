@@ -88,7 +88,7 @@ package enum EndReason: String, CaseIterable, Sendable {
     /// A refresh token came that had been spent long before: somebody else has the chain.
     case refreshReuse = "refresh-reuse"
     case passwordChanged = "password-changed"
-    /// Somebody else proved to own the email that the account was opened with.
+    /// Somebody proved, without a session of the account, to own the email that it was opened with.
     case accountTaken = "account-taken"
     case accountDeleted = "account-deleted"
 }

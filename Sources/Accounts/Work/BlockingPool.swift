@@ -1,3 +1,5 @@
+package import Wire
+
 /// Starts a thread of the process's own that runs `body`; answers what waits for its end. nil if the system gives none.
 package typealias ThreadStart = @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) -> ThreadEnd?
 
@@ -27,19 +29,22 @@ package final class BlockingPool<Resource>: Sendable {
         threads = (0..<count).compactMap { _ in
             start(name) {
                 var resource = make()
-                while let job = queue.take() { job(&resource) }
+                while let job = queue.take() { job.run(&resource) }
             }
         }
         if threads.isEmpty { return nil }
     }
 
-    /// Runs `body` on one of the threads; the calling task waits without blocking one.
+    /// Runs `body` on one of the threads; the calling task waits without blocking one. Those who call take turns; calls of
+    /// one, and calls without one, run in the order in which they came.
     package func run<Value: Sendable>(
-        _ body: @escaping @Sendable (inout Resource) -> Value
+        for address: IPAddress? = nil, _ body: @escaping @Sendable (inout Resource) -> Value
     ) async throws(Fault) -> Value {
         let outcome: Result<Value, Fault> = await withCheckedContinuation { continuation in
-            let fault = queue.add { resource in continuation.resume(returning: .success(body(&resource))) }
-            if let fault { continuation.resume(returning: .failure(fault)) }
+            queue.add(
+                JobQueue.Job(
+                    run: { resource in continuation.resume(returning: .success(body(&resource))) },
+                    refuse: { continuation.resume(returning: .failure($0)) }), for: address)
         }
         return try outcome.get()
     }

@@ -1,8 +1,9 @@
 package import Credentials
-internal import Wire
+package import Wire
 
-/// Hashes and compares passwords on a few threads of its own. Past the bound of its queue it refuses at once, and what has
-/// waited too long it refuses unhashed: its client is about to give up, and work for nobody would only keep others waiting.
+/// Hashes and compares passwords on a few threads of its own, for each address in its turn: see `FairQueue`. Past the bound
+/// of its queue it refuses at once, and what has waited too long it refuses unhashed: its client is about to give up, and
+/// work for nobody would only keep others waiting.
 package final class PasswordWork: Sendable {
     /// What a comparison told.
     package struct Check: Sendable, Equatable {
@@ -34,20 +35,22 @@ package final class PasswordWork: Sendable {
         decoy = .unmatchable(cost: cost)
     }
 
-    /// What to store for `password`.
-    package func hash(_ password: Password) async throws(AccountError) -> String {
+    /// What to store for `password`, which came from `address`.
+    package func hash(_ password: Password, for address: IPAddress?) async throws(AccountError) -> String {
         let (cost, random) = (cost, random)
-        return try await run { () throws(OutOfMemory) in
+        return try await run(for: address) { () throws(OutOfMemory) in
             try PasswordHash(of: password.bytes.rawBytes, cost: cost, random: random).text
         }
     }
 
     /// Compares `password` with a stored hash. Without one, or with one that cannot be read, it takes as long and is
     /// wrong. A hash that is right for what was typed alone is to be replaced, too.
-    package func check(_ password: Password, against stored: String?) async throws(AccountError) -> Check {
+    package func check(
+        _ password: Password, against stored: String?, for address: IPAddress?
+    ) async throws(AccountError) -> Check {
         let known = stored.flatMap { PasswordHash(parsing: $0) }
         let (hash, cost, random) = (known ?? decoy, cost, random)
-        return try await run { () throws(OutOfMemory) in
+        return try await run(for: address) { () throws(OutOfMemory) in
             switch try password.match({ bytes throws(OutOfMemory) in try hash.matches(bytes) }) {
             case .none: return Check(isRight: false, replacement: nil)
             case .composed where !hash.needsRehash(for: cost): return Check(isRight: true, replacement: nil)
@@ -59,12 +62,12 @@ package final class PasswordWork: Sendable {
     }
 
     private func run<Value: Sendable>(
-        _ work: @escaping @Sendable () throws(OutOfMemory) -> Value
+        for address: IPAddress?, _ work: @escaping @Sendable () throws(OutOfMemory) -> Value
     ) async throws(AccountError) -> Value {
         let deadline = ContinuousClock.now.advanced(by: patience)
         let outcome: Result<Value, OutOfMemory>?
         do throws(BlockingPool<Void>.Fault) {
-            outcome = try await pool.run { _ in
+            outcome = try await pool.run(for: address?.limitPrefix) { _ in
                 guard ContinuousClock.now < deadline else { return nil }
                 do throws(OutOfMemory) { return .success(try work()) } catch { return .failure(error) }
             }

@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// **Eviction.** A new key takes the entry of its bucket that has the smallest TAT. Entries that have their full burst again
 /// count as empty, so a live entry goes only when all eight of its bucket are live. Clocks of workers, read once per turn of
-/// their loops, differ: an entry counts as empty when its TAT is `slack` ago.
+/// their loops, differ by less than `slack`, so an entry counts as empty when its TAT is `slack` ago.
 ///
 /// **One entry per key.** Two workers that see a key for the first time never claim two entries for it. A bucket has one victim
 /// at a time: a slot, under a number that no later victim of the bucket has. An entry carries the number under which it was
@@ -18,7 +18,7 @@ import Synchronization
 /// - That exchange succeeds only while the victim is current. If another was chosen after the second reading, somebody had
 ///   seen the slot carry the number, so the entry has changed since it was read.
 /// - Two workers with one key and one victim exchange the same entry: one fails. If the second one's victim is another, it was
-///   chosen after the first one's exchange; the search came after that choice, and found the key.
+///   chosen after the first one's exchange; the search came after that choice, and found the key, or it has been evicted.
 ///
 /// An entry that was charged since it was chosen, and has no longer the smallest TAT, is given the victim's number and stays:
 /// then another victim is chosen. Entries have room for 12 bits of the number, so an exchange could take a changed entry for
@@ -68,24 +68,20 @@ final class CountTable: @unchecked Sendable {
         let key = Self.key(item)
         let bucket = bucket(item)
         while true {
-            switch search(key, bucket, now) {
-            case .found(let slot, let entry):
-                let outcome = Self.count(item, now, entry.tat, want)
-                place = Place(slot: slot, left: entry.with(tat: outcome.tat), before: entry.tat)
-                if outcome.granted == 0 || exchange(slot, entry, place.left) { return outcome }
-            case .absent(let least, _):
+            guard let (slot, entry) = find(key, bucket) else {
                 let outcome = Self.count(item, now, 0, want)
-                if outcome.granted == 0 || claim(key, bucket, outcome.tat, least: least, now, &place) { return outcome }
+                if outcome.granted == 0 || claim(key, bucket, outcome.tat, now, &place) { return outcome }
+                continue
             }
+            let outcome = Self.count(item, now, entry.tat, want)
+            place = Place(slot: slot, left: entry.with(tat: outcome.tat), before: entry.tat)
+            if outcome.granted == 0 || exchange(slot, entry, place.left) { return outcome }
         }
     }
 
     /// What the count would say to a request, without charging it. That of an unknown key is full.
     func look(_ item: LimitCharge.Item, now: UInt64) -> GCRA.Outcome {
-        switch search(Self.key(item), bucket(item), now) {
-        case .found(_, let entry): Self.count(item, now, entry.tat, 0)
-        case .absent: Self.count(item, now, 0, 0)
-        }
+        Self.count(item, now, find(Self.key(item), bucket(item))?.entry.tat ?? 0, 0)
     }
 
     /// Undoes a charge, if nobody has charged or evicted the key since; otherwise the charge stays and its caller has lost one.
@@ -102,7 +98,7 @@ final class CountTable: @unchecked Sendable {
     func giveBack(_ item: LimitCharge.Item, _ credit: UInt64, now: UInt64) {
         let key = Self.key(item)
         let bucket = bucket(item)
-        while case .found(let slot, let entry) = search(key, bucket, now) {
+        while let (slot, entry) = find(key, bucket) {
             guard entry.tat > now else { return }
             if exchange(slot, entry, entry.with(tat: entry.tat - min(credit, entry.tat - now))) { return }
         }
@@ -123,27 +119,32 @@ final class CountTable: @unchecked Sendable {
         item.partition &* Int(bucketMask &+ 1) &+ Int(item.key.high & bucketMask)
     }
 
-    /// A search through a bucket: the entry of the key, or the one that a new key takes.
-    private enum Search {
-        case found(slot: Int, CountEntry)
-        case absent(least: Int, CountEntry)
+    /// The slot that a search for `key` looks at as its `step`th. New keys take the first that is free, so most are found at once.
+    private static func slot(_ step: Int, _ key: UInt, _ bucket: Int) -> Int {
+        bucket &* width &+ ((Int(truncatingIfNeeded: key >> 56) &+ step) & (width &- 1))
     }
 
-    /// Looks for `key`, and for the first entry of the smallest rank, from a slot on that depends on the key alone.
-    private func search(_ key: UInt, _ bucket: Int, _ now: UInt64) -> Search {
-        var least = -1
-        var leastEntry = CountEntry(key: 0, tat: 0, number: 0)
-        let start = Int(truncatingIfNeeded: key >> 56)
+    /// The entry of `key`.
+    @inline(__always)
+    private func find(_ key: UInt, _ bucket: Int) -> (slot: Int, entry: CountEntry)? {
         for step in 0..<Self.width {
-            let slot = bucket &* Self.width &+ ((start &+ step) & (Self.width &- 1))
+            let slot = Self.slot(step, key, bucket)
             let entry = load(slot)
-            if entry.key == key { return .found(slot: slot, entry) }
-            if least < 0 || Self.rank(entry, now) < Self.rank(leastEntry, now) {
-                least = slot
-                leastEntry = entry
-            }
+            if entry.key == key { return (slot, entry) }
         }
-        return .absent(least: least, leastEntry)
+        return nil
+    }
+
+    /// The entry that `key` would take, the first of the smallest rank; nil if the bucket holds the key.
+    private func least(for key: UInt, _ bucket: Int, _ now: UInt64) -> (slot: Int, entry: CountEntry)? {
+        var least = (slot: -1, entry: CountEntry(key: 0, tat: 0, number: 0))
+        for step in 0..<Self.width {
+            let slot = Self.slot(step, key, bucket)
+            let entry = load(slot)
+            if entry.key == key { return nil }
+            if least.slot < 0 || Self.rank(entry, now) < Self.rank(least.entry, now) { least = (slot, entry) }
+        }
+        return least
     }
 
     /// By what entries are evicted: the TAT, and 0 for all that certainly have their full burst again.
@@ -151,19 +152,16 @@ final class CountTable: @unchecked Sendable {
         entry.tat &+ slack <= now ? 0 : entry.tat
     }
 
-    /// Writes a new key in place of the victim of its bucket; `least` is the slot to choose if there is none. False if another
-    /// worker was faster with something: then the key must be searched again.
-    private func claim(
-        _ key: UInt, _ bucket: Int, _ tat: UInt64, least: Int, _ now: UInt64, _ place: inout Place
-    ) -> Bool {
-        guard let victim = victim(of: bucket, else: least),
-            case .absent(let least, let leastEntry) = search(key, bucket, now)
-        else { return false }
+    /// Writes a new key in place of its bucket's victim. False if it lost a race to another worker; then the caller searches
+    /// again. Out of line, for most charges find their key and are not to pay for this.
+    @inline(never)
+    private func claim(_ key: UInt, _ bucket: Int, _ tat: UInt64, _ now: UInt64, _ place: inout Place) -> Bool {
+        guard let victim = victim(for: key, bucket, now), let least = least(for: key, bucket, now) else { return false }
         let slot = bucket &* Self.width &+ victim.slot
-        let entry = slot == least ? leastEntry : load(slot)
+        let entry = slot == least.slot ? least.entry : load(slot)
         guard entry.number != victim.entryNumber, unsafe victims[bucket].load(ordering: .sequentiallyConsistent) == victim.bits
         else { return false }
-        guard Self.rank(entry, now) <= Self.rank(leastEntry, now) else {
+        guard Self.rank(entry, now) <= Self.rank(least.entry, now) else {
             _ = exchange(slot, entry, entry.with(number: victim.entryNumber))
             return false
         }
@@ -173,11 +171,12 @@ final class CountTable: @unchecked Sendable {
         return true
     }
 
-    /// The current victim of a bucket: `least` if the last one was claimed; nil if another worker chose one meanwhile.
-    private func victim(of bucket: Int, else least: Int) -> Victim? {
+    /// The victim of a bucket, chosen now if the last one was claimed; nil if another worker chose it or wrote the key meanwhile.
+    private func victim(for key: UInt, _ bucket: Int, _ now: UInt64) -> Victim? {
         let victim = Victim(bits: unsafe victims[bucket].load(ordering: .sequentiallyConsistent))
         guard load(bucket &* Self.width &+ victim.slot).number == victim.entryNumber else { return victim }
-        let next = victim.next(slot: least & (Self.width &- 1))
+        guard let least = least(for: key, bucket, now) else { return nil }
+        let next = victim.next(slot: least.slot & (Self.width &- 1))
         let outcome = unsafe victims[bucket].compareExchange(
             expected: victim.bits, desired: next.bits, ordering: .sequentiallyConsistent)
         return outcome.exchanged ? next : nil

@@ -39,4 +39,37 @@ package enum GCRA {
         return Outcome(
             granted: granted, tat: next, remaining: UInt32(truncatingIfNeeded: remaining), reset: reset, retryAfter: wait)
     }
+
+    // MARK: giving back
+
+    /// Microseconds that may be given back at `now` of one charge that was made at `chargedAt` and turned out not to count,
+    /// such as a guess that was right: its interval less its age. So what is given back at once has cost nothing, and else
+    /// it has cost the time it took.
+    ///
+    /// To give back the whole interval would be wrong: of a count that is idle otherwise the charge itself drains, and what
+    /// has drained would be handed out twice. A steady stream of right guesses would empty the count while many of them are
+    /// under way, and as many wrong ones more could pass as these give back in the end.
+    ///
+    /// With the credit the bound of all charges that are not given back stays burst + rate × T. Proof: beside this count, A =
+    /// TAT − now or 0, imagine one that was never charged for what is given back in the end, B. Claim: at all times A is at
+    /// least B + the sum of the credits of all charges still to be given back.
+    /// - As time passes, A falls by at most as much as has passed, and never below 0; the right side, while it is above 0,
+    ///   falls by at least as much, for at least one of its terms is above 0.
+    /// - A charge adds an interval to A, and one to B or to the credits.
+    /// - To give back takes the credit from A and from the sum, and the claim says that A has it: the floor at now in
+    ///   `giveBack` is never the higher one.
+    /// So A ≥ B: whatever A admits B would have admitted, and B is a count of its charges alone, with the bound above.
+    ///
+    /// Calls on one count must come in the order of their `now`; a clock that was set back gives back at most an interval.
+    @inline(__always)
+    package static func credit(interval: UInt64, chargedAt: UInt64, now: UInt64) -> UInt64 {
+        let age = now > chargedAt ? now &- chargedAt : 0
+        return interval > age ? interval &- age : 0
+    }
+
+    /// The TAT when `credit` has been given back.
+    @inline(__always)
+    package static func giveBack(now: UInt64, tat: UInt64, credit: UInt64) -> UInt64 {
+        tat > credit ? max(now, tat &- credit) : now
+    }
 }

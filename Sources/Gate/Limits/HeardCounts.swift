@@ -7,8 +7,9 @@ import Wire
 /// what was heard would be refused by the server, and to refuse them here costs nothing but a look: that is the denial
 /// cache. What others have been granted since is not known, so the rest is an estimate for people.
 ///
-/// A table of fixed size. A key that finds its bucket full takes the place of the one that is full again first, which
-/// costs a command and nothing else.
+/// A table of fixed size. A key that finds its bucket full takes the place of the one that is full again first. Whoever fills
+/// it with invented keys makes others cost a command each, never a wrong verdict; and if Redis goes away before that command,
+/// the gateway goes on without knowing what it had granted them, a burst at most.
 ///
 /// Beside it stands what of the count this gateway was granted, by its own share of the rate: for when it must go on alone.
 /// To keep it here costs nothing more, for the place is at hand whenever something is heard.

@@ -32,11 +32,11 @@ package struct LimitCommand: Sendable {
         return isNew
     }
 
-    /// Becomes a question about one count alone, past every ledger; a `want` of 0 looks and takes nothing.
-    package mutating func ask(_ item: LimitCharge.Item, want: UInt32) {
-        self.want = want
+    /// Becomes a charge of one on each of these counts, at most four, past every ledger.
+    package mutating func ask(_ items: [LimitCharge.Item]) {
+        want = 1
         charge.removeAll()
-        charge.append(item)
+        for item in items { charge.append(item) }
     }
 }
 

@@ -31,9 +31,11 @@ package struct LimitLedger: ~Copyable {
         package var failureMode = LimitFailureMode.local
         /// Ledgers of this gateway: one for each worker.
         package var workers: UInt32 = 1
-        /// Requests that wait at a time; one more is judged by the failure mode.
+        /// Requests that wait at a time; one more is judged by the failure mode. Clients cannot fill it for each other: none
+        /// waits beyond the deadline, in which a worker takes in a thousand or two.
         package var waiters = 16_384
-        /// Different counts that are asked about at a time.
+        /// Different counts that are asked about at a time; one more is judged by the failure mode. A command ends within the
+        /// deadline of its reply, so the same holds.
         package var queues = 8_192
         /// Counts that are remembered.
         package var heardCounts = 32_768

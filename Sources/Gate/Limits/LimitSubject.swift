@@ -15,6 +15,8 @@ package enum SubjectKind: UInt8, CaseIterable, Sendable {
     case attemptAddress
     /// A name or recipient that is tried, whether or not there is an account of it.
     case attemptName
+    /// The deployment as a whole: one subject, which nothing evicts.
+    case deployment
 }
 
 extension LimitCharge.Item {

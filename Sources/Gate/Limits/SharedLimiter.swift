@@ -11,10 +11,11 @@ package import Wire
 /// minute, up to an hour, longer), so that a hundred a day from many addresses do not keep every place from counts of a minute.
 ///
 /// A partition has room for 262,144 keys. With 50,000 live ones about one bucket in 30,000 has more than eight; with 131,000
-/// one in 50. A count is evicted by eight later ones in its bucket. Clients cannot tell which keys meet, for the hash is keyed
-/// (with Redis and no secret between gateways it is not, but then this table stands in for Redis only), so to evict a given
-/// count takes about as many live keys of its partition as fit. Whoever has so many addresses (IPv6: /64s), or has signed in so
-/// often, takes a burst more for each eviction, and so may everybody whose count is evicted. Nobody is refused for it.
+/// one in 50. Clients cannot tell which keys meet, for the hash is keyed. (With Redis and no secret between gateways it is not,
+/// but then this table only stands in for Redis.) So it takes about as many live keys of a partition as fit to evict a given
+/// count, and a quarter of that to have nine of one's own in some bucket, which then evict each other. Whoever has so many
+/// addresses (IPv6: /64s), or has signed in so often, gains a burst for each eviction, and so does everybody whose count is
+/// evicted. Nobody is refused for it.
 package final class SharedLimiter: Sendable {
     /// What limit keys are made with, which keeps peers from choosing them. Gateways that count together share it.
     package let hash: KeyedHash
@@ -48,13 +49,13 @@ package final class SharedLimiter: Sendable {
         return table.take(item, now: Self.clock(now), want: want, &place)
     }
 
-    /// Returns up to `microseconds` of what a key was charged: its TAT moves back by so much, to now at the earliest. Does
-    /// nothing for a key that has no TAT ahead of now.
+    /// Returns up to `credit` microseconds of what a key was charged: its TAT moves back by so much, to now at the earliest.
+    /// Does nothing for a key that has no TAT ahead of now. `GCRA.credit` says how much of one charge may be returned.
     ///
     /// The credit is for the count, not for one charge of it: if that charge has run down since, a later one is returned in
     /// its place. So a key is granted at most burst + rate × T, and one more for each interval returned within T.
-    package func giveBack(_ item: LimitCharge.Item, microseconds: UInt64, now: MonotonicTime) {
-        table.giveBack(item, microseconds, now: Self.clock(now))
+    package func giveBack(_ item: LimitCharge.Item, credit: UInt64, now: MonotonicTime) {
+        table.giveBack(item, credit, now: Self.clock(now))
     }
 
     /// Charges one to all counts or to none, and says so in `verdict`, which is a grant until then.

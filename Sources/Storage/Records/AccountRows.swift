@@ -71,6 +71,7 @@ extension SQLTransaction {
     /// Adds an account; false if its email is another's.
     func insert(_ account: Account, passwordHash: String?) throws(SQLFault) -> Bool {
         try change(
+            .unlogged,
             """
             INSERT INTO accounts (
                 id, opened_by, created_at, updated_at, email, email_key, email_confirmed_at, username, username_key,
@@ -89,37 +90,36 @@ extension SQLTransaction {
     /// Writes back what sign-ins and proofs change of an account.
     func update(_ account: Account) throws(SQLFault) {
         try change(
+            .account(account.id),
             """
             UPDATE accounts SET updated_at = $2, email = $3, email_key = $4, email_confirmed_at = $5, phone = $6,
-                phone_confirmed_at = $7, given_name = $8, family_name = $9 WHERE id = $1
+                phone_confirmed_at = $7, given_name = $8, family_name = $9, username = $10, username_key = $11,
+                metadata = $12 WHERE id = $1
             """,
             [
                 .id(account.id), .time(account.updatedAt), .text(account.email?.text), .text(account.email?.key),
                 .time(account.emailConfirmedAt), .text(account.phone?.text), .time(account.phoneConfirmedAt),
-                .text(account.name?.given), .text(account.name?.family),
+                .text(account.name?.given), .text(account.name?.family), .text(account.username?.text),
+                .text(account.username?.key), .bytes(account.metadata.json),
             ])
     }
 
     func setPasswordHash(_ hash: String?, of account: UUID) throws(SQLFault) {
-        try change("UPDATE accounts SET password_hash = $2 WHERE id = $1", [.id(account), .text(hash)])
+        try change(.account(account), "UPDATE accounts SET password_hash = $2 WHERE id = $1", [.id(account), .text(hash)])
     }
 
-    /// Takes from an account all that its opener could get in with, and its email with `losesEmail`.
-    func strip(
-        _ account: inout Account, _ occasion: Occasion, losesEmail: Bool
-    ) throws(SQLFault) -> [EndedSession] {
-        account.phone = nil
-        account.phoneConfirmedAt = nil
-        account.hasPassword = false
-        account.updatedAt = occasion.now
-        if losesEmail {
-            account.email = nil
-            account.emailConfirmedAt = nil
-        }
-        try update(account)
+    /// Takes from an account all that its opener put there or could get in with, but its email; what was sent to its
+    /// addresses is dropped. `account` is to be written back.
+    func strip(_ account: inout Account, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
+        try dropCodes(of: account)
+        account.strip(at: occasion.now)
         try setPasswordHash(nil, of: account.id)
-        try change("DELETE FROM identities WHERE account = $1", [.id(account.id)])
-        try change("DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
+        try dropIdentities(of: account.id)
+        try change(.unlogged, "DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
         return try endSessions(of: account.id, .accountTaken, at: occasion.now)
+    }
+
+    func dropIdentities(of account: UUID) throws(SQLFault) {
+        try change(.unlogged, "DELETE FROM identities WHERE account = $1", [.id(account)])
     }
 }

@@ -12,6 +12,7 @@ extension SQLTransaction {
         let id = UUID(at: occasion.now, random: (events << 52, words.rawBytes.load64(8)))
         events += 1
         try change(
+            .unlogged,
             """
             INSERT INTO audit_events (id, kind, at, account, session, address, detail)
             VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -24,12 +25,17 @@ extension SQLTransaction {
 
     /// The newest first.
     func auditEvents(of account: UUID, limit: Int) throws(SQLFault) -> [AuditEvent] {
+        try auditEvents("account = $1", .id(account), limit: limit)
+    }
+
+    /// Those for which `condition` on `$1` holds, the newest first.
+    func auditEvents(_ condition: String, _ value: SQLValue, limit: Int) throws(SQLFault) -> [AuditEvent] {
         let found = try rows(
             """
             SELECT kind, at, account, session, address, detail FROM audit_events
-            WHERE account = $1 ORDER BY id DESC LIMIT $2
+            WHERE \(condition) ORDER BY id DESC LIMIT $2
             """,
-            [.id(account), .integer(Int64(limit))])
+            [value, .integer(Int64(limit))])
         var events: [AuditEvent] = []
         for var row in found {
             events.append(

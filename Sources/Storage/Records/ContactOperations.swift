@@ -15,17 +15,18 @@ extension SQLStore {
         _ redemption: CodeRedemption, _ occasion: Occasion
     ) async throws(StoreFault) -> Redemption {
         try await database.write { sql throws(SQLFault) in
-            guard try sql.holds(redemption, now: occasion.now) else { return .wrongCode }
+            guard let code = try sql.use(redemption, now: occasion.now) else { return .wrongCode }
             var kept: Session?
             if let caller = redemption.proof.caller {
-                guard let session = try sql.callerSession(redemption), session.user == caller,
-                    try sql.lockedAccount(caller) != nil
+                // The account first: whoever takes it over meanwhile ends its sessions before it can be changed here.
+                guard try sql.lockedAccount(caller) != nil, let session = try sql.callerSession(redemption),
+                    session.user == caller
                 else { return .refused(.callerGone) }
                 kept = session
             }
             let holder = try sql.lockedAccount(of: redemption.recipient)
             let verdict = ContactProofRule.verdict(
-                redemption.proof, holder: holder.map { ContactHolder($0, redemption.recipient) })
+                redemption.proof, code: code, holder: holder.map { ContactHolder($0, redemption.recipient) })
             guard let (account, ended) = try sql.carryOut(verdict, redemption.recipient, occasion) else {
                 return .refused(verdict.refusal ?? .noAccount)
             }
@@ -43,7 +44,7 @@ extension SQLStore {
     package func putResetToken(_ token: PendingReset) async throws(StoreFault) -> Account? {
         try await database.write { sql throws(SQLFault) in
             try sql.change(
-                "INSERT INTO reset_tokens (digest, email, email_key, expires_at) VALUES ($1, $2, $3, $4)",
+                .unlogged, "INSERT INTO reset_tokens (digest, email, email_key, expires_at) VALUES ($1, $2, $3, $4)",
                 [.bytes(token.digest), .text(token.email.text), .text(token.email.key), .time(token.expiresAt)])
             return try sql.account(email: token.email)
         }
@@ -61,15 +62,14 @@ extension SQLStore {
         digest: [UInt8], hash: String, session: NewSession, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn? {
         try await database.write { sql throws(SQLFault) in
-            guard let email = try sql.useResetToken(digest, now: occasion.now),
-                var account = try sql.lockedAccount(email: email)
-            else { return nil }
-            account.hasPassword = true
-            account.emailConfirmedAt = account.emailConfirmedAt ?? occasion.now
-            account.updatedAt = occasion.now
-            try sql.update(account)
-            try sql.setPasswordHash(hash, of: account.id)
-            let ended = try sql.endSessions(of: account.id, .passwordChanged, at: occasion.now)
+            guard let recipient = try sql.useResetToken(digest, now: occasion.now) else { return nil }
+            let holder = try sql.lockedAccount(of: recipient)
+            // Like a code for recovery, it was sent to whoever owns the email.
+            let verdict = ContactProofRule.verdict(
+                .signIn(caller: nil), code: .recovery, holder: holder.map { ContactHolder($0, recipient) })
+            guard var (account, ended) = try sql.carryOut(verdict, recipient, occasion) else { return nil }
+            try sql.setPassword(hash, of: &account, occasion)
+            ended += try sql.endSessions(of: account.id, .passwordChanged, at: occasion.now)
             let opened = try sql.open(session, of: account.id, at: occasion.now)
             try sql.log(.passwordReset, account.id, occasion, session: opened.id)
             return SignIn(account: account, session: opened, ended: ended)
@@ -80,6 +80,7 @@ extension SQLStore {
 extension SQLTransaction {
     fileprivate func put(_ code: PendingCode) throws(SQLFault) {
         try change(
+            .unlogged,
             """
             INSERT INTO codes (purpose, recipient, digest, expires_at, tries_left) VALUES ($1, $2, $3, $4, $5)
             ON CONFLICT (purpose, recipient) DO UPDATE
@@ -91,36 +92,77 @@ extension SQLTransaction {
             ])
     }
 
-    /// Whether the code is the right one; it is used up then, and else one try poorer.
-    fileprivate func holds(_ redemption: CodeRedemption, now: WallTime) throws(SQLFault) -> Bool {
-        let key: [SQLValue] = [.text(redemption.purpose.rawValue), .text(redemption.recipient.key)]
-        let row = try locked(
-            "SELECT digest, expires_at, tries_left FROM codes WHERE purpose = $1 AND recipient = $2", key)
-        guard var row else { return false }
-        let code = PendingCode(
-            purpose: redemption.purpose, recipient: redemption.recipient.key, digest: try row.bytes(),
-            expiresAt: try row.time(), triesLeft: try row.integer())
-        let verdict = code.verdict(digest: redemption.digest, now: now)
-        switch verdict {
-        case .right, .dead: try change("DELETE FROM codes WHERE purpose = $1 AND recipient = $2", key)
-        case .wrong:
-            try change("UPDATE codes SET tries_left = tries_left - 1 WHERE purpose = $1 AND recipient = $2", key)
+    /// What the code was sent for, if it is the right one; it is used up then, and else every code of the recipient is one try
+    /// poorer.
+    fileprivate func use(_ redemption: CodeRedemption, now: WallTime) throws(SQLFault) -> CodePurpose? {
+        let recipient = redemption.recipient.key
+        let pending = try pendingCodes(of: recipient)
+        switch CodeRule.verdict(redemption.guess, pending: pending, now: now) {
+        case .right(let purpose):
+            try drop(purpose, to: recipient)
+            return purpose
+        case .wrong(let left):
+            // One by one: another that is stored meanwhile stays.
+            for code in pending where !left.contains(where: { $0.purpose == code.purpose }) {
+                try drop(code.purpose, to: recipient)
+            }
+            for code in left { try put(code) }
+            return nil
         }
-        return verdict == .right
     }
+
+    private func drop(_ purpose: CodePurpose, to recipient: String) throws(SQLFault) {
+        try change(
+            .unlogged, "DELETE FROM codes WHERE purpose = $1 AND recipient = $2",
+            [.text(purpose.rawValue), .text(recipient)])
+    }
+
+    /// Nobody else tries or drops them until this is over.
+    private func pendingCodes(of recipient: String) throws(SQLFault) -> [PendingCode] {
+        let found = try lockedRows(
+            """
+            SELECT purpose, digest, expires_at, tries_left FROM codes
+            WHERE purpose IN (\(Self.purposes)) AND recipient = $1 ORDER BY purpose
+            """, [.text(recipient)])
+        var codes: [PendingCode] = []
+        for var row in found {
+            codes.append(
+                PendingCode(
+                    purpose: try row.word(CodePurpose.self), recipient: recipient, digest: try row.bytes(),
+                    expiresAt: try row.time(), triesLeft: try row.integer()))
+        }
+        return codes
+    }
+
+    /// Drops the codes and reset tokens that were sent to an account.
+    func dropCodes(of account: Account) throws(SQLFault) {
+        for recipient in account.recipients { try dropCodes(to: recipient.key) }
+        guard let email = account.email else { return }
+        try change(.unlogged, "DELETE FROM reset_tokens WHERE email_key = $1", [.text(email.key)])
+    }
+
+    /// An account gets its addresses without the codes that were sent there before: they may have gone to another mailbox,
+    /// for what differs in case alone is the same address only once an account says how it is spelled.
+    func dropCodes(to recipient: String) throws(SQLFault) {
+        try change(
+            .unlogged, "DELETE FROM codes WHERE purpose IN (\(Self.purposes)) AND recipient = $1", [.text(recipient)])
+    }
+
+    /// All of them: codes are found by purpose and recipient.
+    private static let purposes = CodePurpose.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
     fileprivate func callerSession(_ redemption: CodeRedemption) throws(SQLFault) -> Session? {
         guard let id = redemption.callerSession else { return nil }
         return try session(id)
     }
 
-    /// The email that a live reset token went to; it, and all others for that email, are used up.
-    fileprivate func useResetToken(_ digest: [UInt8], now: WallTime) throws(SQLFault) -> EmailAddress? {
+    /// Where a live reset token went to; it, and all others for that email, are used up.
+    fileprivate func useResetToken(_ digest: [UInt8], now: WallTime) throws(SQLFault) -> Recipient? {
         let row = try locked(
             "SELECT email FROM reset_tokens WHERE digest = $1 AND expires_at > $2", [.bytes(digest), .time(now)])
         guard var row else { return nil }
         let email = EmailAddress(stored: try row.text())
-        try change("DELETE FROM reset_tokens WHERE email_key = $1", [.text(email.key)])
-        return email
+        try change(.unlogged, "DELETE FROM reset_tokens WHERE email_key = $1", [.text(email.key)])
+        return .email(email)
     }
 }

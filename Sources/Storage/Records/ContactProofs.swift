@@ -12,6 +12,10 @@ extension SQLTransaction {
             var account = try present(user)
             try confirm(&account, recipient, occasion)
             return (account, [])
+        case .complete(let user):
+            var account = try present(user)
+            let ended = try complete(&account, recipient, occasion)
+            return (account, ended)
         case .takeOver(let user):
             var account = try present(user)
             let ended = try takeOver(&account, occasion)
@@ -37,17 +41,31 @@ extension SQLTransaction {
         try log(.emailConfirmed, account.id, occasion)
     }
 
+    /// Marks the email of a sign-up as proven, and takes away what came after it: nobody has shown yet whose that is.
+    private mutating func complete(
+        _ account: inout Account, _ recipient: Recipient, _ occasion: Occasion
+    ) throws(SQLFault) -> [EndedSession] {
+        account.dropPhone()
+        try dropIdentities(of: account.id)
+        try confirm(&account, recipient, occasion)
+        return try endSessions(of: account.id, .accountTaken, at: occasion.now)
+    }
+
     /// The account is the prover's from now on, and nobody else gets in any more.
     mutating func takeOver(_ account: inout Account, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
+        let ended = try strip(&account, occasion)
         account.emailConfirmedAt = occasion.now
-        let ended = try strip(&account, occasion, losesEmail: false)
+        try update(account)
         try log(.accountTaken, account.id, occasion)
         return ended
     }
 
     private mutating func release(_ user: UUID, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
         var account = try present(user)
-        let ended = try strip(&account, occasion, losesEmail: true)
+        let ended = try strip(&account, occasion)
+        account.email = nil
+        account.emailConfirmedAt = nil
+        try update(account)
         try log(.emailReleased, user, occasion)
         return ended
     }
@@ -65,6 +83,7 @@ extension SQLTransaction {
         }
         account.updatedAt = occasion.now
         try update(account)
+        try dropCodes(to: recipient.key)
         try log(recipient.changeEvent, account.id, occasion)
     }
 

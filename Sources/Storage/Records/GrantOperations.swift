@@ -9,6 +9,7 @@ extension SQLStore {
             guard try sql.lockedAccount(user) != nil else { return false }
             let isNew =
                 try sql.change(
+                    .unlogged,
                     """
                     INSERT INTO actor_grants (account, actor_type, actor_id, granted_at) VALUES ($1, $2, $3, $4)
                     ON CONFLICT DO NOTHING
@@ -25,7 +26,7 @@ extension SQLStore {
         try await database.write { sql throws(SQLFault) in
             let wasThere =
                 try sql.change(
-                    "DELETE FROM actor_grants WHERE account = $1 AND actor_type = $2 AND actor_id = $3",
+                    .unlogged, "DELETE FROM actor_grants WHERE account = $1 AND actor_type = $2 AND actor_id = $3",
                     [.id(user), .text(actor.type), .text(actor.id)]) == 1
             if wasThere { try sql.log(.actorRevoked, user, occasion, detail: "\(actor.type) \(actor.id)") }
             return wasThere

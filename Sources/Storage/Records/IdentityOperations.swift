@@ -6,7 +6,7 @@ extension SQLStore {
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ occasion: Occasion
     ) async throws(StoreFault) -> SignIn {
         try await database.write { sql throws(SQLFault) in
-            let linked = try sql.account(of: proof)
+            let linked = try sql.account(of: proof.provider, subject: proof.subject)
             let holder = try sql.holder(of: proof.verifiedEmail)
             let verdict = IdentityRule.verdict(linked: linked, holder: holder)
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
@@ -17,6 +17,10 @@ extension SQLStore {
                 .signedIn, signIn.account.id, occasion, session: session.id, detail: proof.provider.rawValue)
             return signIn
         }
+    }
+
+    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
+        try await database.read { sql throws(SQLFault) in try sql.account(of: provider, subject: subject) != nil }
     }
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
@@ -37,10 +41,10 @@ extension SQLStore {
 
 extension SQLTransaction {
     /// The account that the identity was linked to.
-    fileprivate func account(of proof: IdentityProof) throws(SQLFault) -> UUID? {
+    fileprivate func account(of provider: Provider, subject: String) throws(SQLFault) -> UUID? {
         let row = try first(
             "SELECT account FROM identities WHERE provider = $1 AND subject = $2",
-            [.text(proof.provider.rawValue), .text(proof.subject)])
+            [.text(provider.rawValue), .text(subject)])
         guard var row else { return nil }
         return try row.id()
     }
@@ -56,7 +60,10 @@ extension SQLTransaction {
     ) throws(SQLFault) -> SignIn {
         switch verdict {
         case .known(let user):
-            return SignIn(account: try present(user), session: nil)
+            let account = try present(user)
+            // Whoever took the account over meanwhile has unlinked what its opener had.
+            guard try self.account(of: proof.provider, subject: proof.subject) == user else { throw .conflict }
+            return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
             try link(proof, to: user, occasion)
@@ -78,6 +85,7 @@ extension SQLTransaction {
         if account.email != nil { account.emailConfirmedAt = occasion.now }
         // Somebody else opened one with the email a moment ago: with that one there, the verdict is another.
         guard try insert(account, passwordHash: nil) else { throw .conflict }
+        try dropCodes(of: account)
         try log(.accountOpened, new.id, occasion, detail: proof.provider.rawValue)
         try link(proof, to: new.id, occasion)
         return account
@@ -86,6 +94,7 @@ extension SQLTransaction {
     private mutating func link(_ proof: IdentityProof, to user: UUID, _ occasion: Occasion) throws(SQLFault) {
         let isNew =
             try change(
+                .unlogged,
                 """
                 INSERT INTO identities (provider, subject, account, linked_at) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING
@@ -103,6 +112,7 @@ extension SQLTransaction {
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
             account.emailConfirmedAt = occasion.now
+            try dropCodes(to: email.key)
         }
         if let name = proof.name, proof.nameRule.takes(account, now: occasion.now) { account.name = name }
         guard account != before else { return }

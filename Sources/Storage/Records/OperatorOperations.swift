@@ -8,9 +8,10 @@ extension SQLStore {
 
     package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
         try await database.write { sql throws(SQLFault) in
-            guard try sql.lockedAccount(user) != nil else { return nil }
+            guard let account = try sql.lockedAccount(user) else { return nil }
             let ended = try sql.endSessions(of: user, .accountDeleted, at: occasion.now)
-            try sql.change("DELETE FROM accounts WHERE id = $1", [.id(user)])
+            try sql.dropCodes(of: account)
+            try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
             try sql.log(.accountDeleted, user, occasion)
             return ended
         }
@@ -29,13 +30,14 @@ extension SQLStore {
         _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
     ) async throws(StoreFault) -> Entitlement? {
         try await database.write { sql throws(SQLFault) in
-            let row = try sql.first(
+            let rows = try sql.changing(
+                .account(user),
                 """
                 UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
                     updated_at = $4 WHERE id = $1 RETURNING tier_version
                 """,
                 [.id(user), .text(tier), .time(until), .time(occasion.now)])
-            guard var row else { return nil }
+            guard var row = rows.first else { return nil }
             try sql.log(.tierChanged, user, occasion, detail: tier)
             return Entitlement(tier: tier, until: until, version: try row.integer())
         }
@@ -49,10 +51,10 @@ extension SQLStore {
         try await database.write { sql throws(SQLFault) in
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
             // An access token may outlive its session's last refresh, and must stay revocable until it ends.
-            try sql.change("DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
-            try sql.change("DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
-            try sql.change("DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
-            try sql.change("DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
+            try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
+            try sql.change(.unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
+            try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
+            try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()
         }
     }

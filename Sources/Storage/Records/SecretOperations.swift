@@ -24,10 +24,11 @@ extension SQLStore {
             let values: [SQLValue] = [.text(name), .integer(version + 1), .bytes(sealed)]
             guard version > 0 else {
                 return try sql.change(
-                    "INSERT INTO sealed_secrets (name, version, sealed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING", values) == 1
+                    .sealedSecret, "INSERT INTO sealed_secrets (name, version, sealed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+                    values) == 1
             }
             return try sql.change(
-                "UPDATE sealed_secrets SET version = $2, sealed = $3 WHERE name = $1 AND version = $4",
+                .sealedSecret, "UPDATE sealed_secrets SET version = $2, sealed = $3 WHERE name = $1 AND version = $4",
                 values + [.integer(version)]) == 1
         }
     }

@@ -29,7 +29,7 @@ extension SQLStore {
         try await database.write { sql throws(SQLFault) in
             for pair in pairs {
                 try sql.change(
-                    "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
+                    .unlogged, "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
                     [.id(pair.session), .counter(pair.counter)])
             }
         }

@@ -39,6 +39,7 @@ extension SQLTransaction {
     func open(_ new: NewSession, of account: UUID, at now: WallTime) throws(SQLFault) -> Session {
         let session = Session(new, user: account, now: now)
         try change(
+            .unlogged,
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
@@ -57,6 +58,7 @@ extension SQLTransaction {
     /// Writes a session back if its counter is still `counter`; false if another step came first.
     func update(_ session: Session, from counter: UInt64) throws(SQLFault) -> Bool {
         try change(
+            .unlogged,
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = $4, counter = $5, is_confirmed = $6, rotated_at = $7,
                 steps_since = $8, steps = $9 WHERE id = $1 AND counter = $2
@@ -70,7 +72,7 @@ extension SQLTransaction {
 
     /// Ends one; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
-        let row = try first("DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)])
+        let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)]).first
         guard var row else { return nil }
         let ended = EndedSession(id: session, user: try row.id(), endedAt: now, reason: reason)
         try remember(ended)
@@ -81,8 +83,8 @@ extension SQLTransaction {
     func endSessions(
         of account: UUID, _ reason: EndReason, keeping kept: UUID? = nil, at now: WallTime
     ) throws(SQLFault) -> [EndedSession] {
-        let found = try rows(
-            "DELETE FROM sessions WHERE account = $1 AND id <> $2 RETURNING id",
+        let found = try changing(
+            .unlogged, "DELETE FROM sessions WHERE account = $1 AND id <> $2 RETURNING id",
             [.id(account), .id(kept ?? UUID(high: 0, low: 0))])
         var ended: [EndedSession] = []
         for var row in found {
@@ -94,7 +96,7 @@ extension SQLTransaction {
 
     private func remember(_ ended: EndedSession) throws(SQLFault) {
         try change(
-            "INSERT INTO ended_sessions (id, account, ended_at, reason) VALUES ($1, $2, $3, $4)",
+            .endedSession, "INSERT INTO ended_sessions (id, account, ended_at, reason) VALUES ($1, $2, $3, $4)",
             [.id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue)])
     }
 

@@ -104,26 +104,35 @@ extension SQLTransaction {
     }
 
     func shortenChangeLog() throws(SQLFault) {
-        try change("DELETE FROM changes WHERE at < \(dialect.clock) - $1", [.integer(Self.keptMicroseconds)])
+        try change(.unlogged, "DELETE FROM changes WHERE at < \(dialect.clock) - $1", [.integer(Self.keptMicroseconds)])
     }
 }
 
-/// What the statements of one transaction have changed of that which the log tells.
+/// The rows that a statement writes, as far as the log of changes tells of them. Each statement that writes names its own;
+/// the triggers log the same changes, and those that come past this program.
+enum WrittenRows {
+    /// This account is changed or deleted.
+    case account(UUID)
+    /// A session is remembered as ended.
+    case endedSession
+    case sealedSecret
+    /// Rows that no gateway remembers: of other tables, of new accounts, and those that are dropped because they are over.
+    case unlogged
+}
+
+/// The logged rows that one transaction has changed.
 struct TouchedRows {
+    /// Each once.
     private(set) var accounts: [UUID] = []
     private(set) var isLogged = false
 
-    /// The statements that the triggers watch. Those for an account have its id as their first value.
-    private static let ofAccounts = ["UPDATE accounts ", "DELETE FROM accounts "]
-    private static let others = ["INSERT INTO ended_sessions ", "INSERT INTO sealed_secrets ", "UPDATE sealed_secrets "]
-
-    mutating func note(_ sql: String, _ values: [SQLValue], _ result: SQLResult) {
-        guard result.changed > 0 else { return }
-        if Self.ofAccounts.contains(where: sql.hasPrefix) {
+    mutating func note(_ rows: WrittenRows) {
+        switch rows {
+        case .account(let user):
             isLogged = true
-            if case .bytes(let bytes)? = values.first, let user = UUID(bytes: bytes.rawBytes) { accounts.append(user) }
-        } else if Self.others.contains(where: sql.hasPrefix) {
-            isLogged = true
+            if !accounts.contains(user) { accounts.append(user) }
+        case .endedSession, .sealedSecret: isLogged = true
+        case .unlogged: break
         }
     }
 }

@@ -60,13 +60,14 @@ struct SQLTransaction {
 
     var dialect: SQLDialect { connection.dialect }
 
+    /// The rows of a SELECT.
     func rows(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
-        try run(sql, values).rows
+        try connection.run(sql, values).rows
     }
 
     /// The first row, if there is one.
     func first(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLRow? {
-        try run(sql, values).rows.first
+        try rows(sql, values).first
     }
 
     /// The first row, which nobody else changes until this is over.
@@ -74,15 +75,25 @@ struct SQLTransaction {
         try first(sql + connection.lockClause, values)
     }
 
-    /// How many rows were changed.
-    @discardableResult
-    func change(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
-        try run(sql, values).changed
+    /// All rows, which nobody else changes until this is over.
+    func lockedRows(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
+        try rows(sql + connection.lockClause, values)
     }
 
-    private func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
+    /// Runs a statement that writes; answers how many rows it changed.
+    @discardableResult
+    func change(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
+        try write(written, sql, values).changed
+    }
+
+    /// Runs a statement that writes and returns rows.
+    func changing(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
+        try write(written, sql, values).rows
+    }
+
+    private func write(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
         let result = try connection.run(sql, values)
-        connection.touched.note(sql, values, result)
+        if result.changed > 0 { connection.touched.note(written) }
         return result
     }
 }

@@ -29,15 +29,15 @@ enum Schema {
     static func update(_ connection: any SQLConnection) throws(SQLFault) {
         try connection.transaction(isWriting: true) { sql throws(SQLFault) in
             try connection.lockSchema()
-            try sql.change("CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)", [])
+            try sql.change(.unlogged, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)", [])
             let version = try version(sql)
             guard version <= newest else {
                 throw .failed(
                     "the database is at version \(version) and this program knows \(newest): run the newer program")
             }
             for step in steps where step.version > version {
-                for statement in step.statements(sql.dialect) { try sql.change(statement, []) }
-                try sql.change("INSERT INTO schema_versions (version) VALUES ($1)", [.integer(step.version)])
+                for statement in step.statements(sql.dialect) { try sql.change(.unlogged, statement, []) }
+                try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(step.version)])
             }
         }
     }

@@ -38,11 +38,11 @@ final class AccountHost: Sendable {
     private let isStarted = Mutex(false)
 
     init(
-        _ configuration: GatewayConfiguration, control: ControlState, feed: KeyFeed, limiter: SharedLimiter, courier: any Courier
+        _ configuration: GatewayConfiguration, control: ControlState, feed: KeyFeed, table: SharedLimiter, courier: any Courier
     ) throws {
         self.control = control
         self.courier = courier
-        self.limiter = AttemptCounts(limiter: limiter, redis: configuration.redis == nil ? nil : control.mailboxes[0])
+        limiter = AttemptCounts(configuration, table: table, control: control)
         keys = ProviderKeyRing(control: control, feed: feed)
         let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let touched = TouchedAccounts()
@@ -149,6 +149,7 @@ final class AccountHost: Sendable {
         let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
         try start(configuration)
+        limiter.adopt(AttemptRates(configuration))
         let next = Self.router(configuration, services, control)
         router.withLock { $0 = next }
         sessions.withLock { $0 = services.sessions }

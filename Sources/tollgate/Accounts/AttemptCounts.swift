@@ -1,64 +1,148 @@
 internal import Accounts
 internal import Gate
 internal import Proxy
+internal import Settings
+internal import Synchronization
 internal import Transport
 internal import Wire
 
 /// Counts attempts at accounts, apart from what routes count, and with `REDIS_URL` together with all gateways.
 ///
 /// While Redis does not answer this gateway goes on counting by itself.
-struct AttemptCounts: AttemptLimiter {
+final class AttemptCounts: AttemptLimiter {
     private static let domain: UInt64 = 6
 
-    let limiter: SharedLimiter
-    /// The worker over whose connection Redis is asked; nil where this gateway counts alone.
-    var redis: Mailbox<WorkerMessage>?
+    private let hash: KeyedHash
+    private let ledger: AttemptLedger
+    /// Asks Redis to charge; answers nil where that does not answer, and where this gateway counts alone.
+    private let take: @Sendable ([LimitCharge.Item]) async -> GCRAReply?
+    /// Has Redis give back what was charged at this time by its clock.
+    private let giveBack: @Sendable ([LimitCharge.Item], UInt64) -> Void
+    /// Hears of every bucket that had no room for an attempt.
+    private let refused: @Sendable (AttemptRefusal, MonotonicTime) -> Void
+    /// What the operator has set. Held while the ledger is asked, so that it sees times in their order.
+    private let rates: Mutex<AttemptRates>
+    private let clock: @Sendable () -> MonotonicTime
 
-    /// What this gateway refuses by its own count, all of them would.
-    func wait(_ bucket: AttemptBucket) async -> Int? {
-        let item = item(bucket)
-        let own = LimitReading(limiter.take(item, now: EventLoop.now().monotonic, want: 0))
-        if own.remaining == 0 { return Self.seconds(own) }
-        guard let all = await ask(item, want: 0), all.remaining == 0 else { return nil }
-        return Self.seconds(all)
+    init(
+        _ rates: AttemptRates, table: SharedLimiter, clock: @escaping @Sendable () -> MonotonicTime = { EventLoop.now().monotonic },
+        take: @escaping @Sendable ([LimitCharge.Item]) async -> GCRAReply? = { _ in nil },
+        giveBack: @escaping @Sendable ([LimitCharge.Item], UInt64) -> Void = { _, _ in },
+        refused: @escaping @Sendable (AttemptRefusal, MonotonicTime) -> Void = { _, _ in }
+    ) {
+        hash = table.hash
+        ledger = AttemptLedger(table)
+        self.rates = Mutex(rates)
+        self.clock = clock
+        self.take = take
+        self.giveBack = giveBack
+        self.refused = refused
     }
 
-    func count(_ bucket: AttemptBucket) async {
-        let item = item(bucket)
-        _ = limiter.take(item, now: EventLoop.now().monotonic, want: 1)
-        _ = await ask(item, want: 1)
+    /// Counts by other rates from now on.
+    func adopt(_ rates: AttemptRates) { self.rates.withLock { $0 = rates } }
+
+    func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
+        let verdict = await verdict(buckets)
+        switch verdict {
+        case .admitted: break
+        case .refused(let refusals):
+            let now = clock()
+            for refusal in refusals { refused(refusal, now) }
+        }
+        return verdict
     }
 
-    private func ask(_ item: LimitCharge.Item, want: UInt32) async -> LimitReading? {
-        guard let redis else { return nil }
-        return await withCheckedContinuation { continuation in
-            let isTaken = redis.post(.count(item, want: want) { continuation.resume(returning: $0) })
-            if !isTaken { continuation.resume(returning: nil) }
+    func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
+
+    func giveBack(_ charges: [AttemptCharge]) {
+        // Those of one attempt have one time.
+        for (sharedAt, charges) in Dictionary(grouping: charges, by: \.sharedAt) {
+            let items = charges.map { item($0.bucket, $0.rate) }
+            rates.withLock { _ in
+                for (charge, item) in zip(charges, items) {
+                    ledger.giveBack(AttemptLedger.Charge([item], at: charge.at), now: clock())
+                }
+            }
+            if let sharedAt { giveBack(items, sharedAt) }
         }
     }
 
-    private static func seconds(_ reading: LimitReading) -> Int {
-        max(1, Int(clamping: (reading.retryAfter + 999_999) / 1_000_000))
+    private func verdict(_ buckets: [AttemptBucket]) async -> AttemptVerdict {
+        if buckets.isEmpty { return .admitted([]) }
+        let (charged, own) = rates.withLock { rates in
+            let charged = buckets.map { (bucket: $0, rate: rates[$0.kind]) }
+            return (charged, ledger.charge(charged.map { item($0.bucket, $0.rate) }, now: clock()))
+        }
+        guard case .admitted(let charge) = own else { return told(own, charged) }
+        let reply = await take(charge.items)
+        return told(rates.withLock { _ in ledger.settle(charge, reply, now: clock()) }, charged)
     }
 
-    private func item(_ bucket: AttemptBucket) -> LimitCharge.Item {
-        let (burst, perHour) = bucket.kind.rate
-        guard let rate = LimitRate(count: perHour, windowSeconds: 3_600, burst: burst) else {
+    private func told(
+        _ verdict: AttemptLedger.Verdict, _ charged: [(bucket: AttemptBucket, rate: AttemptRate)]
+    ) -> AttemptVerdict {
+        switch verdict {
+        case .admitted(let charge):
+            return .admitted(
+                charged.map { AttemptCharge($0.bucket, $0.rate, at: charge.at, sharedAt: charge.sharedAt) })
+        case .refused(let waits):
+            var refusals: [AttemptRefusal] = []
+            for ((bucket, _), wait) in zip(charged, waits) where wait > 0 {
+                let seconds = Int(clamping: (wait - 1) / 1_000_000 + 1)
+                refusals.append(AttemptRefusal(bucket.kind, retryAfterSeconds: seconds))
+            }
+            return .refused(refusals)
+        }
+    }
+
+    /// The rate is part of the key, as with the limits of routes: one that changes begins a count of its own.
+    private func item(_ bucket: AttemptBucket, _ rate: AttemptRate) -> LimitCharge.Item {
+        guard let limit = LimitRate(count: rate.count, windowSeconds: rate.windowSeconds, burst: rate.burst) else {
             preconditionFailure("a rate of attempts is out of range")
         }
-        let key = "\(bucket.kind.rawValue) \(bucket.subject)".withRawBytes {
-            limiter.hash.hash128($0, domain: Self.domain)
-        }
-        return LimitCharge.Item(key: key, rate: rate, subject: bucket.kind.subject)
+        let name = "\(bucket.kind.rawValue) \(limit.text) \(bucket.subject)"
+        return LimitCharge.Item(
+            key: name.withRawBytes { hash.hash128($0, domain: Self.domain) }, rate: limit, subject: bucket.kind.subject)
+    }
+}
+
+extension AttemptCounts {
+    /// What a running gateway counts by.
+    convenience init(_ configuration: GatewayConfiguration, table: SharedLimiter, control: ControlState) {
+        // One worker asks Redis for all: attempts are few.
+        let redis = configuration.redis == nil ? nil : control.mailboxes[0]
+        self.init(
+            AttemptRates(configuration), table: table,
+            take: { items in
+                guard let redis else { return nil }
+                return await withCheckedContinuation { continuation in
+                    let isTaken = redis.post(.take(items) { continuation.resume(returning: $0) })
+                    if !isTaken { continuation.resume(returning: nil) }
+                }
+            },
+            giveBack: { items, chargedAt in redis?.post(.giveBack(items, chargedAt: chargedAt)) },
+            refused: { control.attemptRefused($0, at: $1) })
     }
 }
 
 extension AttemptBucket.Kind {
-    /// Anybody can invent names and recipients; addresses one must have.
+    /// Anybody can invent names and recipients; addresses one must have, and a history with an account.
     fileprivate var subject: SubjectKind {
         switch self {
-        case .accountFailures, .recipientMessages: .attemptName
-        case .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .accountFailures, .accountNewcomers, .newcomerFailures, .recipientMessages: .attemptName
+        case .familiarFailures, .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .smsBudget: .deployment
         }
     }
+}
+
+extension AttemptRates {
+    init(_ configuration: GatewayConfiguration) {
+        self.init(openings: AttemptRate(configuration.signUpLimit), sms: AttemptRate(configuration.smsBudget))
+    }
+}
+
+extension AttemptRate {
+    init(_ rate: LimitRate) { self.init(count: rate.count, windowSeconds: rate.windowSeconds, burst: rate.burst) }
 }

@@ -42,17 +42,16 @@ struct AdminAPI: Sendable {
     private func authenticate(_ request: LocalRequest) async throws {
         // Before the limit: nobody who guesses can lock the operator out.
         let words = (request.value(of: "authorization") ?? "").split(separator: " ")
-        let isBearer = words.count == 2 && words[0].lowercased() == "bearer"
-        if isBearer, token()?.matches(words[1]) == true { return }
-        let bucket = AttemptBucket(.adminFailures, request.client)
-        if let seconds = await limiter.wait(bucket) {
-            throw AdminRefusal(429, "RATE_LIMITED", "Too many wrong tokens came from this address", [("Retry-After", "\(seconds)")])
-        }
-        guard isBearer else {
+        guard words.count == 2, words[0].lowercased() == "bearer" else {
             throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
         }
-        await limiter.count(bucket)
-        throw AdminRefusal.unauthorized("This is not the admin token")
+        if token()?.matches(words[1]) == true { return }
+        switch await limiter.charge([AttemptBucket(.adminFailures, request.client)]) {
+        case .admitted: throw AdminRefusal.unauthorized("This is not the admin token")
+        case .refused(let refusals):
+            let seconds = refusals.map(\.retryAfterSeconds).max() ?? 1
+            throw AdminRefusal(429, "RATE_LIMITED", "Too many wrong tokens came from this address", [("Retry-After", "\(seconds)")])
+        }
     }
 
     private func answer(_ request: LocalRequest, _ segments: [String]) async throws -> LocalResponse {

@@ -1,4 +1,6 @@
+internal import Contracts
 internal import Credentials
+internal import Gate
 internal import Proxy
 internal import Settings
 internal import Telemetry

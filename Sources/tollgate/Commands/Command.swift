@@ -92,7 +92,7 @@ extension Command {
             [
                 CommandOption(name: "sub", value: "ID", doc: "the user", isRequired: true),
                 CommandOption(name: "tier", value: "TIER", doc: "the tier claim"),
-                CommandOption(name: "email", value: "EMAIL", doc: "the email claim"),
+                CommandOption(name: "email", value: "EMAIL", doc: "the email claim; a proven one also needs --claim email_verified=true"),
                 CommandOption(name: "ttl", value: "1h", doc: "how long it lives, up to 7d; 1h by default"),
                 CommandOption(name: "claim", value: "NAME=VALUE", doc: "a further claim", isRepeatable: true),
             ]

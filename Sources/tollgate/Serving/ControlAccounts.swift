@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Gate
 internal import Proxy
+internal import Synchronization
 internal import Telemetry
 internal import Wire
 
@@ -29,6 +30,19 @@ extension ControlState {
         } else {
             log.info("the bus tells of changes", ("carrier", carrier))
         }
+    }
+
+    /// A bucket had no room for an attempt. That there is none for an SMS is said once a minute at most.
+    func attemptRefused(_ refusal: AttemptRefusal, at now: MonotonicTime) {
+        countRefusal(refusal.kind.rawValue)
+        guard refusal.kind == .smsBudget else { return }
+        let before = budgetToldAt.load(ordering: .relaxed)
+        guard before == 0 || now.nanoseconds(since: MonotonicTime(nanoseconds: before)) >= 60_000_000_000 else { return }
+        let (isMine, _) = budgetToldAt.compareExchange(expected: before, desired: now.nanoseconds, ordering: .relaxed)
+        guard isMine else { return }
+        log.warning(
+            "the budget for SMS is spent, raise TOLLGATE_SMS_BUDGET if these are your users",
+            ("retry_s", "\(refusal.retryAfterSeconds)"))
     }
 
     /// The store did not answer; said once, until it has answered again.

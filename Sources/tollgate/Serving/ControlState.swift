@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Contracts
 internal import Credentials
 internal import Gate
@@ -43,7 +44,11 @@ final class ControlState: Sendable {
     ) {
         self.mailboxes = mailboxes
         self.log = log
-        state = Mutex(State(configuration: configuration, keys: keys, labels: labels, process: ProcessMetrics(build: build)))
+        let attempts = AttemptMetrics(buckets: AttemptBucket.Kind.allCases.map(\.rawValue))
+        state = Mutex(
+            State(
+                configuration: configuration, keys: keys, labels: labels,
+                process: ProcessMetrics(build: build, attempts: attempts)))
     }
 
     var adminToken: AdminToken? { token.withLock { $0 } }
@@ -191,6 +196,11 @@ final class ControlState: Sendable {
         }
     }
 
+    /// When it was last told that the budget for SMS is spent, in nanoseconds of the monotonic clock; 0 for never.
+    let budgetToldAt = Atomic<UInt64>(0)
+
+    func countRefusal(_ bucket: String) { state.withLock { $0.process.attempts.refused(by: bucket) } }
+
     func countBus(_ count: (inout BusMetrics) -> Void) { state.withLock { count(&$0.process.bus) } }
 
     // MARK: upstreams
@@ -223,16 +233,6 @@ final class ControlState: Sendable {
         guard now.nanoseconds(since: MonotonicTime(nanoseconds: before)) >= 1_000_000_000 else { return }
         let (isMine, _) = shortageToldAt.compareExchange(expected: before, desired: now.nanoseconds, ordering: .relaxed)
         if isMine { log.error("out of resources", ("error", fault.description)) }
-    }
-
-    // MARK: filtered routes
-
-    /// Answers to a filtered route had a body that is not JSON.
-    func answersNotJSON(route: String, count: Int, isShadow: Bool) {
-        let detail = "filter= lets JSON alone pass; filter-strict=off on the route lets other types pass unfiltered"
-        log.warning(
-            isShadow ? "an answer that is not JSON would be refused" : "an answer that is not JSON was refused",
-            ("route", route), ("answers", "\(count)"), ("detail", detail))
     }
 
     // MARK: Redis

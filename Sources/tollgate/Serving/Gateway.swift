@@ -41,7 +41,7 @@ struct Gateway {
         self.control = control
         control.adopt(try AdminToken.open(configuration))
         accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
-        resolver = try UpstreamResolver(configuration.upstreams, workers: count, log: log) { control.resolved($0, $1) }
+        resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
         let log = log
         feed = try KeyFeed(
             IssuersPlan(configuration), own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
@@ -51,7 +51,7 @@ struct Gateway {
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         courier = try DeliveryCourier(configuration.mail, outbox: Outbox(dataDirectory: configuration.dataDirectory)) { log.write($0) }
         log.writeOutboxChannels(of: configuration.mail)
-        accounts = try AccountHost(configuration, control: control, feed: feed, limiter: limiter, courier: courier)
+        accounts = try AccountHost(configuration, control: control, feed: feed, table: limiter, courier: courier)
         try accounts.start(configuration)
         outsideRefreshes = OutsideRefreshes(control: control)
         workers = WorkerThreads()
@@ -134,7 +134,8 @@ struct Gateway {
         notifySystemd(.ready, socket: socket)
     }
 
-    /// Answers the names of settings that changed and were not taken: for want of a restart, or for the environment's sake.
+    /// Answers the changed settings that were not taken: those that need a restart, and those that the process environment
+    /// sets.
     private mutating func adopt(
         _ loaded: LoadedConfiguration, at moment: Moment
     ) throws(Refused) -> (fixed: [String], overridden: [String]) {

@@ -12,6 +12,8 @@ final class UpstreamResolver: Sendable {
         /// Counts the configurations: addresses found for one are no news for the next.
         var generation = 0
         var known: [String: [UpstreamAddress]] = [:]
+        /// By name, also of upstreams that are gone: their last connections may still be open when they come back.
+        var connections: [String: ConnectionBudget] = [:]
     }
 
     /// The addresses of a host, or why there are none; it may block.
@@ -23,7 +25,6 @@ final class UpstreamResolver: Sendable {
 
     private let state: Mutex<State>
     private let thread: RecurringThread
-    private let workers: Int
     private let log: ServerLog
     private let lookUp: LookUp
     private let changed: @Sendable (String, [UpstreamAddress]) -> Void
@@ -31,13 +32,12 @@ final class UpstreamResolver: Sendable {
     /// `changed` is called on the resolver's thread when an upstream's addresses are others than before; it must not ask
     /// this resolver for anything.
     init(
-        _ upstreams: [UpstreamDeclaration], workers: Int, log: ServerLog, lookUp: @escaping LookUp = Resolver.resolve,
+        _ upstreams: [UpstreamDeclaration], log: ServerLog, lookUp: @escaping LookUp = Resolver.resolve,
         changed: @escaping @Sendable (String, [UpstreamAddress]) -> Void
     ) throws {
         state = Mutex(State(upstreams: upstreams, contexts: try AuthorityContexts(upstreams)))
         self.lookUp = lookUp
         thread = try RecurringThread()
-        self.workers = workers
         self.log = log
         self.changed = changed
     }
@@ -46,12 +46,22 @@ final class UpstreamResolver: Sendable {
     func snapshots() -> [UpstreamSnapshot] {
         let (upstreams, contexts) = state.withLock { ($0.upstreams, $0.contexts) }
         let snapshots = upstreams.map { upstream in
-            UpstreamSnapshot(settings: UpstreamSettings(upstream, workers: workers), addresses: resolve(upstream, contexts[upstream]))
+            UpstreamSnapshot(
+                settings: UpstreamSettings(upstream), addresses: resolve(upstream, contexts[upstream]),
+                connections: connections(upstream.name))
         }
         state.withLock { state in
             for snapshot in snapshots { state.known[snapshot.settings.name] = snapshot.addresses }
         }
         return snapshots
+    }
+
+    private func connections(_ upstream: String) -> ConnectionBudget {
+        state.withLock { state in
+            let budget = state.connections[upstream] ?? ConnectionBudget()
+            state.connections[upstream] = budget
+            return budget
+        }
     }
 
     /// Changes over to another configuration, and answers its upstreams as `snapshots` does.
@@ -132,14 +142,13 @@ extension UpstreamAddress {
 }
 
 extension UpstreamSettings {
-    init(_ declaration: UpstreamDeclaration, workers: Int) {
+    init(_ declaration: UpstreamDeclaration) {
         self.init(name: declaration.name)
         balance = declaration.balance == .round ? .roundRobin : .leastOutstanding
         connectTimeout = UInt64(declaration.connectTimeoutMilliseconds)
         timeout = UInt64(declaration.timeoutMilliseconds)
         retries = Int(declaration.retries)
-        // Each worker has its share, and at least one.
-        maxConnections = declaration.maxConnections.map { max(1, $0 / workers) } ?? .max
+        maxConnections = declaration.maxConnections ?? .max
         healthPath = declaration.healthPath
         sendsOwnHost = declaration.sendsOwnHost
     }

@@ -43,6 +43,7 @@ struct WorkerPlan: Sendable {
             healthChanged: { control.healthChanged($0, $1, $2) },
             sawClock: { control.sawClock(.upstream($0), date: $1, now: $2) },
             shortage: { control.shortage($0, at: EventLoop.now().monotonic) },
+            makeRoom: { control.makeRoom(for: id, upstream: $0, connections: $1) },
             answerNotJSON: { control.answersNotJSON(route: $0, count: $1, isShadow: $2) },
             redisChanged: { control.redisChanged(worker: $0, $1) }, probes: id == 0,
             outlastsOthers: id == 0 && control.mailboxes.count > 1)

@@ -95,7 +95,7 @@ final class Gateway {
         try connect().ask(methodAndTarget, fields, body: body)
     }
 
-    func askAdmin(_ path: String) throws -> Message { try Connection(port: adminPort).ask("GET \(path)") }
+    func askAdmin(_ path: String) throws -> Message { try Connection(port: adminPort).ask("GET \(path)", ["Host: localhost"]) }
 
     /// The sum of a metric over all series whose labels hold every one of `labels`.
     func metric(_ name: String, _ labels: String...) throws -> Double {
