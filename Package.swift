@@ -59,13 +59,17 @@ let package = Package(
         .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
         .target(
             name: "Mail", dependencies: ["Wire", "Credentials", "Transport", "Accounts", "Fetch"], swiftSettings: house),
+        .target(
+            name: "Issuers",
+            dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+            swiftSettings: house),
 
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "Settings", "Fetch", "Mail", "CLinux",
+                "Contracts", "Settings", "Fetch", "Issuers", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -87,7 +91,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),

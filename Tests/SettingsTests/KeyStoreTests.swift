@@ -4,6 +4,7 @@ import Testing
 import Transport
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 @Suite struct KeyStoreTests {

@@ -6,6 +6,7 @@ import Telemetry
 import Testing
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 @Suite struct PolicyBuilderTests {

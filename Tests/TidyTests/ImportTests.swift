@@ -19,9 +19,10 @@ private let rings: [String: Set<String>] = [
     "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
     "Fetch": ["Wire", "CCurl"],
     "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
+    "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
-        "Fetch", "Mail", "CLinux"],
+        "Fetch", "Issuers", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
@@ -37,6 +38,7 @@ private let systemModules: [String: Set<String>] = [
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
+    "Issuers": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -4,6 +4,7 @@ internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
 internal import Settings
 internal import Storage
 internal import Synchronization
@@ -38,7 +39,7 @@ final class AccountHost: Sendable {
     private let isStarted = Mutex(false)
 
     init(
-        _ configuration: GatewayConfiguration, control: ControlState, feed: KeyFeed, table: SharedLimiter, courier: any Courier
+        _ configuration: GatewayConfiguration, control: ControlState, feed: KeySetRefresher, table: SharedLimiter, courier: any Courier
     ) throws {
         self.control = control
         self.courier = courier
@@ -79,7 +80,7 @@ final class AccountHost: Sendable {
     }
 
     /// Reads the keys again that gateways share.
-    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ feed: KeyFeed, _ control: ControlState) {
+    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ feed: KeySetRefresher, _ control: ControlState) {
         // Unstructured, because the watch has more to read: it ends with the store's answer.
         Task {
             do {

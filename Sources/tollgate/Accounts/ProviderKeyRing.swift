@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Credentials
+internal import Issuers
 internal import Settings
 internal import Transport
 internal import Wire
@@ -10,7 +11,7 @@ struct ProviderKeyRing: ProviderKeys {
     private static let patience: UInt64 = 3_000
 
     let control: ControlState
-    let feed: KeyFeed
+    let feed: KeySetRefresher
 
     func rules(for provider: Provider) -> IDTokenRules? {
         guard let declared = declaration(of: provider) else { return nil }

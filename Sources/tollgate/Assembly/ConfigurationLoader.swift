@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Glibc
+internal import Issuers
 internal import Mail
 internal import Settings
 internal import Transport

@@ -1,4 +1,5 @@
 internal import Credentials
+internal import Issuers
 internal import Settings
 internal import Telemetry
 internal import Wire

@@ -1,6 +1,7 @@
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
 internal import Settings
 internal import Wire
 

@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import Issuers
 internal import Settings
 internal import Wire
 

@@ -2,6 +2,7 @@ internal import Accounts
 internal import Contracts
 internal import Credentials
 internal import Gate
+internal import Issuers
 internal import Proxy
 internal import Redis
 internal import Settings

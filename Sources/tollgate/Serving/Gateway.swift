@@ -1,5 +1,6 @@
 internal import Credentials
 internal import Gate
+internal import Issuers
 internal import Mail
 internal import Proxy
 internal import Settings
@@ -13,12 +14,12 @@ struct Gateway {
     private let control: ControlState
     private let log: ServerLog
     private let accessLog: LineSink?
-    private let feed: KeyFeed
+    private let feed: KeySetRefresher
     private let resolver: UpstreamResolver
     private let redisResolver: RedisResolver?
     private let courier: DeliveryCourier
     private let accounts: AccountHost
-    private let outsideRefreshes: OutsideRefreshes
+    private let outsideRefreshes: ExternalRefresher
     private let workers: WorkerThreads
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
@@ -31,7 +32,7 @@ struct Gateway {
         certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
         addresses = sockets.addresses
-        let keys = try KeyFeed.load(IssuersPlan(configuration), at: moment)
+        let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(configuration)
         let wakers = try (0..<count).map { _ in try Waker() }
@@ -43,7 +44,7 @@ struct Gateway {
         accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
         let log = log
-        feed = try KeyFeed(
+        feed = try KeySetRefresher(
             IssuersPlan(configuration), own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
@@ -53,14 +54,14 @@ struct Gateway {
         log.writeOutboxChannels(of: configuration.mail)
         accounts = try AccountHost(configuration, control: control, feed: feed, table: limiter, courier: courier)
         try accounts.start(configuration)
-        outsideRefreshes = OutsideRefreshes(control: control)
+        outsideRefreshes = ExternalRefresher(configuration, control: control)
         workers = WorkerThreads()
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
             control: control, feed: feed, accounts: accounts,
-            refreshes: TokenRefreshes(accounts: accounts, outside: outsideRefreshes))
+            refreshes: TokenRefreshes(own: { [accounts] in await accounts.refresh($0) }, outside: outsideRefreshes))
         for (id, waker) in wakers.enumerated() {
             try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -145,7 +146,7 @@ struct Gateway {
         do {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
-            let keys = try KeyFeed.load(IssuersPlan(configuration), at: moment, earlier: control.keys)
+            let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment, earlier: control.keys)
             // Made once to see that it can be: from here on nothing fails.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
@@ -209,13 +210,5 @@ extension ServerLog {
         case .warning: warning("keys", ("issuer", issuer), ("detail", event.message))
         case .error: error("keys", ("issuer", issuer), ("detail", event.message))
         }
-    }
-}
-
-extension IssuerKeys {
-    /// A gateway that runs always has keys of its own: it makes them when it first starts.
-    var ownRing: SigningKeyRing {
-        guard let own else { preconditionFailure("no signing keys") }
-        return own
     }
 }

@@ -2,6 +2,7 @@ internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
 internal import Proxy
 internal import Settings
 internal import Synchronization
@@ -20,7 +21,7 @@ struct WorkerPlan: Sendable {
     let sharing: SharingPlan?
     let sink: LineSink?
     let control: ControlState
-    let feed: KeyFeed
+    let feed: KeySetRefresher
     let accounts: AccountHost
     let refreshes: TokenRefreshes
 

@@ -1,5 +1,3 @@
-import Wire
-
 /// The JSON object of a request's body, of which an endpoint reads the members that it knows; others are not looked at,
 /// beyond that they are JSON.
 package struct RequestObject: Sendable {
@@ -19,7 +17,7 @@ package struct RequestObject: Sendable {
     private let members: [String: Member]
 
     /// No members at all.
-    static let empty = RequestObject(source: [], members: [:])
+    package static let empty = RequestObject(source: [], members: [:])
 
     private init(source: [UInt8], members: [String: Member]) {
         self.source = source
@@ -47,13 +45,13 @@ package struct RequestObject: Sendable {
     }
 
     /// The object that a member is; nil if it is missing or `null`.
-    func object(_ name: String) throws(Fault) -> RequestObject? {
+    package func object(_ name: String) throws(Fault) -> RequestObject? {
         guard let json = try json(name) else { return nil }
         return try RequestObject(json)
     }
 
     /// The object that a member is, as it was sent; nil if it is missing or `null`.
-    func json(_ name: String) throws(Fault) -> [UInt8]? {
+    package func json(_ name: String) throws(Fault) -> [UInt8]? {
         switch members[name] {
         case nil, .null?: return nil
         case .object(let slice)?: return Array(source[Int(slice.start)..<slice.end])
@@ -62,7 +60,7 @@ package struct RequestObject: Sendable {
     }
 
     /// Whether the member is there and more than `null`.
-    func has(_ name: String) -> Bool {
+    package func has(_ name: String) -> Bool {
         switch members[name] {
         case nil, .null?: false
         case .text?, .object?, .other?: true

@@ -1,12 +1,26 @@
 internal import Credentials
-internal import Gate
-internal import Proxy
+package import Gate
 internal import Transport
 internal import Wire
 
+/// How `RefreshLease`'s script is run in Redis: nil where Redis gave no answer.
+package struct LeaseScript: Sendable {
+    /// What the gateways have in common: without it a result left in Redis is worth something to whoever has the token.
+    let secret: @Sendable () -> [UInt8]?
+    let call: @Sendable (_ keys: [[UInt8]], _ arguments: [[UInt8]]) async -> RefreshLease.Reply?
+
+    package init(
+        secret: @escaping @Sendable () -> [UInt8]?,
+        call: @escaping @Sendable (_ keys: [[UInt8]], _ arguments: [[UInt8]]) async -> RefreshLease.Reply?
+    ) {
+        self.secret = secret
+        self.call = call
+    }
+}
+
 /// One refresh that several gateways may want at a time: whoever gets the lease carries it out, the others wait for what
 /// came of it. While Redis does not answer, this gateway acts alone.
-struct SharedRefresh {
+struct LeasedRefresh {
     /// How long another gateway's refresh is waited for, in milliseconds.
     private static let patience: UInt64 = 9_000
     /// Questions that Redis may leave unanswered.
@@ -15,19 +29,20 @@ struct SharedRefresh {
     private let name: [UInt8]
     private let box: SealedBox
     private let taker = SecureRandom.bytes(16)
-    private let redis: Mailbox<WorkerMessage>
+    private let lease: LeaseScript
 
     /// Both the lease's name and the key of what is left there follow from the refresh token: whoever reads Redis without
     /// it learns nothing, and whoever shares the result must have had it. A secret of the gateways' own makes it worth
     /// nothing to others who have it.
-    init(_ order: RefreshOrder, secret: [UInt8]?, redis: Mailbox<WorkerMessage>) {
+    init(_ order: RefreshOrder, _ lease: LeaseScript) {
+        let secret = lease.secret()
         let parts = [order.issuer, order.user, order.session].map { Array($0.utf8) }
         func derived(_ label: StaticString) -> [UInt8] {
             KeyedDigest(secret: secret ?? [], label: label).digest(parts[0], parts[1], parts[2], order.token)
         }
         name = Array("tollgate:refresh:".utf8) + Array(Base64URL.encode(derived("tollgate refresh lease").rawBytes).utf8)
         box = SealedBox(secret: derived("tollgate refresh result"), label: "tollgate refresh result")
-        self.redis = redis
+        self.lease = lease
     }
 
     func carryOut(_ body: () async -> TokenRefreshOutcome) async -> (TokenRefreshOutcome, RefreshRole) {
@@ -73,11 +88,7 @@ struct SharedRefresh {
     }
 
     private func call(_ arguments: [[UInt8]]) async -> RefreshLease.Reply? {
-        let call = LeaseCall(keys: [name, Array("tollgate:refresh:numbers".utf8)], arguments: arguments)
-        return await withCheckedContinuation { continuation in
-            let isTaken = redis.post(.lease(call) { continuation.resume(returning: $0) })
-            if !isTaken { continuation.resume(returning: nil) }
-        }
+        await lease.call([name, Array("tollgate:refresh:numbers".utf8)], arguments)
     }
 
     private static func text(_ number: Int) -> [UInt8] { Array("\(number)".utf8) }

@@ -6,11 +6,11 @@ internal import Wire
 /// The secret under refresh tokens, codes and reset tokens: `keys/refresh.key` in the data folder, 32 bytes, mode 0600.
 ///
 /// It is made once and never replaced: without it every session would end. Gateways that share their keys share it too. Blocking; for the control plane.
-enum RefreshSecret {
+package enum RefreshSecret {
     static let bytes = 32
 
     /// That of a plan with a secret of its own follows from it, so that gateways with the same one agree.
-    static func open(_ plan: IssuersPlan) throws(KeyStoreFault) -> [UInt8] {
+    package static func open(_ plan: IssuersPlan) throws(KeyStoreFault) -> [UInt8] {
         if let secret = plan.ownSecret {
             let label: StaticString = "tollgate refresh secret"
             return Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)

@@ -1,4 +1,3 @@
-internal import Contracts
 internal import Gate
 internal import Wire
 

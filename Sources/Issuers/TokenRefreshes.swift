@@ -1,24 +1,28 @@
-internal import Gate
+package import Gate
 internal import Synchronization
 internal import Transport
 internal import Wire
 
 /// Refreshes the expired tokens of internal callers: the gateway's own through its accounts, those of outside issuers at
 /// their auth servers.
-final class TokenRefreshes: Sendable {
-    typealias Reply = @Sendable (RefreshAnswer) -> Void
+package final class TokenRefreshes: Sendable {
+    /// Takes the answer, on any thread.
+    package typealias Reply = @Sendable (RefreshAnswer) -> Void
 
-    private let accounts: AccountHost
-    private let outside: OutsideRefreshes
+    private let own: @Sendable (RefreshOrder) async -> TokenRefreshOutcome
+    private let outside: ExternalRefresher
     private let flights = Mutex(RefreshFlights<Reply>())
 
-    init(accounts: AccountHost, outside: OutsideRefreshes) {
-        self.accounts = accounts
+    /// `own` refreshes a token of the gateway's own.
+    package init(
+        own: @escaping @Sendable (RefreshOrder) async -> TokenRefreshOutcome, outside: ExternalRefresher
+    ) {
+        self.own = own
         self.outside = outside
     }
 
     /// Any thread; returns at once, and answers in bounded time.
-    func refresh(_ order: RefreshOrder, _ reply: @escaping Reply) {
+    package func refresh(_ order: RefreshOrder, _ reply: @escaping Reply) {
         let boarding = flights.withLock { $0.board(order, reply, now: EventLoop.now().monotonic) }
         switch boarding {
         case .known(let outcome): reply(RefreshAnswer(outcome, .follower))
@@ -36,7 +40,7 @@ final class TokenRefreshes: Sendable {
     }
 
     private func carryOut(_ order: RefreshOrder) async -> (TokenRefreshOutcome, RefreshRole) {
-        if order.isOwn { return (await accounts.refresh(order), .leader) }
+        if order.isOwn { return (await own(order), .leader) }
         return await outside.refresh(order)
     }
 }

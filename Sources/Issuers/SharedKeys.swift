@@ -1,16 +1,16 @@
 internal import Accounts
-internal import Credentials
+package import Credentials
 internal import Glibc
-internal import Storage
+package import Storage
 internal import Transport
-internal import Wire
+package import Wire
 
 /// The signing keys and the secret under refresh tokens where several gateways share a PostgreSQL database: they lie in it,
 /// sealed with `TOLLGATE_KEY_SECRET`. Every gateway reads them when it starts and when one is replaced.
 ///
 /// A gateway that shares for the first time brings along what it has in its data folder, if nobody was there before. Each
 /// keeps a sealed copy there, for a start while the database is away. Blocking; for the control plane.
-struct SharedKeys: Sendable {
+package struct SharedKeys: Sendable {
     private static let ringName = "signing keys"
     private static let refreshName = "refresh secret"
     /// How long the database is waited for, in milliseconds.
@@ -53,14 +53,14 @@ struct SharedKeys: Sendable {
     }
 
     /// The keys as a gateway that runs reads them again, from its own store.
-    func ring(in store: SQLStore) async throws -> SigningKeyRing? {
+    package func ring(in store: SQLStore) async throws -> SigningKeyRing? {
         guard let found = try await store.secret(Self.ringName) else { return nil }
         keepCopy(found.sealed, Self.ringName)
         return try ring(try opened(found.sealed, Self.ringName))
     }
 
     /// Makes the next key sign, on all gateways. A next key of another algorithm is made known to them first.
-    func rotate(
+    package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {
         let lifetime = KeyStore.longestTokenSeconds + clockSkewSeconds

@@ -10,7 +10,7 @@ package import Wire
 ///
 /// Start it with the keys that `load` read; a reload goes through `load` and `adopt`. All methods may be called from any
 /// thread. All callbacks run on the feed's thread and must not wait for it.
-package final class KeyFeed: Sendable {
+package final class KeySetRefresher: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(IssuersPlan, SigningKeyRing, generation: UInt64)
         case unknownKey(String)
@@ -130,9 +130,9 @@ package final class KeyFeed: Sendable {
     }
 }
 
-extension KeyFeed.Run {
+extension KeySetRefresher.Run {
     fileprivate init(
-        shared: KeyFeed.SharedBox, fetcher: JWKSFetcher, onChange: @escaping @Sendable (IssuerKeys) -> Void,
+        shared: KeySetRefresher.SharedBox, fetcher: JWKSFetcher, onChange: @escaping @Sendable (IssuerKeys) -> Void,
         onEvent: @escaping @Sendable (KeyEvent) -> Void, onClock: @escaping @Sendable (String, WallTime, WallTime) -> Void
     ) {
         self.shared = shared

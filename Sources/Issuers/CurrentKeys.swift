@@ -1,13 +1,13 @@
 internal import Credentials
 internal import Transport
-internal import Wire
+package import Wire
 
 /// All keys at one moment for a command that ends at once: it makes none of its own, and fetches what was never had.
-enum CurrentKeys {
+package enum CurrentKeys {
     /// What a person is ready to wait for.
     private static let patience: UInt64 = 12_000
 
-    static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
+    package static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
         let own = try KeyStore.peek(plan, now: moment.wall)
         var sources = KeySources(plan, own: own, earlier: nil, at: moment)
         fetchMissing(&sources, at: moment)

@@ -45,3 +45,11 @@ package struct KeyEvent: Sendable, Equatable {
         self.message = message
     }
 }
+
+extension IssuerKeys {
+    /// A gateway that runs always has keys of its own: it makes them when it first starts.
+    package var ownRing: SigningKeyRing {
+        guard let own else { preconditionFailure("no signing keys") }
+        return own
+    }
+}
