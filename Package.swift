@@ -63,13 +63,17 @@ let package = Package(
             name: "Issuers",
             dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
             swiftSettings: house),
+        .target(
+            name: "Admin",
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
+            swiftSettings: house),
 
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "Settings", "Fetch", "Issuers", "Mail", "CLinux",
+                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -91,7 +95,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),

@@ -85,12 +85,6 @@ package enum TypedText {
         }
         return text
     }
-
-    /// `a, b or c`.
-    package static func alternatives(_ words: [String]) -> String {
-        guard words.count > 1, let last = words.last else { return words.first ?? "" }
-        return "\(words.dropLast().joined(separator: ", ")) or \(last)"
-    }
 }
 
 extension UInt8 {

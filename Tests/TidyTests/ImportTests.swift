@@ -20,9 +20,10 @@ private let rings: [String: Set<String>] = [
     "Fetch": ["Wire", "CCurl"],
     "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
-        "Fetch", "Issuers", "Mail", "CLinux"],
+        "Fetch", "Admin", "Issuers", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
@@ -38,7 +39,7 @@ private let systemModules: [String: Set<String>] = [
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
-    "Issuers": ["Glibc", "Synchronization"],
+    "Issuers": ["Glibc", "Synchronization"], "Admin": ["Glibc"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import CLinux
 internal import Contracts
 internal import Credentials
@@ -174,7 +175,9 @@ final class AccountHost: Sendable {
         let control = control
         return AdminAPI(
             token: { control.adminToken }, directory: directory, administration: Administration(base: base, work: work),
-            limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, configuration: { control.configuration }, now: { EventLoop.now().wall })
+            limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, writeRoutes: { CheckCommand.writeRoutes(control.configuration, &$0) },
+            plan: { AdminPlan(tiers: control.configuration.tiers, tierGraceSeconds: control.configuration.tierGraceSeconds) },
+            now: { EventLoop.now().wall })
     }
 
     // MARK: parts

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Gate
 internal import Storage
 internal import Transport
@@ -58,7 +59,7 @@ struct AccountFinding: Sendable {
             var standing = UserStanding(user, account.entitlement, configuration, .lookedUp, at: desk.now)
             standing.user = name
             self.standing = standing
-            let answer = AccountAnswer(account, desk)
+            let answer = AccountView(account, desk)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
             standing = UserStanding(user: name, standing: .noAccount, version: -1)

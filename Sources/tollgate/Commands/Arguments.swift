@@ -57,7 +57,7 @@ extension Arguments {
                 return .help
             }
             let names = group.map { String($0.rawValue.dropFirst(first.count + 1)) }
-            throw UsageFault(message: "`\(first)` needs \(TypedText.alternatives(names)) behind it", command: nil)
+            throw UsageFault(message: "`\(first)` needs \(alternatives(names)) behind it", command: nil)
         }
         throw UsageFault(message: unknown(first, rest.first), command: nil)
     }

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Credentials
 internal import Gate
 internal import HTTP

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Contracts
 internal import Credentials
 internal import Gate

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Credentials
 internal import Gate
 internal import Issuers
@@ -40,7 +41,7 @@ struct Gateway {
             configuration, keys: keys, labels: labels, build: BuildInfo(version: Version.text, commit: "", swift: "6.3"),
             mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) }, log: log)
         self.control = control
-        control.adopt(try AdminToken.open(configuration))
+        control.adopt(try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory))
         accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
         let log = log
@@ -150,7 +151,7 @@ struct Gateway {
             // Made once to see that it can be: from here on nothing fails.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
-            control.adopt(try AdminToken.open(configuration))
+            control.adopt(try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory))
             let generation = feed.nextGeneration()
             try accounts.adopt(configuration)
             courier.adopt(configuration.mail)

@@ -1,3 +1,4 @@
+internal import Admin
 internal import Contracts
 internal import Credentials
 internal import Gate

@@ -1,28 +1,24 @@
-internal import Accounts
-internal import Gate
-internal import Wire
+package import Accounts
+package import Gate
+package import Wire
 
 /// An account as commands and the admin API show it.
-struct AccountAnswer {
-    let account: Account
+package struct AccountView {
+    package let account: Account
     let tiers: TierList
     /// How long a tier counts beyond its end.
     let graceSeconds: Int64
     let now: WallTime
 
-    init(_ account: Account, tiers: TierList, graceSeconds: Int64, now: WallTime) {
+    package init(_ account: Account, tiers: TierList, graceSeconds: Int64, now: WallTime) {
         self.account = account
         self.tiers = tiers
         self.graceSeconds = graceSeconds
         self.now = now
     }
 
-    init(_ account: Account, _ desk: AccountDesk) {
-        self.init(account, tiers: desk.tiers, graceSeconds: desk.tierGraceSeconds, now: desk.now)
-    }
-
     /// Its email, or its id if it has none.
-    var name: String { account.email?.text ?? account.id.text }
+    package var name: String { account.email?.text ?? account.id.text }
 
     /// The tier that counts now; one that the gateway no longer has counts as the lowest.
     private var tier: String { tiers.name(of: held.flatMap { tiers.rank(of: $0) } ?? .lowest) }
@@ -32,26 +28,17 @@ struct AccountAnswer {
     private var hasActiveSubscription: Bool { account.entitlement.hasActiveSubscription(at: now) }
 
     /// `premium until 2027-01-01T00:00:00.000Z`.
-    var tierText: String {
+    package var tierText: String {
         guard let until = account.entitlement.until else { return tier }
         if hasActiveSubscription { return "\(tier) until \(ISO8601.text(until))" }
         if held != nil { return "\(tier) (ended at \(ISO8601.text(until)), within the grace)" }
         return "\(tier) (\(account.entitlement.tier ?? "") ended at \(ISO8601.text(until)))"
     }
 
-    /// The whole answer of a command that has changed the account.
-    func report() -> CommandResult {
-        .json { json in
-            json.beginObject()
-            write(&json)
-            json.endObject()
-        }
-    }
-
     // MARK: JSON
 
     /// Its members, but those of other tables.
-    func write(_ json: inout JSONWriter) {
+    package func write(_ json: inout JSONWriter) {
         json.field("id", account.id.text)
         json.optional("email", account.email?.text)
         json.optional("email_confirmed_at", account.emailConfirmedAt.map(ISO8601.text))
@@ -71,15 +58,15 @@ struct AccountAnswer {
 
     // MARK: tables
 
-    static let columns = ["ID", "EMAIL", "PROVEN", "TIER", "CREATED"]
+    package static let columns = ["ID", "EMAIL", "PROVEN", "TIER", "CREATED"]
 
-    var row: [String] {
+    package var row: [String] {
         let isProven = account.emailConfirmedAt != nil ? "yes" : account.email == nil ? "" : "no"
         return [account.id.text, account.email?.text ?? "", isProven, tierText, ISO8601.text(account.createdAt)]
     }
 
     /// What there is to say, a line each.
-    var rows: [[String]] {
+    package var rows: [[String]] {
         var rows = [["id", account.id.text]]
         if let email = account.email { rows.append(["email", "\(email.text), \(Self.proof(account.emailConfirmedAt))"]) }
         if let phone = account.phone { rows.append(["phone", "\(phone.text), \(Self.proof(account.phoneConfirmedAt))"]) }

@@ -1,28 +1,55 @@
-internal import Accounts
-internal import Contracts
-internal import Gate
-internal import HTTP
-internal import Proxy
-internal import Settings
-internal import Wire
+package import Accounts
+package import Gate
+package import HTTP
+package import Wire
+
+/// What the admin API goes by, as the settings in force have it.
+package struct AdminPlan: Sendable {
+    package var tiers: TierList
+    /// How long a tier counts beyond its end.
+    package var tierGraceSeconds: Int64
+
+    package init(tiers: TierList, tierGraceSeconds: Int64) {
+        self.tiers = tiers
+        self.tierGraceSeconds = tierGraceSeconds
+    }
+}
 
 /// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
 ///
 /// Every request needs the admin token as its bearer, which always passes; wrong ones are limited by address. What is done here
 /// counts on this gateway at once, and on others as soon as they look.
-struct AdminAPI: Sendable {
+package struct AdminAPI: Sendable {
     static let path = "/admin/api/"
 
     let token: @Sendable () -> AdminToken?
     let directory: AccountDirectory
     let administration: Administration
     let limiter: any AttemptLimiter
-    /// The newest refusals, as `ControlState.refusals` has them.
+    /// The newest refusals, at most so many; of one request where its id is given.
     let refusals: @Sendable (String?, Int) async -> [RefusalStory]
-    let configuration: @Sendable () -> GatewayConfiguration
+    /// Writes the routes as members of an open object.
+    let writeRoutes: @Sendable (inout JSONWriter) -> Void
+    let plan: @Sendable () -> AdminPlan
     let now: @Sendable () -> WallTime
 
-    func answer(_ request: LocalRequest) async -> LocalResponse {
+    package init(
+        token: @escaping @Sendable () -> AdminToken?, directory: AccountDirectory, administration: Administration,
+        limiter: any AttemptLimiter, refusals: @escaping @Sendable (String?, Int) async -> [RefusalStory],
+        writeRoutes: @escaping @Sendable (inout JSONWriter) -> Void, plan: @escaping @Sendable () -> AdminPlan,
+        now: @escaping @Sendable () -> WallTime
+    ) {
+        self.token = token
+        self.directory = directory
+        self.administration = administration
+        self.limiter = limiter
+        self.refusals = refusals
+        self.writeRoutes = writeRoutes
+        self.plan = plan
+        self.now = now
+    }
+
+    package func answer(_ request: LocalRequest) async -> LocalResponse {
         do {
             try await authenticate(request)
             return try await answer(request, Array(request.path.dropFirst(Self.path.count).split(separator: "/").map(String.init)))
@@ -77,7 +104,7 @@ struct AdminAPI: Sendable {
             try allow(["GET"], method)
             return .json(200) { json in
                 json.beginObject()
-                CheckCommand.writeRoutes(configuration(), &json)
+                writeRoutes(&json)
                 json.endObject()
             }
         case ("decisions", 1):
@@ -124,14 +151,14 @@ struct AdminAPI: Sendable {
         throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
     }
 
-    private func answer(_ account: Account) -> AccountAnswer {
-        let configuration = configuration()
-        return AccountAnswer(
-            account, tiers: configuration.tiers, graceSeconds: configuration.tierGraceSeconds, now: now())
+    private func answer(_ account: Account) -> AccountView {
+        let plan = plan()
+        return AccountView(
+            account, tiers: plan.tiers, graceSeconds: plan.tierGraceSeconds, now: now())
     }
 
     private func show(_ account: Account) async throws -> LocalResponse {
-        let belongings = try await AccountBelongings(of: account, directory)
+        let belongings = try await AccountDetails(of: account, directory)
         return .json(200) { json in
             json.beginObject()
             answer(account).write(&json)
@@ -163,7 +190,7 @@ struct AdminAPI: Sendable {
         let body = try RequestObject(body)
         guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
         let choice = try TierChoice(name, until: try body.text("until"))
-        let kept = try choice.kept(configuration().tiers, now: now())
+        let kept = try choice.kept(plan().tiers, now: now())
         var changed = account
         changed.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
         return .json(200) { json in
@@ -258,7 +285,7 @@ struct AdminQuery {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             guard let name = Self.decoded(parts[0]) else { throw Self.bad("The query is not percent-encoded UTF-8") }
             guard names.contains(name) else {
-                throw Self.bad("There is no parameter \(name) here, use \(TypedText.alternatives(names))")
+                throw Self.bad("There is no parameter \(name) here, use \(alternatives(names))")
             }
             guard let value = Self.decoded(parts.count > 1 ? parts[1] : "") else {
                 throw Self.bad("\(name) is not percent-encoded UTF-8")

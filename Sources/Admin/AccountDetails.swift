@@ -1,14 +1,14 @@
-internal import Accounts
-internal import Wire
+package import Accounts
+package import Wire
 
 /// What belongs to an account and lies in other tables than the account itself.
-struct AccountBelongings {
-    let identities: [LinkedIdentity]
-    let grants: [ActorName]
-    let sessions: [Session]
+package struct AccountDetails {
+    package let identities: [LinkedIdentity]
+    package let grants: [ActorName]
+    package let sessions: [Session]
     private let metadata: Metadata
 
-    init(of account: Account, _ directory: AccountDirectory) async throws(AccountError) {
+    package init(of account: Account, _ directory: AccountDirectory) async throws(AccountError) {
         identities = try await directory.identities(of: account.id)
         grants = try await directory.grants(of: account.id)
         sessions = try await directory.sessions(of: account.id)
@@ -16,7 +16,7 @@ struct AccountBelongings {
     }
 
     /// As members, its metadata among them.
-    func write(_ json: inout JSONWriter) {
+    package func write(_ json: inout JSONWriter) {
         json.array("identities", identities) { json, identity in
             json.beginObject()
             json.field("provider", identity.provider.rawValue)

@@ -1,19 +1,31 @@
-internal import HTTP
-internal import Proxy
-internal import Telemetry
-internal import Wire
+package import HTTP
+package import Telemetry
+package import Wire
 
 /// What the admin listeners answer: health, readiness, metrics, and the admin API.
-struct AdminEndpoints: Sendable {
+package struct AdminEndpoints: Sendable {
     /// The figures of every worker.
-    var reports: @Sendable () async -> [MetricsSnapshot]
-    var process: @Sendable () -> ProcessMetrics
-    var readiness: @Sendable () -> Readiness
-    var now: @Sendable () -> WallTime
-    var hosts: @Sendable () -> AdminHosts
-    var api: AdminAPI
+    let reports: @Sendable () async -> [MetricsSnapshot]
+    let process: @Sendable () -> ProcessMetrics
+    let readiness: @Sendable () -> Readiness
+    let now: @Sendable () -> WallTime
+    let hosts: @Sendable () -> AdminHosts
+    let api: AdminAPI
 
-    func answer(_ request: LocalRequest) async -> LocalResponse {
+    package init(
+        reports: @escaping @Sendable () async -> [MetricsSnapshot], process: @escaping @Sendable () -> ProcessMetrics,
+        readiness: @escaping @Sendable () -> Readiness, now: @escaping @Sendable () -> WallTime,
+        hosts: @escaping @Sendable () -> AdminHosts, api: AdminAPI
+    ) {
+        self.reports = reports
+        self.process = process
+        self.readiness = readiness
+        self.now = now
+        self.hosts = hosts
+        self.api = api
+    }
+
+    package func answer(_ request: LocalRequest) async -> LocalResponse {
         guard isOpen(request.path) || hosts().allows(request.value(of: "host") ?? "") else {
             return AdminRefusal.misdirected.response(request.requestID)
         }
@@ -44,7 +56,8 @@ struct AdminEndpoints: Sendable {
 }
 
 extension LocalResponse {
-    static func plain(_ status: Int, _ text: String, _ fields: [(name: String, value: String)] = []) -> LocalResponse {
+    /// A text for people.
+    package static func plain(_ status: Int, _ text: String, _ fields: [(name: String, value: String)] = []) -> LocalResponse {
         LocalResponse(status: status, contentType: "text/plain; charset=utf-8", body: Array(text.utf8), fields: fields)
     }
 }

@@ -1,6 +1,5 @@
-internal import Gate
-internal import Proxy
-internal import Wire
+package import Gate
+package import Wire
 
 extension RefusalStory {
     /// Its members, in an object that is open.
@@ -16,7 +15,7 @@ extension RefusalStory {
 
 extension Explanation {
     /// Its members with these steps, in an object that is open: as `explain --json` prints them.
-    func write(_ steps: [Step], _ json: inout JSONWriter) {
+    package func write(_ steps: [Step], _ json: inout JSONWriter) {
         json.array("steps", steps) { json, step in
             json.beginObject()
             json.field("step", step.name)

@@ -1,7 +1,6 @@
 import Testing
-import Wire
 
-@testable import Contracts
+@testable import Wire
 
 /// Bodies, and members that are not what they should be.
 @Suite struct RequestObjectTests {
