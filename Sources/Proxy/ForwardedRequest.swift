@@ -128,9 +128,15 @@ enum ForwardedRequest {
             out.append("X-Forwarded-For: ")
         }
         if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
+        let start = out.count
         peer.address.write(into: &out)
+        let end = out.count
         out.append("\r\nX-Real-IP: ")
-        decision.client.address.write(into: &out)
+        if decision.client.address == peer.address {
+            out.append(copyOf: start..<end)
+        } else {
+            decision.client.address.write(into: &out)
+        }
         if peer.isTLS {
             out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
         } else {

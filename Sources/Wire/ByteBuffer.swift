@@ -99,6 +99,15 @@ public struct ByteBuffer: ~Copyable {
         unsafe target.storeBytes(of: tail, toByteOffset: last, as: type)
     }
 
+    /// Appends bytes once more that it holds already; `range` counts from the first readable one.
+    public mutating func append(copyOf range: Range<Int>) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count)
+        guard !range.isEmpty else { return }
+        reserve(range.count)
+        unsafe Self.copy(base! + start + range.lowerBound, to: base! + end, range.count)
+        end += range.count
+    }
+
     /// In line, so that the length of a literal is known there and nothing is called for it.
     @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
         let count = text.utf8CodeUnitCount

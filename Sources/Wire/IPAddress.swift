@@ -82,10 +82,23 @@ extension IPAddress {
     }
 
     private func writeDotted(into out: inout ByteBuffer) {
-        for index: UInt64 in 0..<4 {
-            if index > 0 { out.append(UInt8(ascii: ".")) }
-            out.append(decimal: low >> (24 - 8 * index) & 0xFF)
+        for index: UInt64 in 0..<3 {
+            let (digits, count) = Self.decimal(low >> (24 - 8 * index) & 0xFF)
+            out.append(lowBytes: digits | UInt64(UInt8(ascii: ".")) << UInt64(8 &* count), count: count &+ 1)
         }
+        let (digits, count) = Self.decimal(low & 0xFF)
+        out.append(lowBytes: digits, count: count)
+    }
+
+    /// The digits of a number below 256, the first lowest, and how many they are.
+    private static func decimal(_ octet: UInt64) -> (digits: UInt64, count: Int) {
+        // Exact for these ranges: n / 100 below 256, and n / 10 below 100.
+        let hundreds = (octet &* 41) >> 12
+        let rest = octet &- hundreds &* 100
+        let tens = (rest &* 103) >> 10
+        let ones = rest &- tens &* 10
+        if hundreds > 0 { return (0x30_3030 | hundreds | tens << 8 | ones << 16, 3) }
+        return tens > 0 ? (0x3030 | tens | ones << 8, 2) : (0x30 | ones, 1)
     }
 
     private func hextet(_ index: Int) -> UInt64 {

@@ -17,6 +17,17 @@ import Wire
         #expect(buffer.capacity == 0)
     }
 
+    @Test func itAppendsWhatItHoldsOnceMore() {
+        for count in [0, 1, 2, 7, 8, 15, 33, 200] {
+            var buffer = ByteBuffer(capacity: 4)
+            let bytes = (0..<count + 3).map { UInt8(truncatingIfNeeded: $0) }
+            buffer.append([9, 9] + bytes)
+            buffer.discard(2)
+            buffer.append(copyOf: 3..<count + 3)
+            #expect(buffer.readable.array == bytes + bytes[3...])
+        }
+    }
+
     @Test func itGrowsAndKeepsItsBytes() {
         var buffer = ByteBuffer(capacity: 1)
         var expected: [UInt8] = []

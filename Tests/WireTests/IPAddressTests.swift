@@ -26,6 +26,12 @@ import Wire
         #expect(IPAddress(parsing: text) == nil)
     }
 
+    @Test func everyOctetIsWrittenInDecimal() {
+        for octet in 0..<256 as Range<UInt32> {
+            #expect(IPAddress(v4: octet << 24 | octet << 16 | octet << 8 | octet).text == "\(octet).\(octet).\(octet).\(octet)")
+        }
+    }
+
     @Test func everyAddressReadsBackAsItself() {
         var random = SplitMix64(seed: 4)
         for _ in 0..<20_000 {
