@@ -9,14 +9,14 @@ package import Wire
 /// `Authorization`, internal caller, token, actor, claims, tier, size, limit. The charge comes last, so a request that is
 /// refused for anything else costs its caller nothing.
 package struct Admission: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     package private(set) var policy: Policy
     var limits: LimitSheet
     let limiter: SharedLimiter
     var verifier = TokenVerifier()
     private var cache: TokenCache
-    /// The block of a token that is being replaced.
-    var expiredBlock = ByteBuffer()
+    /// The fields of a token that is being replaced.
+    var expiredEdits = FieldEdits()
     var revoked = RevokedSessions()
     var standings: Standings
 
@@ -89,7 +89,10 @@ package struct Admission: ~Copyable {
             return false
         }
         switch gate.target {
-        case .upstream(let number): decision.verdict = .forward(upstream: number)
+        case .upstream(let number):
+            decision.verdict = .forward(upstream: number)
+            decision.editAuthorization()
+            if !gate.forwardsEmail, let identity = decision.identity { decision.requestEdits.hide(identity.emailLength) }
         case .local(let number): decision.verdict = .local(number)
         }
         return gate.hasLimit && charge(route, gate, head, bytes, &decision)
@@ -139,12 +142,12 @@ package struct Admission: ~Copyable {
         if entry >= 0 {
             decision.tokenSource = .hit
             decision.identity = cache.identity(entry)
-            cache.appendBlock(entry, to: &decision.block)
+            cache.append(entry, to: &decision.requestEdits, key: &decision.keyBytes)
         } else {
             decision.tokenSource = .miss
             switch verifyAnew(token, now, seconds, &decision) {
             case .accepted: break
-            case .expired(let expired): return heal(expired, refresh, now, &decision)
+            case .expired(let expired): return applyRefresh(expired, refresh, now, &decision)
             case .refused: return false
             }
         }
@@ -155,7 +158,7 @@ package struct Admission: ~Copyable {
 
     private enum Verification {
         case accepted
-        /// Nothing but its age is wrong, and the caller brought what may heal that.
+        /// Nothing but its age is wrong, and the caller brought a refresh token.
         case expired(VerifiedToken)
         case refused
     }
@@ -163,23 +166,25 @@ package struct Admission: ~Copyable {
     private mutating func verifyAnew(
         _ token: RawSpan, _ now: WallTime, _ seconds: Int64, _ decision: inout Decision
     ) -> Verification {
-        let mayHeal = !decision.refreshToken.isEmpty
-        let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayHeal)
+        let mayRefresh = !decision.refreshToken.isEmpty
+        let result = verifier.verify(token, trust: policy.trust, now: now, takesExpired: mayRefresh)
         decision.verifiedAlgorithm = verifier.lastAlgorithm
         switch result {
         case .success(let verified) where verified.isExpired: return .expired(verified)
         case .success(let verified):
             let identity = Identity(
-                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
             guard let identity else {
                 _ = refuse(.unsafeClaim, &decision)
                 return .refused
             }
             decision.identity = identity
+            if let key = verified.keyID { decision.keyBytes.append(key) }
             if identity.isOwn, verified.sessionID.byteCount > 0 {
-                decision.sighting = TokenSighting(session: verified.sessionID.text, token: verified.tokenID.text)
+                decision.effects.deliveredToken = TokenSighting(session: verified.sessionID.text, token: verified.tokenID.text)
             }
-            cache.insert(token, identity, block: decision.block.readable, at: seconds)
+            cache.insert(
+                token, identity, key: decision.keyBytes.readable, fields: decision.requestEdits.http1, at: seconds)
             return .accepted
         case .failure(let fault):
             _ = refuse(fault, &decision)
@@ -189,13 +194,13 @@ package struct Admission: ~Copyable {
 
     /// A token is the caller's fault, except where we never had the keys to judge it by. Answers false.
     func refuse(_ fault: TokenFault, _ decision: inout Decision) -> Bool {
-        decision.block.removeAll()
+        decision.removeIdentity()
         if let issuer = fault.issuerWithoutKeys {
-            decision.issuerToRefetch = issuer
+            decision.effects.keysWanted = issuer
             let refusal = Refusal.unavailable(.keys, retryAfterSeconds: Self.keysRetrySeconds)
             decision.refuse(refusal, .unavailable, .keysUnavailable)
         } else {
-            if let issuer = fault.issuerOfUnknownKey { decision.issuerToRefetch = issuer }
+            if let issuer = fault.issuerOfUnknownKey { decision.effects.keysWanted = issuer }
             decision.refuse(.unauthorized(.token(fault)), .refused, AuthReason(fault))
         }
         return false
@@ -210,16 +215,15 @@ package struct Admission: ~Copyable {
         let entry = cache.lookup(token, at: now.seconds)
         if entry >= 0 {
             decision.identity = cache.identity(entry)
-            cache.appendBlock(entry, to: &decision.block)
+            cache.append(entry, to: &decision.requestEdits, key: &decision.keyBytes)
         } else if case .success(let verified) = verifier.verify(token, trust: policy.trust, now: now), verified.isOwn,
             verified.hasActor
         {
             decision.identity = Identity(
-                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
         }
         guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
-            decision.identity = nil
-            decision.block.removeAll()
+            decision.removeIdentity()
             return
         }
     }
@@ -287,7 +291,7 @@ package struct Admission: ~Copyable {
     /// Takes the answer to the charge that `admit` asked for.
     package mutating func charged(_ decision: inout Decision) {
         decision.limit = limits.settle(
-            decision.limitRow, isShadowed: decision.isLimitShadowed, &decision.limitVerdict, into: &decision.limitBytes)
+            decision.limitRow, isShadowed: decision.isLimitShadowed, &decision.limitVerdict, into: &decision.answerEdits)
         if decision.limit.result == .shadowRefused { decision.shadowed.insert(.limit) }
         if let refusal = decision.limit.refusal { decision.refuse(refusal) }
     }

@@ -1,4 +1,5 @@
 import Credentials
+import HTTP
 import Wire
 
 /// What the accounts say of a token that holds: whether its session still stands, and what tier its user has now.
@@ -34,7 +35,7 @@ extension Admission {
     private func set(_ tier: Tier, _ decision: inout Decision) {
         let texts = policy.texts
         decision.tier = tier
-        decision.block.append(texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])
+        decision.requestEdits.append(rendered: texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])
     }
 
     /// Tokens of these sessions are refused from now on. `now` is in seconds since 1970.

@@ -1,4 +1,5 @@
 package import Credentials
+package import HTTP
 import Wire
 
 /// What becomes of a request.
@@ -14,6 +15,17 @@ package enum Verdict: Equatable, Sendable {
     /// with what came of it. Nothing was charged.
     case refresh
     case refuse(Refusal)
+}
+
+/// What a decision causes besides its verdict; whoever asked for the decision carries it out once.
+package struct DecisionEffects: Equatable, Sendable {
+    /// A token of the gateway's own was used that no earlier request on this worker had: its delivery is confirmed.
+    package internal(set) var deliveredToken: TokenSighting?
+    /// The issuer whose keys should be fetched, by its index in the policy's trust: the token named a key that is not among
+    /// them, or there never were any. The decision may be asked for again when they have come: nothing was charged.
+    package internal(set) var keysWanted: Int?
+
+    package init() {}
 }
 
 /// How the token was judged.
@@ -42,7 +54,7 @@ package struct TokenSighting: Equatable, Sendable {
 /// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One
 /// value is reused for every request of a worker: `decide` overwrites it, and its memory stays.
 package struct Decision: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     package internal(set) var verdict = Verdict.refuse(.notFound)
     /// Index of the rule; -1 if none took the request.
     package internal(set) var routeIndex = -1
@@ -76,15 +88,16 @@ package struct Decision: ~Copyable {
     package internal(set) var tierOrigin = TierOrigin.none
     /// Of a session that has ended, when it did, in seconds since 1970; nil if that is not known.
     package internal(set) var sessionEndedAt: Int64?
-    /// The session's token that was verified for this request, where it is one of the gateway's own; nil where it was
-    /// known from an earlier one.
-    package internal(set) var sighting: TokenSighting?
-    var block = ByteBuffer(capacity: 1024)
+    /// What the decision causes besides its verdict.
+    package internal(set) var effects = DecisionEffects()
+    /// Fields for the upstream: who calls, and what of the client's own fields goes no further.
+    package internal(set) var requestEdits = FieldEdits()
+    /// Fields for the client, whatever the answer: new tokens, limits.
+    package internal(set) var answerEdits = FieldEdits()
+    /// `kid` of the key that verified the token.
+    var keyBytes = ByteBuffer()
     /// The algorithm that a token named which had to be verified.
     package internal(set) var verifiedAlgorithm: SigningAlgorithm?
-    /// The issuer whose keys should be fetched again, for the token named one that is not among them, or there never
-    /// were any; -1 for none. The decision may be asked for again when they have come: nothing was charged.
-    package internal(set) var issuerToRefetch = -1
     /// The internal caller that was matched, by index; -1 for none.
     package internal(set) var internalCaller = -1
     /// Whether an internal caller sent a refresh token along, and where in the head it stands; empty if it is unusable.
@@ -94,7 +107,6 @@ package struct Decision: ~Copyable {
     package internal(set) var refreshRole = RefreshRole.none
     /// The tokens that take the place of what the caller sent.
     package internal(set) var refreshed: RefreshedTokens?
-    var refreshBytes = ByteBuffer()
 
     /// What would have been refused but for `shadow=`.
     package internal(set) var shadowed: ShadowSet = []
@@ -106,7 +118,6 @@ package struct Decision: ~Copyable {
     /// The limits' row in the sheet, and whether they only watch.
     var limitRow = 0
     var isLimitShadowed = false
-    var limitBytes = ByteBuffer(capacity: 256)
 
     /// The names by which `removes` judges.
     @usableFromInline let reserved = ReservedNames.shared
@@ -130,42 +141,30 @@ package struct Decision: ~Copyable {
         tier = nil
         tierOrigin = .none
         sessionEndedAt = nil
-        sighting = nil
-        block.removeAll()
+        effects = DecisionEffects()
+        requestEdits.removeAll()
+        answerEdits.removeAll()
+        keyBytes.removeAll()
         verifiedAlgorithm = nil
-        issuerToRefetch = -1
         internalCaller = -1
         offersRefresh = false
         refreshToken = Slice()
         refreshRole = .none
         refreshed = nil
-        refreshBytes.removeAll()
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()
-        limitBytes.removeAll()
     }
 
     /// The path for the upstream, where it is not verbatim: canonical, and without what the route strips.
     package var path: RawSpan { @_lifetime(borrow self) get { pathBytes.readable } }
 
-    /// Complete header lines for the upstream, each with CRLF; empty if nobody is known.
-    package var identityLines: RawSpan {
-        @_lifetime(borrow self) get {
-            guard let identity else { return block.readable.dropping(block.count) }
-            return block.readable.dropping(forwardsEmail ? identity.allLinesStart : identity.linesStart)
-        }
-    }
-
-    /// Complete header lines for the client about its limits, each with CRLF; empty without a limit.
-    package var limitLines: RawSpan { @_lifetime(borrow self) get { limitBytes.readable } }
-
     /// Empty if unknown.
-    package var userID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.userID ?? Slice()] } }
+    package var userID: RawSpan { @_lifetime(borrow self) get { requestEdits[identity?.userID ?? Slice()] } }
     /// Empty if unknown.
-    package var sessionID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.sessionID ?? Slice()] } }
+    package var sessionID: RawSpan { @_lifetime(borrow self) get { requestEdits[identity?.sessionID ?? Slice()] } }
     /// `kid` of the key that verified the token; empty if it has none.
-    package var keyID: RawSpan { @_lifetime(borrow self) get { block.readable[identity?.keyID ?? Slice()] } }
+    package var keyID: RawSpan { @_lifetime(borrow self) get { keyBytes.readable } }
 
     /// Whether a client's field of this name, which is no known `FieldName`, is kept from the upstream.
     @inlinable @inline(__always)
@@ -173,6 +172,13 @@ package struct Decision: ~Copyable {
 
     package var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }
+    }
+
+    /// Forgets whom the token named.
+    mutating func removeIdentity() {
+        identity = nil
+        requestEdits.removeAll()
+        keyBytes.removeAll()
     }
 
     mutating func refuse(_ refusal: Refusal) { verdict = .refuse(refusal) }

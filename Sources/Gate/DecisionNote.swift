@@ -5,7 +5,7 @@ package import Wire
 /// What is kept of a decision, to tell how it came about once the request has gone: all that `Explanation` says, and no
 /// secret. Used again with its buffer, so to keep one allocates nothing in the steady state.
 package struct DecisionNote: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     /// Bytes that are kept of one text.
     private static let longestText = 1_024
 

@@ -1,8 +1,9 @@
 package import Credentials
+import HTTP
 import Wire
 
 /// Who a verified token says is calling, as Admission needs it on every request: facts without a pointer, and slices of
-/// a *block*, the bytes of the key id with the header lines for the upstream behind it, but for those of the tier.
+/// the fields for the upstream as `FieldEdits` renders them, but for those of the tier.
 ///
 /// Only the verifier's result makes one.
 package struct Identity: Sendable {
@@ -27,54 +28,47 @@ package struct Identity: Sendable {
     let user: LimitKey
     /// What limits count the session by; the user where there is none.
     let session: LimitKey
-    /// In the block: where the header lines begin that a route with `forward=email` sends, each with its CRLF. They go on to
-    /// its end.
-    let allLinesStart: Int
-    /// The same for every other route. What those do not send stands before it: whether the email is proven, and the email
-    /// itself if it is not.
-    let linesStart: Int
-    /// In the block: where the lines of the actor begin, which end it.
-    let actorStart: Int
+    /// How many bytes of the fields only a route with `forward=email` sends: whether the email is proven, and the email itself
+    /// if it is not. They come first.
+    let emailLength: Int
+    /// The fields of the actor; empty if the token names none.
+    let actor: Slice
     let userID: Slice
     let sessionID: Slice
-    let keyID: Slice
 
-    /// Renders the block of `token` into `block`, which is emptied first. An unknown tier is the lowest. nil if a value
+    /// Writes the fields of `token` into `edits`, which is emptied first. An unknown tier is the lowest. nil if a value
     /// cannot stand in a header, which is no reason to leave it out: without it the upstream would see somebody else.
     init?(
-        _ token: VerifiedToken, trust: Trust, tiers: TierList, hash: KeyedHash, block: inout ByteBuffer
+        _ token: VerifiedToken, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
     ) {
         let issuer = trust.issuers[token.issuerIndex]
         let tier = token.tier.byteCount == 0 ? .lowest : tiers.rank(of: token.tier) ?? .lowest
         var writer = IdentityWriter()
-        block.removeAll()
-        if let kid = token.keyID { block.append(kid) }
-        keyID = Slice(start: 0, count: block.count)
-        allLinesStart = block.count
+        edits.removeAll()
         let issuerText = issuer.issuer ?? issuer.name
-        var linesStart = 0
+        var emailLength = 0
         var actorStart = 0
         for header in IdentityHeader.allCases {
             switch header {
-            case .userID: writer.write(header, token.userID, &block)
-            case .userEmailVerified: writer.write(header, Self.word(token.isEmailProven).rawBytes, &block)
+            case .userID: writer.write(header, token.userID, &edits)
+            case .userEmailVerified: writer.write(header, Self.word(token.isEmailProven).rawBytes, &edits)
             case .userEmail:
-                linesStart = block.count
-                writer.write(header, token.email, &block)
-                if !token.isEmailProven { linesStart = block.count }
+                emailLength = edits.http1.byteCount
+                writer.write(header, token.email, &edits)
+                if !token.isEmailProven { emailLength = edits.http1.byteCount }
             // Written for each request: a tier may change while a token lasts.
             case .userTier, .userPremium: break
-            case .sessionID: writer.write(header, token.sessionID, &block)
-            case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &block) }
+            case .sessionID: writer.write(header, token.sessionID, &edits)
+            case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &edits) }
             case .actorType:
-                actorStart = block.count
-                writer.write(header, token.actorType, &block)
-            case .actorID: writer.write(header, token.actorID, &block)
+                actorStart = edits.http1.byteCount
+                writer.write(header, token.actorType, &edits)
+            case .actorID: writer.write(header, token.actorID, &edits)
             }
         }
         guard writer.isSafe else { return nil }
-        self.linesStart = linesStart
-        self.actorStart = actorStart
+        self.emailLength = emailLength
+        actor = Slice(start: actorStart, count: edits.http1.byteCount - actorStart)
         userID = writer.userID
         sessionID = writer.sessionID
         issuerIndex = Int32(token.issuerIndex)
@@ -94,20 +88,16 @@ package struct Identity: Sendable {
     private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
 }
 
-/// Writes header lines and remembers where the values that logs want are.
+/// Writes fields and remembers where the values that logs want are.
 private struct IdentityWriter {
     var isSafe = true
     var userID = Slice()
     var sessionID = Slice()
 
-    mutating func write(_ header: IdentityHeader, _ value: RawSpan, _ block: inout ByteBuffer) {
+    mutating func write(_ header: IdentityHeader, _ value: RawSpan, _ edits: inout FieldEdits) {
         guard value.byteCount > 0 else { return }
         if !IdentityHeaders.isSafe(value) { isSafe = false }
-        block.append(header.name)
-        block.append(": " as StaticString)
-        let slice = Slice(start: block.count, count: value.byteCount)
-        block.append(value)
-        block.append("\r\n" as StaticString)
+        let slice = edits.add(header.name, value)
         if header == .userID { userID = slice }
         if header == .sessionID { sessionID = slice }
     }

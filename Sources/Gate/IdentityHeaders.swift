@@ -4,7 +4,7 @@ import Wire
 /// The headers that tell an upstream who calls: the one table, from which they are written and by which whatever a
 /// client sends under their names is removed. A row here is injected and stripped; it cannot be only one of the two.
 ///
-/// They are written in this order: what only some routes send comes first (see `Identity.linesStart`).
+/// They are written in this order: what only some routes send comes first (see `Identity.emailLength`).
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
     /// Whether the email is proven; for routes with `forward=email`.
     case userEmailVerified
@@ -72,11 +72,12 @@ package enum IdentityHeaders {
         }
     }
 
-    /// What an upstream is told of a tier: whole lines, each with its CRLF.
-    static func tierLines(_ tier: Tier, _ tiers: TierList) -> [UInt8] {
-        let premium = tiers.isPremium(tier) ? "true" : "false"
-        let text = "\(IdentityHeader.userTier.name): \(tiers.name(of: tier))\r\n\(IdentityHeader.userPremium.name): \(premium)\r\n"
-        return Array(text.utf8)
+    /// What an upstream is told of a tier, rendered.
+    static func tierFields(_ tier: Tier, _ tiers: TierList) -> [UInt8] {
+        var edits = FieldEdits()
+        tiers.name(of: tier).withRawBytes { _ = edits.add(IdentityHeader.userTier.name, $0) }
+        edits.add(IdentityHeader.userPremium.name, tiers.isPremium(tier) ? "true" : "false")
+        return edits.http1.array
     }
 
     /// Whether `value` stands in a header as it is: no control characters, and no space at its ends, which the

@@ -56,7 +56,7 @@ package final class Policy: Sendable {
         self.gates = gates
         filters = rules.map { FilterPlan($0, tiers: tiers) }
         tierLines = tiers.names.indices.map { tier in
-            let lines = IdentityHeaders.tierLines(Tier(rawValue: UInt8(tier)), tiers)
+            let lines = IdentityHeaders.tierFields(Tier(rawValue: UInt8(tier)), tiers)
             texts += lines
             return Slice(start: texts.count - lines.count, count: lines.count)
         }

@@ -78,7 +78,7 @@ package final class RefreshAnswer: Sendable {
     }
 }
 
-/// Only expiry is healed, and only for an internal caller that sent a refresh token along.
+/// Only an expired token is refreshed, and only for an internal caller that sent a refresh token along.
 extension Admission {
     /// Whether an internal caller sent `X-Refresh-Token`; leaves in the decision where it stands, unless it is unusable.
     /// From anybody else it counts for nothing.
@@ -98,11 +98,11 @@ extension Admission {
 
     /// The token is good but for its age: asks for a refresh, or takes what came of one. Answers whether the request may
     /// go on.
-    mutating func heal(
+    mutating func applyRefresh(
         _ expired: VerifiedToken, _ answer: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         let identity = Identity(
-            expired, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+            expired, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
         guard let identity else { return refuse(.unsafeClaim, &decision) }
         guard policy.refreshes(expired) else { return refuse(.expired, &decision) }
         if identity.isOwn && revoked.contains(identity.session) {
@@ -127,21 +127,20 @@ extension Admission {
     private mutating func take(
         _ tokens: RefreshedTokens, instead expired: Identity, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
-        swap(&decision.block, &expiredBlock)
-        decision.block.removeAll()
+        swap(&decision.requestEdits, &expiredEdits)
+        decision.removeIdentity()
         guard readRefreshed(tokens.access.rawBytes, now, &decision), let identity = decision.identity else {
             return refuseUnrefreshed(Self.refreshRetrySeconds, &decision)
         }
-        guard identity.isSame(as: expired, decision.block.readable, expiredBlock.readable) else {
-            decision.identity = nil
-            decision.block.removeAll()
+        guard identity.isSame(as: expired, decision.requestEdits.http1, expiredEdits.http1) else {
+            decision.removeIdentity()
             decision.refuse(.unauthorized(.token(.expired)), .refused, .refreshMismatch)
             return false
         }
         guard isLive(identity, now.seconds, &decision) else { return false }
         decision.auth = .accepted
         decision.refreshed = tokens
-        decision.writeRefreshLines(tokens, expiresAt: identity.expiresAt)
+        decision.addTokens(tokens, expiresAt: identity.expiresAt)
         return true
     }
 
@@ -152,10 +151,11 @@ extension Admission {
         case .success(let verified):
             decision.verifiedAlgorithm = verifier.lastAlgorithm
             decision.identity = Identity(
-                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, block: &decision.block)
+                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+            if let key = verified.keyID { decision.keyBytes.append(key) }
             return decision.identity != nil
         case .failure(let fault):
-            if let issuer = fault.issuerOfUnknownKey ?? fault.issuerWithoutKeys { decision.issuerToRefetch = issuer }
+            if let issuer = fault.issuerOfUnknownKey ?? fault.issuerWithoutKeys { decision.effects.keysWanted = issuer }
             return false
         }
     }
@@ -163,8 +163,7 @@ extension Admission {
     private static var refreshRetrySeconds: UInt32 { 1 }
 
     private func refuseUnrefreshed(_ seconds: UInt32, _ decision: inout Decision) -> Bool {
-        decision.identity = nil
-        decision.block.removeAll()
+        decision.removeIdentity()
         decision.refuse(.unavailable(.refresh, retryAfterSeconds: seconds), .unavailable, .refreshUnavailable)
         return false
     }
@@ -189,28 +188,31 @@ extension Policy {
 
 extension Identity {
     /// Whether both tokens speak of one user, in one session where both name one, and of one actor.
-    fileprivate func isSame(as other: Identity, _ block: RawSpan, _ otherBlock: RawSpan) -> Bool {
+    fileprivate func isSame(as other: Identity, _ fields: RawSpan, _ otherFields: RawSpan) -> Bool {
         let hasSessions = sessionID.count > 0 && other.sessionID.count > 0
-        return issuerIndex == other.issuerIndex && block[userID].equals(otherBlock[other.userID])
-            && (!hasSessions || block[sessionID].equals(otherBlock[other.sessionID]))
-            && block.dropping(actorStart).equals(otherBlock.dropping(other.actorStart))
+        return issuerIndex == other.issuerIndex && fields[userID].equals(otherFields[other.userID])
+            && (!hasSessions || fields[sessionID].equals(otherFields[other.sessionID]))
+            && fields[actor].equals(otherFields[other.actor])
     }
 }
 
 extension Decision {
-    /// The header lines that bring the new tokens to the caller, and to nobody who keeps answers on the way.
-    fileprivate mutating func writeRefreshLines(_ tokens: RefreshedTokens, expiresAt: Int64) {
-        refreshBytes.append("Cache-Control: no-store\r\nX-New-Access-Token: ")
-        refreshBytes.append(tokens.access.rawBytes)
-        if let refresh = tokens.refresh {
-            refreshBytes.append("\r\nX-New-Refresh-Token: ")
-            refreshBytes.append(refresh.rawBytes)
-        }
-        refreshBytes.append("\r\nX-New-Token-Expires-At: ")
-        refreshBytes.append(decimal: Int(expiresAt))
-        refreshBytes.append("\r\n")
+    /// Brings the new tokens to the caller, and to no cache on the way.
+    fileprivate mutating func addTokens(_ tokens: RefreshedTokens, expiresAt: Int64) {
+        answerEdits.add("Cache-Control", "no-store")
+        answerEdits.add("X-New-Access-Token", tokens.access.rawBytes)
+        if let refresh = tokens.refresh { answerEdits.add("X-New-Refresh-Token", refresh.rawBytes) }
+        answerEdits.add("X-New-Token-Expires-At", decimal: Int(expiresAt))
     }
 
-    /// Complete header lines for the client with its new tokens, each with CRLF; empty unless there are any.
-    package var refreshLines: RawSpan { @_lifetime(borrow self) get { refreshBytes.readable } }
+    /// The upstream gets the client's `Authorization`, the new token in its place, or none, as the route has it.
+    mutating func editAuthorization() {
+        guard forwardsAuthorization else { return requestEdits.remove(.authorization) }
+        guard let tokens = refreshed else { return }
+        requestEdits.remove(.authorization)
+        requestEdits.begin("Authorization")
+        requestEdits.append("Bearer ")
+        requestEdits.append(tokens.access.rawBytes)
+        requestEdits.end()
+    }
 }

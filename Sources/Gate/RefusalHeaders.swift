@@ -1,33 +1,32 @@
 import Credentials
-package import Wire
+package import HTTP
+import Wire
 
 extension Refusal {
-    /// Appends the header lines that belong to the refusal: `WWW-Authenticate` on 401 and 403 (RFC 6750 §3),
-    /// `Retry-After` on 429 and 503, `Allow` on 405. The lines of the limit are in the decision.
-    package func writeHeaderLines(_ policy: Policy, into out: inout ByteBuffer) {
+    /// Adds the fields that belong to the refusal: `WWW-Authenticate` on 401 and 403 (RFC 6750 §3),
+    /// `Retry-After` on 429 and 503, `Allow` on 405. Those of the limit are in the decision.
+    package func addFields(_ policy: Policy, to edits: inout FieldEdits) {
         switch self {
         case .unauthorized(let why):
-            Self.writeChallenge(policy, Self.challenge(why), into: &out)
+            Self.addChallenge(policy, Self.challenge(why), to: &edits)
         case .forbidden(.claims):
-            Self.writeChallenge(policy, ("insufficient_scope", "The token lacks a required claim"), into: &out)
+            Self.addChallenge(policy, ("insufficient_scope", "The token lacks a required claim"), to: &edits)
         case .forbidden(.actor):
-            Self.writeChallenge(policy, ("insufficient_scope", "The token has an actor"), into: &out)
+            Self.addChallenge(policy, ("insufficient_scope", "The token has an actor"), to: &edits)
         case .premiumRequired:
-            Self.writeChallenge(policy, ("insufficient_scope", "The caller's tier is too low"), into: &out)
+            Self.addChallenge(policy, ("insufficient_scope", "The caller's tier is too low"), to: &edits)
         case .forbidden(.caller):
-            Self.writeChallenge(policy, nil, into: &out)
+            Self.addChallenge(policy, nil, to: &edits)
         case .methodNotAllowed(let allowed):
-            out.append("Allow: " as StaticString)
-            policy.table.writeAllow(allowed, into: &out)
-            out.append("\r\n" as StaticString)
+            var methods = ByteBuffer()
+            policy.table.writeAllow(allowed, into: &methods)
+            edits.add("Allow", methods.readable)
         case .badRequest, .notFound, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .headersTooLarge,
             .rateLimited, .internalError, .notImplemented, .badGateway, .unavailable, .timeout, .versionNotSupported:
             break
         }
         if let seconds = retryAfterSeconds {
-            out.append("Retry-After: " as StaticString)
-            out.append(decimal: UInt64(seconds))
-            out.append("\r\n" as StaticString)
+            edits.add("Retry-After", decimal: Int(seconds))
         }
     }
 
@@ -42,15 +41,18 @@ extension Refusal {
         }
     }
 
-    private static func writeChallenge(_ policy: Policy, _ challenge: Challenge?, into out: inout ByteBuffer) {
-        out.append("WWW-Authenticate: Bearer realm=\"" as StaticString)
-        out.append(policy.realmText)
+    private static func addChallenge(_ policy: Policy, _ challenge: Challenge?, to edits: inout FieldEdits) {
+        edits.begin("WWW-Authenticate")
+        edits.append("Bearer realm=\"")
+        let realm = policy.realmText
+        edits.append(realm.rawBytes)
         if let challenge {
-            out.append("\", error=\"" as StaticString)
-            out.append(challenge.error)
-            out.append("\", error_description=\"" as StaticString)
-            out.append(challenge.description)
+            edits.append("\", error=\"")
+            edits.append(challenge.error)
+            edits.append("\", error_description=\"")
+            edits.append(challenge.description)
         }
-        out.append("\"\r\n" as StaticString)
+        edits.append("\"")
+        edits.end()
     }
 }

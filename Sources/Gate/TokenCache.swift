@@ -1,3 +1,4 @@
+import HTTP
 import Wire
 
 /// The tokens that one worker has verified, so that to see one again costs a hash and a comparison in place of crypto.
@@ -12,8 +13,9 @@ struct TokenCache: ~Copyable {
     private struct Entry {
         var hash: UInt64
         var identity: Identity
-        /// Where the block begins in `bytes`, behind the token.
-        var blockStart: Int32
+        /// Where in `bytes` the key id and the rendered fields begin, behind the token.
+        var keyStart: Int32
+        var fieldsStart: Int32
         var wasUsed: Bool
         var isLive: Bool
     }
@@ -28,7 +30,7 @@ struct TokenCache: ~Copyable {
     /// 0, or the high half of the hash above the entry's number plus one. Linear probing.
     private var index: [UInt64]
     private var entries: [Entry] = []
-    /// Token and block of each entry.
+    /// Token, key id and rendered fields of each entry.
     private var bytes: [[UInt8]] = []
     private var free: [Int32] = []
     private var hand = 0
@@ -63,11 +65,14 @@ struct TokenCache: ~Copyable {
 
     func identity(_ entry: Int) -> Identity { entries[entry].identity }
 
-    /// Appends the block of `entry`.
+    /// Appends the rendered fields of `entry`, and the id of its key.
     @inline(__always)
-    func appendBlock(_ entry: Int, to out: inout ByteBuffer) {
+    func append(_ entry: Int, to edits: inout FieldEdits, key: inout ByteBuffer) {
         let stored = bytes[entry]
-        out.append(stored.rawBytes.dropping(Int(entries[entry].blockStart)))
+        let start = Int(entries[entry].keyStart)
+        let fields = Int(entries[entry].fieldsStart)
+        key.append(stored.rawBytes.extracting(start..<fields))
+        edits.append(rendered: stored.rawBytes.dropping(fields))
     }
 
     /// The place in the index of the entry of `token`; -1 if there is none.
@@ -85,21 +90,22 @@ struct TokenCache: ~Copyable {
 
     @inline(__always)
     private func holds(_ entry: Int, _ token: RawSpan) -> Bool {
-        let count = Int(entries[entry].blockStart)
+        let count = Int(entries[entry].keyStart)
         guard count == token.byteCount else { return false }
         let stored = bytes[entry]
         return stored.rawBytes.extracting(0..<count).equals(token)
     }
 
     /// Keeps what the verifier just accepted. `now` is in seconds since 1970.
-    mutating func insert(_ token: RawSpan, _ identity: Identity, block: RawSpan, at now: Int64) {
+    mutating func insert(_ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, at now: Int64) {
         guard identity.expiresAt > now else { return }
         let hash = hashed(token)
         let known = find(hash, token)
         if known >= 0 { remove(Int(index[known] & 0xFFFF_FFFF) &- 1, at: known) }
-        let stored = token.array + block.array
+        let stored = token.array + key.array + fields.array
         let entry = Entry(
-            hash: hash, identity: identity, blockStart: Int32(token.byteCount), wasUsed: false, isLive: true)
+            hash: hash, identity: identity, keyStart: Int32(token.byteCount),
+            fieldsStart: Int32(token.byteCount + key.byteCount), wasUsed: false, isLive: true)
         let number = room(at: now)
         if number == entries.count {
             entries.append(entry)

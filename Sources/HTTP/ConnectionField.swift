@@ -77,17 +77,6 @@ extension FieldTable {
         }
         return true
     }
-
-    /// Whether the list in the fields called `name` holds `element`, which is lower case.
-    func lists(_ element: StaticString, in name: FieldName, _ bytes: RawSpan) -> Bool {
-        for index in 0..<count where self[index].known == name {
-            var elements = ListElements(bytes[self[index].value])
-            while let candidate = elements.next() {
-                if candidate.equalsIgnoringCase(element) { return true }
-            }
-        }
-        return false
-    }
 }
 
 /// The elements of a comma-separated list (RFC 9110 §5.6.1), without the white space around them; empty ones too.

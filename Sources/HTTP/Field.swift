@@ -26,7 +26,7 @@ public struct Field: Equatable, Sendable {
 ///
 /// It knows where each recognised name stands first, so that asking for one costs no search.
 public struct FieldTable: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     @usableFromInline var entries: [Field]
     /// The bits of the names that occur, and of those that occur more than once.
     @usableFromInline var present: UInt64 = 0

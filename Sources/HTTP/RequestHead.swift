@@ -28,8 +28,6 @@ package struct RequestHead: ~Copyable {
     package internal(set) var authorizationCount = 0
     /// The value of the first `Authorization` field.
     package internal(set) var authorization = Slice()
-    /// Whether the client said `TE: trailers`.
-    package internal(set) var wantsTrailers = false
     /// Bytes of the head with its blank line and any empty lines before it.
     package internal(set) var length = 0
 
@@ -64,7 +62,6 @@ package struct RequestHead: ~Copyable {
         let options = try fields.readConnection(bytes)
         keepAlive = minorVersion == 1 ? !options.close : options.keepAlive && !options.close
         expectsContinue = try fields.expectsContinue(bytes) && minorVersion == 1 && framing.hasContent
-        wantsTrailers = fields.contains(.te) && fields.lists("trailers", in: .te, bytes)
         authorizationCount = fields.occurrences(of: .authorization)
         authorization = fields.first(.authorization).map { fields[$0].value } ?? Slice()
     }

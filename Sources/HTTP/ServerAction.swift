@@ -29,3 +29,13 @@ package enum Persistence: Equatable, Sendable {
     case keepAlive
     case close
 }
+
+/// What the next bytes of a client are.
+package enum ServerReading: Equatable, Sendable {
+    case head
+    case body
+    /// The rest of a body whose answer is over.
+    case discard
+    /// The next request's, which waits for the answer under way.
+    case nothing
+}

@@ -8,7 +8,7 @@
 /// Events that mean nothing in a state are answered with `carryOn`. Calls that only a mistaken driver can make (a second
 /// answer to a request, a head in the middle of a message) trap: going on would mix up messages of different users.
 package struct ServerMessageState: Equatable, Hashable, Sendable {
-    private enum Phase: UInt8 {
+    enum Phase: UInt8 {
         /// Between messages. Leaves with a head, a fault in one, or the end of the connection.
         case idle
         /// The request body is not complete, and nothing was answered. Leaves with the body's end, a fault, or an answer.
@@ -47,7 +47,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
     /// Request content that nobody wants and that is read nevertheless, to keep the connection: bytes per message.
     package static let discardLimit: UInt64 = 65536
 
-    private var phase = Phase.idle
+    private(set) var phase = Phase.idle
     private var flags: Flags = []
     private var discardable: UInt32 = 0
 
@@ -55,8 +55,16 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
 
     /// Whether no message is under way and the connection is open.
     package var isIdle: Bool { phase == .idle }
-    /// Whether the connection is at its end: what is still read is dropped.
-    package var isClosing: Bool { phase == .closing }
+
+    /// What the next bytes are.
+    package var reading: ServerReading {
+        switch phase {
+        case .idle: .head
+        case .receiving, .answeringEarly: .body
+        case .discarding: .discard
+        case .received, .answering, .refusing, .answeringFaulted, .closing: .nothing
+        }
+    }
 
     // MARK: The request
 

@@ -70,7 +70,7 @@ package struct RedisResult: Equatable, Sendable {
 /// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
 /// formatter, for commands that are no calls of scripts, takes memory.
 package struct RedisConnection: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     package let endpoint: RedisEndpoint
     let settings: RedisConnectionSettings
     let tls: TLSClientContext?
@@ -86,13 +86,12 @@ package struct RedisConnection: ~Copyable {
     var address: SocketAddress?
 
     var state: RedisConnectionState
-    var channel = Channel(socket: Socket(descriptor: -1))
-    var interest = Interest()
+    var connection = Connection()
     var input = ByteBuffer()
     /// Something may be there to be received.
     var hasInput = false
     var output = RedisOutput()
-    var unanswered = UnansweredCommands()
+    var unanswered = PendingCommands()
     /// So many of the unanswered commands are of a connection that is lost.
     var lost = 0
     /// Commands that were appended and not sent yet.
@@ -139,7 +138,7 @@ package struct RedisConnection: ~Copyable {
             usesTLS: endpoint.usesTLS, greetingLength: greeting, patience: settings.patience, now: now)
     }
 
-    deinit { channel.socket.close() }
+    deinit { connection.socket.close() }
 
     /// Whether commands are taken, as far as the connection is concerned.
     package var isReady: Bool {
@@ -199,7 +198,7 @@ package struct RedisConnection: ~Copyable {
     }
 
     private mutating func accepted(script: RedisScriptID?, _ tag: UInt64, _ byteCount: Int, _ now: MonotonicTime) {
-        unanswered.append(UnansweredCommand(purpose: .call(script: script), tag: tag, sentAt: now, byteCount: byteCount))
+        unanswered.append(PendingCommand(purpose: .call(script: script), tag: tag, sentAt: now, byteCount: byteCount))
         batch += 1
     }
 

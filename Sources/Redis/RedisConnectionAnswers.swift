@@ -1,11 +1,11 @@
-package import Transport
+import Transport
 package import Wire
 
 /// What becomes of commands: the greeting's, those of callers, and those that find their script gone.
 extension RedisConnection {
     /// The next result, in the order in which they came about; nil when there is none for now. In each turn behind `ready`
     /// and `timedOut`, until it is nil.
-    package mutating func next(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) -> RedisResult? {
+    package mutating func next(_ now: MonotonicTime) -> RedisResult? {
         while true {
             if lost > 0 {
                 if let result = nextLost() { return result }
@@ -18,7 +18,7 @@ extension RedisConnection {
                 if let result = answered(now) { return result }
             case .incomplete:
                 guard hasInput else { return nextLate(now) }
-                receive(now, &workspace)
+                receive(now)
             case .broken(let reason):
                 lose(.notUnderstood(reason), now)
             }
@@ -69,7 +69,7 @@ extension RedisConnection {
         return reader.reply.bytes(1).equals("message")
     }
 
-    private mutating func callAnswered(_ command: UnansweredCommand, _ now: MonotonicTime) -> RedisResult? {
+    private mutating func callAnswered(_ command: PendingCommand, _ now: MonotonicTime) -> RedisResult? {
         let kind = reader.reply.errorKind
         let isOutage = kind?.isOutage ?? false
         if isOutage { log.refused(reader, now) }
@@ -86,7 +86,7 @@ extension RedisConnection {
 
     /// The server has lost the script: loads it, and sends the call again behind that. Calls that meet this together keep
     /// their order.
-    private mutating func sendAgain(_ command: UnansweredCommand, _ script: RedisScriptID, _ now: MonotonicTime) {
+    private mutating func sendAgain(_ command: PendingCommand, _ script: RedisScriptID, _ now: MonotonicTime) {
         if scripts.begin(script) { appendLoad(script, now) }
         if command.isAwaited {
             output.repeatFirst(command.byteCount)
@@ -137,12 +137,12 @@ extension RedisConnection {
     }
 
     private mutating func append(
-        _ command: borrowing RedisCommand, as purpose: UnansweredCommand.Purpose, _ now: MonotonicTime
+        _ command: borrowing RedisCommand, as purpose: PendingCommand.Purpose, _ now: MonotonicTime
     ) {
         let before = output.bytes.count
         RedisCommandFormat.append(command, to: &output.bytes)
         let byteCount = output.bytes.count - before
-        unanswered.append(UnansweredCommand(purpose: purpose, tag: 0, sentAt: now, byteCount: byteCount))
+        unanswered.append(PendingCommand(purpose: purpose, tag: 0, sentAt: now, byteCount: byteCount))
     }
 
     private mutating func greetingAnswered(_ step: RedisGreetingStep, _ now: MonotonicTime) {

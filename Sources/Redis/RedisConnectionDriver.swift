@@ -9,16 +9,16 @@ extension RedisConnection {
 
     /// The loop reports something of the connection's token.
     package mutating func ready(
-        _ ready: Ready, _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+        _ ready: Ready, _ now: MonotonicTime, _ loop: borrowing EventLoop
     ) {
         switch state.phase {
         case .waiting, .ended: return
-        case .connecting: finishConnecting(now, loop, &workspace)
-        case .handshaking: continueHandshake(now, loop, &workspace)
+        case .connecting: finishConnecting(now, loop)
+        case .handshaking: continueHandshake(now, loop)
         case .greeting, .serving:
             if ready.writable { output.isBlocked = false }
             // What TLS itself wants to write goes with the next call of any kind.
-            hasInput = hasInput || ready.readable || ready.error || ready.hangup || channel.wantsWrite
+            hasInput = hasInput || ready.readable || ready.error || ready.hangup || connection.wantsWrite
         }
     }
 
@@ -58,12 +58,10 @@ extension RedisConnection {
         switch Socket.connect(to: address) {
         case .failed(let fault): lose(.notReached(fault.description), now)
         case .connected(let socket), .inProgress(let socket):
-            channel = Channel(socket: socket)
             self.address = address
             reader = RedisReplyReader(limits: settings.replyLimits)
             do {
-                try loop.add(socket, token: token, .write)
-                interest = .write
+                try connection.open(socket, token: token, .write, in: loop)
             } catch {
                 lose(.notReached("\(error)"), now)
             }
@@ -71,47 +69,46 @@ extension RedisConnection {
     }
 
     private mutating func finishConnecting(
-        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+        _ now: MonotonicTime, _ loop: borrowing EventLoop
     ) {
-        let number = channel.socket.takeError()
+        let number = connection.socket.takeError()
         guard number == 0 else {
             let place = address.map { "\($0)" } ?? "the server"
             return lose(.notReached(SystemFault("connect to \(place)", errno: number).description), now)
         }
         switch state.connected(now) {
-        case .handshake: beginHandshake(now, loop, &workspace)
+        case .handshake: beginHandshake(now, loop)
         case let action: begin(action, now, loop)
         }
     }
 
     private mutating func beginHandshake(
-        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+        _ now: MonotonicTime, _ loop: borrowing EventLoop
     ) {
         guard let tls else { preconditionFailure("an endpoint with TLS has a context") }
         do {
-            channel.session = try TLSSession(tls, channel.socket, serverName: endpoint.serverName)
+            try connection.startTLS(tls, serverName: endpoint.serverName)
         } catch {
             return lose(.handshakeFailed("\(error)"), now)
         }
-        continueHandshake(now, loop, &workspace)
+        continueHandshake(now, loop)
     }
 
     private mutating func continueHandshake(
-        _ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace
+        _ now: MonotonicTime, _ loop: borrowing EventLoop
     ) {
-        switch channel.handshake(&workspace) {
-        case .wantRead: watch(.read, loop)
-        case .wantWrite: watch(.write, loop)
+        switch connection.handshake(token: token, in: loop) {
+        case .pending: break
         case .closed: lose(.handshakeFailed("it closed the connection"), now)
         case .failed(let reason): lose(.handshakeFailed(reason), now)
         case .done:
-            hasInput = channel.hasPending
+            hasInput = connection.hasPending
             begin(state.secured(now), now, loop)
         }
     }
 
     private mutating func begin(_ action: RedisAction, _ now: MonotonicTime, _ loop: borrowing EventLoop) {
-        watch(.read, loop)
+        connection.watch(.read, token: token, in: loop)
         switch action {
         case .greet: appendGreeting(now)
         case .serve: log.becameReady()
@@ -123,19 +120,21 @@ extension RedisConnection {
 
     /// Sends what was appended, with one write, unless it gathers; what the system does not take goes when it does. Once at the
     /// end of a turn.
-    package mutating func flush(_ now: MonotonicTime, _ loop: borrowing EventLoop, _ workspace: inout TLSWorkspace) {
+    package mutating func flush(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
         guard batch == 0 || !gathers(now) else { return }
         if batch > 0 { flushedAt = now }
         batch = 0
         while isConnected, output.hasUnsent, !output.isBlocked {
-            switch channel.send(output.bytes, from: output.sent, &workspace) {
+            switch connection.send(output.bytes, from: output.sent) {
             case .done(let count): output.wasSent(count)
             case .wouldBlock: output.isBlocked = true
             case .closed: lose(.closed, now)
             case .failed(let number): lose(broken(number), now)
             }
         }
-        if isConnected { watch(output.hasUnsent || channel.wantsWrite ? [.read, .write] : .read, loop) }
+        guard isConnected else { return }
+        let waitsToWrite = output.hasUnsent || connection.wantsWrite
+        connection.watch(waitsToWrite ? [.read, .write] : .read, token: token, in: loop)
     }
 
     /// Whether a command that would be appended now had to wait for the answers to those that were sent. A caller that can put
@@ -150,30 +149,19 @@ extension RedisConnection {
     }
 
     /// Receives once and feeds the reader, which must have read everything before.
-    mutating func receive(_ now: MonotonicTime, _ workspace: inout TLSWorkspace) {
-        switch channel.receive(into: &input, upTo: Self.receiveRoom, &workspace) {
+    mutating func receive(_ now: MonotonicTime) {
+        switch connection.receive(into: &input, upTo: Self.receiveRoom) {
         case .done(let count):
             reader.feed(input)
             input.removeAll()
-            hasInput = count == Self.receiveRoom || channel.hasPending
-        case .wouldBlock: hasInput = channel.hasPending
+            hasInput = count == Self.receiveRoom || connection.hasPending
+        case .wouldBlock: hasInput = connection.hasPending
         case .closed: lose(.closed, now)
         case .failed(let number): lose(broken(number), now)
         }
     }
 
-    private func broken(_ number: Int32) -> RedisFault { .broken(channel.faultText ?? systemErrorText(number)) }
-
-    private mutating func watch(_ wanted: Interest, _ loop: borrowing EventLoop) {
-        guard interest != wanted else { return }
-        interest = wanted
-        do {
-            try loop.modify(channel.socket, token: token, wanted)
-        } catch {
-            // The kernel has no reason to refuse it for a socket that is watched; should it all the same, what is unanswered
-            // grows old and ends the connection.
-        }
-    }
+    private func broken(_ number: Int32) -> RedisFault { .broken(connection.faultText ?? systemErrorText(number)) }
 
     // MARK: the end
 
@@ -183,11 +171,8 @@ extension RedisConnection {
     }
 
     private mutating func closed(_ fault: RedisFault, _ now: MonotonicTime) {
-        channel.close()
-        // The descriptor is another's from here on.
-        channel = Channel(socket: Socket(descriptor: -1))
+        connection.close()
         address = nil
-        interest = Interest()
         hasInput = false
         input.removeAll()
         output.removeAll()

@@ -29,7 +29,7 @@ package struct RedisReplyLimits: Equatable, Sendable {
 /// has five nodes. Reading the next reply uses the same memory again.
 package struct RedisReply: ~Copyable {
     /// In the order in which they were sent; empty before the first reply.
-    package private(set) var nodes = Places<RedisNode>()
+    package private(set) var nodes = UniqueArray<RedisNode>()
     private var texts = ByteBuffer()
     let limits: RedisReplyLimits
     /// A value did not fit into the limits.

@@ -6,7 +6,7 @@ import Wire
 /// Its methods are the only way to count; each says what happened, and the label values come as numbers. Another
 /// thread never looks in: it asks the worker for a `snapshot()`.
 package struct WorkerMetrics: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     private var labels: MetricLabels
     private var layout: MetricLayout
     private var cells: [UInt64]

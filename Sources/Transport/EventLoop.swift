@@ -10,11 +10,6 @@ public struct Interest: OptionSet, Sendable {
 
     @inlinable public static var read: Interest { Interest(rawValue: 1) }
     @inlinable public static var write: Interest { Interest(rawValue: 2) }
-    /// The peer's end of stream, also while `.read` is off. Level-triggered: it repeats until the descriptor leaves
-    /// the loop or the interest is dropped.
-    @inlinable public static var peerClosed: Interest { Interest(rawValue: 4) }
-    /// For a listener that several loops share: a connection wakes one of them. Only when adding.
-    @inlinable public static var exclusive: Interest { Interest(rawValue: 8) }
 }
 
 /// One readiness report.
@@ -26,8 +21,6 @@ package struct Ready: Sendable {
     /// Bytes, an end of stream or an error can be read.
     package var readable: Bool { events & UInt32(CLINUX_READABLE) != 0 }
     package var writable: Bool { events & UInt32(CLINUX_WRITABLE) != 0 }
-    /// The peer has sent its end of stream (only with `Interest.peerClosed`).
-    package var peerClosed: Bool { events & UInt32(CLINUX_PEER_CLOSED) != 0 }
     /// Both directions are finished.
     package var hangup: Bool { events & UInt32(CLINUX_HANGUP) != 0 }
     /// The socket holds an error: `Socket.takeError()`.
@@ -83,7 +76,7 @@ package struct EventLoop: ~Copyable {
             token: events[index].token, events: events[index].events)
     }
 
-    /// Watches `socket`; its reports carry `token`.
+    /// Watches `socket` until it is closed; its reports carry `token`.
     package func add(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
         try control(Int32(CLINUX_ADD), socket, token, interest)
     }
@@ -93,19 +86,12 @@ package struct EventLoop: ~Copyable {
         try control(Int32(CLINUX_MODIFY), socket, token, interest)
     }
 
-    /// Stops watching; closing the socket does so by itself.
-    package func remove(_ socket: Socket) {
-        _ = clinux_epoll_ctl(epoll, Int32(CLINUX_DELETE), socket.descriptor, 0, 0)
-    }
-
     private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest)
         throws(SystemFault)
     {
         var events: UInt32 = 0
         if interest.contains(.read) { events |= UInt32(CLINUX_READABLE) }
         if interest.contains(.write) { events |= UInt32(CLINUX_WRITABLE) }
-        if interest.contains(.peerClosed) { events |= UInt32(CLINUX_PEER_CLOSED) }
-        if interest.contains(.exclusive) { events |= UInt32(CLINUX_EXCLUSIVE) }
         guard clinux_epoll_ctl(epoll, operation, socket.descriptor, events, token) == 0 else {
             throw SystemFault("watch a socket")
         }

@@ -39,18 +39,6 @@ package struct Socket: Sendable, Equatable {
         return sent >= 0 ? .done(sent) : .failure(errno)
     }
 
-    /// Sends what the system takes of the first span and then the second, with one system call.
-    package func send(_ first: RawSpan, _ second: RawSpan) -> IOOutcome {
-        if second.isEmpty { return send(first) }
-        if first.isEmpty { return send(second) }
-        let sent = unsafe first.withUnsafeBytes { head in
-            unsafe second.withUnsafeBytes { tail in
-                unsafe clinux_send2(descriptor, head.baseAddress, head.count, tail.baseAddress, tail.count)
-            }
-        }
-        return sent >= 0 ? .done(sent) : .failure(errno)
-    }
-
     /// Sends the end of stream; reading goes on.
     package func shutdownWrite() {
         _ = shutdown(descriptor, Int32(SHUT_WR))

@@ -22,7 +22,7 @@ package enum ConnectOutcome: Sendable {
 
 extension Socket {
     /// A listener. With `reusePort`, one per worker on the same address and the system spreads connections over them;
-    /// a unix listener has no such thing and is shared (`Interest.exclusive`).
+    /// a unix listener has no such thing and is shared.
     ///
     /// An IPv6 listener takes IPv6 only. A unix socket's file gets mode 0660 and replaces a file on which nobody
     /// listens any more.

@@ -4,7 +4,7 @@ import Glibc
 extension TLSSession {
     /// Goes on with the handshake as far as it gets. Call it again when the socket is ready, until `.done`; after
     /// that look at `hasPending`.
-    package mutating func handshake(using workspace: inout TLSWorkspace) -> TLSOutcome {
+    package mutating func handshake() -> TLSOutcome {
         guard unsafe port.pointee.flush() else { return waitToWrite() }
         if isEstablished { return .done }
         unsafe port.pointee.isDrained = false

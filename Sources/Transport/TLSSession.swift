@@ -2,14 +2,6 @@ import COpenSSL
 import Glibc
 package import Wire
 
-/// What the TLS sessions of one thread share: memory that bytes pass through, so that an idle session holds none.
-package struct TLSWorkspace: ~Copyable {
-    /// Plain bytes brought together for one record.
-    var plain = ByteBuffer()
-
-    package init() {}
-}
-
 /// One TLS connection over a non-blocking socket that it does not own; the same outcomes as a `Socket`.
 ///
 /// After `.done` and `.wouldBlock` look at `hasPending` (call `receive` before waiting) and `wantsWrite` (watch for
@@ -106,7 +98,7 @@ extension TLSSession {
     /// `.closed` is the peer's close-notify. An end of stream without it is `.failed(ECONNRESET)`, bytes that are not
     /// TLS are `.failed(EPROTO)`. The end repeats.
     package mutating func receive(
-        into buffer: inout ByteBuffer, upTo limit: Int, using workspace: inout TLSWorkspace
+        into buffer: inout ByteBuffer, upTo limit: Int
     ) -> IOOutcome {
         _ = unsafe port.pointee.flush()
         if let end { return end }
@@ -148,29 +140,17 @@ extension TLSSession {
 extension TLSSession {
     /// Sends `bytes`, up to 64 KiB of them. `.done(n)`: the system has taken all ciphertext of the first n bytes. After
     /// `.wouldBlock` offer the same bytes again; they may have moved, and more may follow them.
-    package mutating func send(_ bytes: RawSpan, using workspace: inout TLSWorkspace) -> IOOutcome {
-        send(bytes, RawSpan(), using: &workspace)
-    }
-
-    /// Sends the first span and then the second with one system call, in one record if they fit.
-    package mutating func send(
-        _ first: RawSpan, _ second: RawSpan, using workspace: inout TLSWorkspace
-    ) -> IOOutcome {
-        let total = first.byteCount + second.byteCount
+    package mutating func send(_ bytes: RawSpan) -> IOOutcome {
         guard unsafe port.pointee.flush() else { return unsent() }
-        if owed > 0 || total == 0 { return settle(total) }
-        let isSealed: Bool
-        if total <= Self.recordLimit {
-            isSealed = sealRecord(first, second, &workspace)
-        } else {
-            unsafe port.pointee.collectsOutput = true
-            let head = first.extracting(first: Self.sendLimit)
-            isSealed = seal(head) && seal(second.extracting(first: Self.sendLimit - head.byteCount))
-            unsafe port.pointee.collectsOutput = false
-        }
+        if owed > 0 || bytes.isEmpty { return settle(bytes.byteCount) }
+        let sealed = bytes.extracting(first: Self.sendLimit)
+        // Several records leave with one system call.
+        unsafe port.pointee.collectsOutput = sealed.byteCount > Self.recordLimit
+        let isSealed = seal(sealed)
+        unsafe port.pointee.collectsOutput = false
         guard isSealed else { return .failed(unsafe port.pointee.failure == 0 ? EPROTO : port.pointee.failure) }
-        owed = min(total, Self.sendLimit)
-        return unsafe port.pointee.flush() ? settle(total) : unsent()
+        owed = sealed.byteCount
+        return unsafe port.pointee.flush() ? settle(bytes.byteCount) : unsent()
     }
 
     private static var recordLimit: Int { 16384 }
@@ -185,14 +165,6 @@ extension TLSSession {
 
     private func unsent() -> IOOutcome {
         unsafe port.pointee.failure == 0 ? .wouldBlock : .failed(port.pointee.failure)
-    }
-
-    private mutating func sealRecord(_ first: RawSpan, _ second: RawSpan, _ workspace: inout TLSWorkspace) -> Bool {
-        if second.isEmpty { return seal(first) }
-        workspace.plain.removeAll()
-        workspace.plain.append(first)
-        workspace.plain.append(second)
-        return seal(workspace.plain.readable)
     }
 
     /// Encrypts all of it into the port, which always takes it.
@@ -213,7 +185,7 @@ extension TLSSession {
     }
 
     /// Tells the peer that nothing more will be sent. What cannot go at once waits, as `wantsWrite` says.
-    package mutating func closeNotify(using workspace: inout TLSWorkspace) {
+    package mutating func closeNotify() {
         guard isEstablished, fault == 0 else { return }
         TLSErrors.clear()
         _ = unsafe SSL_shutdown(session)

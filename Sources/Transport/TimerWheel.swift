@@ -18,11 +18,11 @@ package struct TimerWheel: ~Copyable {
 
     private static let nowhere = UInt32.max
 
-    private var entries = Places<Entry>()
+    private var entries = UniqueArray<Entry>()
     /// The first id of each slot; the last slot holds what was due already when it was set.
-    private var heads: Places<UInt32>
+    private var heads: UniqueArray<UInt32>
     /// One bit a slot: whether it holds anything.
-    private var occupied: Places<UInt64>
+    private var occupied: UniqueArray<UInt64>
     /// The last tick that was looked at.
     private var cursor: UInt32 = 0
     private let mask: UInt32
@@ -36,8 +36,8 @@ package struct TimerWheel: ~Copyable {
     package init(tickMilliseconds: Int = 16, slots: Int = 1024, now: MonotonicTime) {
         precondition(tickMilliseconds > 0 && slots >= 64 && slots & (slots - 1) == 0 && slots <= 1 << 20)
         mask = UInt32(slots - 1)
-        heads = Places(repeating: Self.nowhere, count: slots + 1)
-        occupied = Places(repeating: 0, count: slots / 64)
+        heads = UniqueArray(repeating: Self.nowhere, count: slots + 1)
+        occupied = UniqueArray(repeating: 0, count: slots / 64)
         origin = now
         nanosecondsPerTick = UInt64(tickMilliseconds) * 1_000_000
         reciprocal = .max / nanosecondsPerTick

@@ -76,7 +76,7 @@ final class ContractWorld: StoryWorld {
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { throw StoryFault("\(lines) are no request") }
         admission.revoke(post.takeEnded(), at: clock.now.wall.seconds)
         decide(bytes)
-        if let sighting = decision.sighting { await confirm(sighting) }
+        if let sighting = decision.effects.deliveredToken { await confirm(sighting) }
         if decision.verdict == .lookUp {
             let user = decision.userID.text
             admission.learn([await standing(of: user)])
@@ -164,14 +164,11 @@ extension ContractWorld {
 
     private func answer(_ refusal: Refusal) -> StoryAnswer {
         var body = ByteBuffer()
-        var lines = ByteBuffer()
+        var edits = FieldEdits()
         decision.dialect.writeBody(refusal, requestID: RawSpan(), upgradeURL: nil, into: &body)
-        refusal.writeHeaderLines(admission.policy, into: &lines)
+        refusal.addFields(admission.policy, to: &edits)
         var fields = [(name: "Content-Type", value: decision.dialect.contentType.description)]
-        for line in lines.readable.text.components(separatedBy: "\r\n") {
-            guard let colon = line.range(of: ": ") else { continue }
-            fields.append((name: String(line[..<colon.lowerBound]), value: String(line[colon.upperBound...])))
-        }
+        edits.forEach { fields.append((name: $0.text, value: $1.text)) }
         return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)
     }
 

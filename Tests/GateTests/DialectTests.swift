@@ -128,9 +128,9 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
 @Suite struct RefusalTests {
     private func lines(_ refusal: Refusal, realm: String = "tollgate") throws -> String {
         let policy = try Policy(rules: [rule("r", "GET,PUT,PURGE /*")], trust: Gatehouse.trust(), realm: realm)
-        var out = ByteBuffer()
-        refusal.writeHeaderLines(policy, into: &out)
-        return out.readable.text
+        var edits = FieldEdits()
+        refusal.addFields(policy, to: &edits)
+        return edits.http1.text
     }
 
     @Test func challengesStandOn401And403Alone() throws {

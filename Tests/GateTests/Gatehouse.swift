@@ -40,15 +40,15 @@ struct Judged: Equatable {
 
     init(_ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, _ policy: Policy, at now: WallTime) {
         let refusal = decision.refusal
-        var lines = ByteBuffer()
-        refusal?.writeHeaderLines(policy, into: &lines)
+        var edits = FieldEdits()
+        refusal?.addFields(policy, to: &edits)
         verdict = decision.verdict
         status = refusal?.status ?? 0
         code = refusal.map { "\($0.code.text)" } ?? ""
         route = decision.routeIndex < 0 ? "" : policy.rules[decision.routeIndex].name
         dialect = decision.dialect
         path = decision.pathIsVerbatim ? nil : decision.path.text
-        identity = Self.lines(decision.identityLines)
+        identity = Self.lines(decision.requestEdits.http1)
         auth = decision.auth
         reason = decision.authReason
         source = decision.tokenSource
@@ -61,11 +61,12 @@ struct Judged: Equatable {
         caller = decision.internalCaller
         shadowed = decision.shadowed
         limit = decision.limit
-        limitLines = Self.lines(decision.limitLines)
-        refreshLines = Self.lines(decision.refreshLines)
+        let answerLines = Self.lines(decision.answerEdits.http1)
+        limitLines = answerLines.filter { $0.contains("RateLimit") }
+        refreshLines = answerLines.filter { !$0.contains("RateLimit") }
         refreshRole = decision.refreshRole
-        issuerToRefetch = decision.issuerToRefetch
-        headers = Self.lines(lines.readable)
+        issuerToRefetch = decision.effects.keysWanted ?? -1
+        headers = Self.lines(edits.http1)
         var note = DecisionNote()
         note.take(decision, head, bytes, policyVersion: policy.version, at: now)
         explanation = Explanation(note, policy: policy)
@@ -169,7 +170,7 @@ final class Gatehouse {
     /// What the decision about a request with this token tells whoever issued it.
     func sighting(_ path: String, _ token: String) -> TokenSighting? {
         _ = get(path, token: token)
-        return decision.sighting
+        return decision.effects.deliveredToken
     }
 
     func advance(milliseconds: UInt64) {

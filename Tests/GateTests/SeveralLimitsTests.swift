@@ -1,5 +1,6 @@
 import Credentials
 import Synchronization
+import HTTP
 import Testing
 import Wire
 
@@ -123,11 +124,11 @@ import Wire
         counts.becomes(granted: false, .redis, count: 2)
         counts[0] = LimitReading(remaining: 1, reset: 500_000, retryAfter: 0)
         counts[1] = LimitReading(remaining: 0, reset: 18_000_000, retryAfter: 5_000_001)
-        var lines = ByteBuffer()
-        let outcome = pending.settle(&counts, into: &lines)
+        var edits = FieldEdits()
+        let outcome = pending.settle(&counts, into: &edits)
         #expect(outcome.refusal == .rateLimited(retryAfterSeconds: 6))
         #expect(outcome.source == .redis && outcome.index == 1)
-        let text = lines.readable.text
+        let text = edits.http1.text
         #expect(text.contains(#"RateLimit: "feed";r=1;t=1, "feed.2";r=0;t=18"#))
         #expect(text.hasSuffix("X-RateLimit-Limit: 600\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 18\r\n"))
     }
@@ -139,9 +140,9 @@ import Wire
         var counts = LimitVerdict()
         counts.becomes(granted: false, .denyCache, count: 3)
         counts[1] = LimitReading(remaining: 0, reset: 18_000_000, retryAfter: 2_000_000)
-        var lines = ByteBuffer()
-        #expect(pending.settle(&counts, into: &lines).index == 1)
-        let text = lines.readable.text
+        var edits = FieldEdits()
+        #expect(pending.settle(&counts, into: &edits).index == 1)
+        let text = edits.http1.text
         #expect(text.contains("\r\nRateLimit: \"feed.2\";r=0;t=18\r\n"))
         #expect(text.contains(#"RateLimit-Policy: "feed";q=2;w=1, "feed.2";q=600;w=3600, "feed.3";q=9;w=86400"#))
     }

@@ -1,4 +1,5 @@
 import Credentials
+import HTTP
 import Testing
 import Wire
 
@@ -9,6 +10,7 @@ private struct CacheBench: ~Copyable {
     var cache: TokenCache
     let identity: Identity
     let seconds = Gatehouse.now.wall.seconds
+    static let key = Array("kid-1".utf8)
 
     init(capacity: Int, hashMask: UInt64 = .max) {
         cache = TokenCache(capacity: capacity, hash: KeyedHash(first: 3, second: 4), hashMask: hashMask)
@@ -19,26 +21,30 @@ private struct CacheBench: ~Copyable {
         var verifier = TokenVerifier()
         let trust = Gatehouse.trust([Gatehouse.trusted(key)])
         let result = token.withRawBytes { verifier.verify($0, trust: trust, now: Gatehouse.now.wall) }
-        var block = ByteBuffer()
+        var edits = FieldEdits()
         guard case .success(let verified) = result,
             let identity = Identity(
-                verified, trust: trust, tiers: .standard, hash: KeyedHash(first: 3, second: 4), block: &block)
+                verified, trust: trust, tiers: .standard, hash: KeyedHash(first: 3, second: 4), edits: &edits)
         else { preconditionFailure("\(result)") }
         return identity
     }
 
-    mutating func insert(_ token: String, _ block: String = "block", identity: Identity? = nil) {
+    mutating func insert(_ token: String, _ fields: String = "fields", identity: Identity? = nil) {
         let identity = identity ?? self.identity
-        token.withRawBytes { token in block.withRawBytes { cache.insert(token, identity, block: $0, at: seconds) } }
+        token.withRawBytes { token in
+            fields.withRawBytes { cache.insert(token, identity, key: Self.key.rawBytes, fields: $0, at: seconds) }
+        }
     }
 
-    /// The block of a token that is there.
+    /// The fields of a token that is there.
     mutating func lookup(_ token: String, at seconds: Int64? = nil) -> String? {
         let entry = token.withRawBytes { cache.lookup($0, at: seconds ?? self.seconds) }
         guard entry >= 0 else { return nil }
-        var out = ByteBuffer()
-        cache.appendBlock(entry, to: &out)
-        return out.readable.text
+        var edits = FieldEdits()
+        var key = ByteBuffer()
+        cache.append(entry, to: &edits, key: &key)
+        #expect(key.readable.array == Self.key)
+        return edits.http1.text
     }
 }
 
@@ -79,7 +85,7 @@ private struct CacheBench: ~Copyable {
         for user in 0..<10 { _ = bench.lookup("token-\(user)") }
         for user in 10..<15 {
             "token-\(user)".withRawBytes { token in
-                "".withRawBytes { bench.cache.insert(token, bench.identity, block: $0, at: bench.seconds + 6) }
+                "".withRawBytes { bench.cache.insert(token, bench.identity, key: CacheBench.key.rawBytes, fields: $0, at: bench.seconds + 6) }
             }
         }
         #expect((5..<15).filter { bench.lookup("token-\($0)", at: bench.seconds + 6) == nil } == [])

@@ -21,7 +21,6 @@ enum Described {
         words.append(describe(head.framing))
         words.append(head.keepAlive ? "keep-alive" : "close")
         if head.expectsContinue { words.append("continue") }
-        if head.wantsTrailers { words.append("trailers") }
         if head.authorizationCount > 0 { words.append("authorizations=\(head.authorizationCount)") }
         if !head.authorization.isEmpty {
             words.append("authorization=\(ByteNotation.text(bytes[head.authorization].array))")

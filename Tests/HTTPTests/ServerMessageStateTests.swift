@@ -1,5 +1,6 @@
-import HTTP
 import Testing
+
+@testable import HTTP
 
 /// One client connection, as its owner would tell it.
 @Suite struct ServerMessageStateTests {
@@ -33,7 +34,7 @@ import Testing
         #expect(get(keepAlive: false) == .waitForAnswer)
         #expect(state.answerStarted(untilClose: false, unread: 0) == .close)
         #expect(state.answerFinished() == .closeAfterFlush(lingering: false))
-        #expect(state.isClosing)
+        #expect(state.phase == .closing)
     }
 
     @Test("HTTP/1.0 stays only when asked, and is told so")
@@ -181,7 +182,7 @@ import Testing
         #expect(get() == .waitForAnswer)
         #expect(state.answerStarted(untilClose: false, unread: 0) == .implied)
         #expect(state.answerBroken() == .abort)
-        #expect(state.isClosing)
+        #expect(state.phase == .closing)
     }
 
     @Test("It fits into every idle connection")

@@ -1,5 +1,6 @@
-import HTTP
 import Testing
+
+@testable import HTTP
 
 /// Walks every sequence of events that can happen on a connection, to the last state, beside a plain account of what the
 /// client and the upstream have seen; each step must keep what HTTP promises.
@@ -127,7 +128,7 @@ import Testing
             return fail("\(broken): \(action)", node, event)
         }
         settle(&next.account, action)
-        guard next.state.isClosing == next.account.ended else { return fail("closing is not told", node, event) }
+        guard (next.state.phase == .closing) == next.account.ended else { return fail("closing is not told", node, event) }
         guard next.state.isIdle == (next.account.request == .none && !next.account.ended) else {
             return fail("idle out of turn", node, event)
         }

@@ -24,13 +24,13 @@ struct ClockTests {
         let upstream = try stepped.exchange(client, listener)
         for line in ["\r\n", "\r", "\n"] {
             try client.send(line)
-            try Line(stepped.worker.clients[0].channel.socket).wait(POLLIN)
+            try Line(stepped.worker.downstream.clients[.first].connection.socket).wait(POLLIN)
             stepped.pass(milliseconds: stepped.worker.settings.headTimeout + 1_000)
         }
         _ = try stepped.exchange(client, over: upstream, listener)
         // The count begins anew with each request, and the clock with none of the lines: the end is as silent as the client.
         try client.send("\r\n")
-        try Line(stepped.worker.clients[0].channel.socket).wait(POLLIN)
+        try Line(stepped.worker.downstream.clients[.first].connection.socket).wait(POLLIN)
         stepped.turn()
         stepped.pass(milliseconds: stepped.worker.settings.idleTimeout + 1_000)
         let all = try client.receiveAll()
@@ -57,7 +57,7 @@ struct ClockTests {
         let (client, upstream) = try beginLargeAnswer(&stepped)
         // Each step takes something within the send timeout, and so little that the average is too low.
         var steps = 0
-        while steps < 20, stepped.worker.clients.count == 1 {
+        while steps < 20, stepped.worker.downstream.clients.count == 1 {
             _ = try takeSome(client, &stepped)
             stepped.pass(milliseconds: stepped.worker.settings.sendTimeout - 1_000)
             steps += 1
@@ -71,7 +71,7 @@ struct ClockTests {
         defer { stepped.end() }
         let (client, upstream) = try beginLargeAnswer(&stepped)
         for _ in 0..<30 { stepped.pass(milliseconds: try takeSome(client, &stepped)) }
-        #expect(stepped.worker.clients.count == 1)
+        #expect(stepped.worker.downstream.clients.count == 1)
         for line in [client, upstream] { line.close() }
     }
 
@@ -83,11 +83,11 @@ struct ClockTests {
         _ = try upstream.receiveMessage()
         // The kernel holds little and tells of little at a time.
         var room: Int32 = 4_096
-        let served = stepped.worker.clients[0].channel.socket.descriptor
+        let served = stepped.worker.downstream.clients[.first].connection.socket.descriptor
         setsockopt(served, SOL_SOCKET, SO_SNDBUF, &room, socklen_t(MemoryLayout<Int32>.size))
         try upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
         let piece = [UInt8](repeating: UInt8(ascii: "p"), count: 1 << 16)
-        while stepped.worker.clients[0].output.isEmpty {
+        while stepped.worker.downstream.clients[.first].output.isEmpty {
             _ = upstream.sendWhatGoes(piece, waiting: 0)
             stepped.turn(waiting: 1)
         }
@@ -98,12 +98,12 @@ struct ClockTests {
 
     /// Receives until the worker has been able to pass on some more; answers how many bytes.
     private func takeSome(_ client: Line, _ stepped: inout SteppedWorker) throws -> UInt64 {
-        let before = stepped.worker.clients[0].taking.bytes
-        for _ in 0..<10_000 where stepped.worker.clients[0].taking.bytes == before {
+        let before = stepped.worker.downstream.clients[.first].taking.bytes
+        for _ in 0..<10_000 where stepped.worker.downstream.clients[.first].taking.bytes == before {
             _ = try client.receive(4_096)
             stepped.turn()
         }
-        let after = stepped.worker.clients[0].taking.bytes
+        let after = stepped.worker.downstream.clients[.first].taking.bytes
         guard after > before else { throw TestFault("nothing was taken") }
         return after - before
     }

@@ -18,7 +18,7 @@ import Wire
     private func forwarded(
         _ request: String, to place: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
         trusted: Bool = false, isTLS: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
-    ) throws -> (text: String, words: AddressedWords) {
+    ) throws -> (text: String, slices: EndpointSlices) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         change(&rule)
         let proxies = trusted ? [CIDR(parsing: "192.0.2.0/24")!] : []
@@ -33,13 +33,13 @@ import Wire
         admission.decide(head, bytes.rawBytes, peer: from, at: EventLoop.now(), &decision)
         let refusal = decision.refusal
         try #require(refusal == nil)
-        var marks = RequestMarks()
-        marks.requestID.append("id-1")
-        marks.traceparent.append("trace")
+        var ids = RequestIDs()
+        ids.requestID.append("id-1")
+        ids.traceparent.append("trace")
         var out = ByteBuffer()
-        let words = ForwardedRequest.write(
-            head, bytes.rawBytes, decision, marks: marks, from: from, to: place, sendsOwnHost: ownHost, into: &out)
-        return (out.readable.text, words)
+        let slices = ForwardedRequest.write(
+            head, bytes.rawBytes, decision, ids: ids, from: from, to: place, sendsOwnHost: ownHost, into: &out)
+        return (out.readable.text, slices)
     }
 
     static let heads: [(what: String, request: String, start: String, own: String)] = [
@@ -144,15 +144,15 @@ import Wire
     ], [true, false])
     func aHeadForAnotherAddressIsTheOneThatWouldHaveBeenWritten(_ request: String, _ ownHost: Bool) throws {
         for from in Self.places {
-            var (text, words) = try forwarded(request, to: from, ownHost: ownHost)
+            var (text, slices) = try forwarded(request, to: from, ownHost: ownHost)
             var opening = ByteBuffer()
             opening.append(text + "body")
             for to in Self.places + [from] {
-                ForwardedRequest.readdress(&opening, &words, to: to)
+                ForwardedRequest.readdress(&opening, &slices, to: to)
                 let expected = try forwarded(request, to: to, ownHost: ownHost)
                 text = opening.readable.text
                 #expect(text == expected.text + "body")
-                #expect(words == expected.words)
+                #expect(slices == expected.slices)
             }
         }
     }

@@ -17,13 +17,13 @@ struct ReuseTests {
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         let kept = try stepped.exchange(client, listener)
-        let idle = try #require(stepped.worker.upstreams.indices.first { stepped.worker.upstreams[$0].phase == .idle })
+        let idle = try #require(stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
         // The loop has nothing left to tell; then both are there before it looks again, the request first.
         stepped.turn()
         try client.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n")
-        try Line(stepped.worker.clients[0].channel.socket).wait(POLLIN)
+        try Line(stepped.worker.downstream.clients[.first].connection.socket).wait(POLLIN)
         try kept.send(Self.late)
-        try Line(stepped.worker.upstreams[idle].channel.socket).wait(POLLIN)
+        try Line(stepped.worker.upstreams.connections[idle].connection.socket).wait(POLLIN)
         stepped.turn()
         let fresh = try stepped.accept(listener)
         try stepped.turn(untilReadable: fresh)
@@ -42,12 +42,13 @@ struct ReuseTests {
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         let kept = try stepped.exchange(client, listener)
-        let idle = try #require(stepped.worker.upstreams.indices.first { stepped.worker.upstreams[$0].phase == .idle })
+        let idle = try #require(stepped.worker.upstreams.connections.indices.first { stepped.worker.upstreams.connections[$0].phase == .idle })
         // As if it came just after the loop had looked.
-        stepped.worker.setUpstreamInterest(idle, Interest())
+        let token = Token(.upstream, stepped.worker.upstreams.connections.handle(idle)).bits
+        stepped.worker.upstreams.connections[idle].connection.watch(Interest(), token: token, in: stepped.worker.loop)
         if isLong { stepped.pass(milliseconds: stepped.worker.settings.upstreamTrust + 1) }
         try kept.send(Self.late)
-        try Line(stepped.worker.upstreams[idle].channel.socket).wait(POLLIN)
+        try Line(stepped.worker.upstreams.connections[idle].connection.socket).wait(POLLIN)
         try client.send("GET /second HTTP/1.1\r\nHost: h\r\n\r\n")
         guard isLong else {
             try stepped.turn(untilReadable: kept)

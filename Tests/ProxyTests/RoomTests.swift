@@ -102,8 +102,8 @@ struct RoomTests {
             try second.turn(untilReadable: line)
             #expect(try line.receiveMessage().status == 503)
         }
-        #expect(second.worker.directory.pools[0].endpoints[0].outstanding == 0)
-        #expect(!second.worker.directory.roomIsWanted)
+        #expect(second.worker.upstreams.directory.pools[0].endpoints[0].outstanding == 0)
+        #expect(!second.worker.upstreams.directory.roomIsWanted)
         first.end()
         second.end()
     }
@@ -119,8 +119,8 @@ struct RoomTests {
         try line.send(Self.request)
         while asked.now.isEmpty { second.turn(waiting: 10) }
         line.reset()
-        while second.worker.clients.count > 0 { second.turn(waiting: 10) }
-        #expect(second.worker.directory.pools[0].endpoints[0].outstanding == 0)
+        while second.worker.downstream.clients.count > 0 { second.turn(waiting: 10) }
+        #expect(second.worker.upstreams.directory.pools[0].endpoints[0].outstanding == 0)
         first.end()
         second.post(.roomMade(upstream: "back"))
         second.turn()

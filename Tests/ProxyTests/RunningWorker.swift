@@ -138,24 +138,24 @@ extension Worker {
 
     fileprivate func count(into latest: LatestCensus) {
         var census = Census()
-        census.clients = clients.count
+        census.clients = downstream.clients.count
         census.exchanges = exchanges.count
-        for index in clients.indices where clients[index].phase != .free {
-            census.bytes += clients[index].input.count + clients[index].output.count
+        for index in downstream.clients.indices where downstream.clients[index].phase != .free {
+            census.bytes += downstream.clients[index].input.count + downstream.clients[index].output.count
         }
         for index in exchanges.indices { census.bytes += exchanges[index].pipedRequest + exchanges[index].pipedAnswer }
-        for index in upstreams.indices where upstreams[index].phase != .free {
-            if upstreams[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
-            census.bytes += upstreams[index].input.count
+        for index in upstreams.connections.indices where upstreams.connections[index].phase != .free {
+            if upstreams.connections[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
+            census.bytes += upstreams.connections[index].input.count
         }
-        for pool in directory.pools {
+        for pool in upstreams.directory.pools {
             for endpoint in pool.endpoints {
                 census.connections += endpoint.connections
                 census.outstanding += endpoint.outstanding
-                var at = Int(endpoint.idleHead)
-                while at >= 0, census.listed <= upstreams.count {
+                var at = endpoint.idleHead
+                while let idle = at, census.listed <= upstreams.connections.count {
                     census.listed += 1
-                    at = Int(upstreams[at].nextIdle)
+                    at = upstreams.connections[idle].nextIdle
                 }
             }
         }
@@ -189,4 +189,9 @@ struct Bench {
         worker.stop()
         upstream.close()
     }
+}
+
+extension SlabIndex where Element: ~Copyable {
+    /// Of the element that was taken first.
+    static var first: Self { SlabIndex(number: 0) }
 }

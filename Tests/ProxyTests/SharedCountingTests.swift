@@ -1,4 +1,6 @@
+import HTTP
 import Redis
+import Synchronization
 import Testing
 import Transport
 import Wire
@@ -46,7 +48,7 @@ struct SharedCountingTests {
         private var server: Server
         private(set) var clients: [Line] = []
 
-        init(clients count: Int) throws {
+        init(clients count: Int, handler: @escaping LocalHandler = RunningWorker.admin) throws {
             let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
             let address = try listener.localAddress()
             var ledger = LimitLedger.Settings()
@@ -68,7 +70,7 @@ struct SharedCountingTests {
             let free = RouteRule(name: "free", path: "/free", isPrefix: false, target: .local(0), auth: .none)
             worker = try SteppedWorker(
                 [limited, free], upstreams: [],
-                local: [RunningWorker.admin], shared: shared)
+                local: [handler], shared: shared)
             server = Server(try worker.accept(listener))
             listener.close()
             try loadScripts(4)
@@ -153,6 +155,27 @@ struct SharedCountingTests {
         #expect(try station.command()[2] == "1")
         try station.sayText(Self.replies((1, 1)))
         #expect(try station.statuses(3..<4) == [200])
+        station.end()
+    }
+
+    /// A request that Redis refuses must have done nothing, though all of it is here.
+    @Test func aHandlerIsNotCalledBeforeTheLimitsAllowIt() throws {
+        let calls = Mutex(0)
+        let station = try Station(clients: 2) { _ in
+            calls.withLock { $0 += 1 }
+            return LocalResponse(status: 200, contentType: "text/plain", body: [])
+        }
+        #expect(calls.withLock { $0 } == 2)
+        for (number, verdict) in [(0, (granted: 0, tenths: 10)), (1, (granted: 1, tenths: 1))] {
+            try station.clients[number].send(
+                "POST /few HTTP/1.1\r\nHost: h\r\nX-Key: \(number)\r\nContent-Length: 5\r\n\r\nhello")
+            _ = try station.command()
+            #expect(station.isSilent())
+            #expect(calls.withLock { $0 } == 2)
+            try station.sayText(Self.replies(verdict))
+            #expect(try station.statuses(number..<number + 1) == [verdict.granted == 1 ? 200 : 429])
+        }
+        #expect(calls.withLock { $0 } == 3)
         station.end()
     }
 

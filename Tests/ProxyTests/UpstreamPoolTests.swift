@@ -102,7 +102,7 @@ import Wire
         // Its last connection has ended: the place is free, and every other index stays good.
         pool.endpoints[1].connections = 0
         pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3), Self.address(4)])
-        #expect(pool.endpoints.map(\.place.address.description) == ["127.0.0.1:1", "127.0.0.1:4", "127.0.0.1:3"])
+        #expect(pool.endpoints.map(\.address.address.description) == ["127.0.0.1:1", "127.0.0.1:4", "127.0.0.1:3"])
         #expect(pool.endpoints.map(\.isRetired) == [false, false, false])
         // One that comes back is the one that it was.
         pool.endpoints[2].connections = 1
@@ -116,7 +116,7 @@ import Wire
         pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(1, pathPrefix: "/v2")])
         #expect(pool.endpoints.count == 2)
         pool.adopt(pool.settings, addresses: [Self.address(1, authority: "other.test")])
-        #expect(pool.endpoints.filter { !$0.isRetired }.map(\.place.authority) == ["other.test"])
+        #expect(pool.endpoints.filter { !$0.isRetired }.map(\.address.authority) == ["other.test"])
     }
 
     @Test func connectionsOfAllWorkersCountTogether() {
@@ -129,7 +129,7 @@ import Wire
         #expect(pools.reversed().map { $0.takeRoom() } == [true, false, false, false])
         // A reload that lowers the bound closes nothing, and lets nothing more in until it holds.
         settings.maxConnections = 2
-        for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.place)) }
+        for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.address)) }
         budget.give()
         #expect(!pools[0].takeRoom())
         budget.give()
@@ -279,12 +279,12 @@ import Wire
         let found = UpstreamLoss(beginning: SystemFault("connect", errno: number))
         #expect(found == loss)
         #expect(found.reachedNobody)
-        #expect(found.countsAgainstAddress == (loss != .shortage) && found.mayPass == (loss != .shortage))
+        #expect(found.countsAgainstAddress == (loss != .shortage) && found.isRetryable == (loss != .shortage))
         #expect(found.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
     }
 
     @Test func aPaceGivesTimeAndThenAsksForAKilobyteASecond() {
-        var pace = Pace()
+        var pace = MinimumRate()
         pace.begin(at: moment(0))
         #expect(pace.deadline(allowance: 30_000) == moment(30))
         pace.moved(1)

@@ -17,7 +17,6 @@ struct Answer: Equatable {
 struct Bench: ~Copyable {
     var loop: EventLoop
     var redis: RedisConnection
-    var workspace = TLSWorkspace()
     var command = RedisCommand()
     var scriptCall = RedisCall()
     /// Results in their order.
@@ -51,9 +50,9 @@ struct Bench: ~Copyable {
         flush()
         let count = loop.wait(milliseconds: waitTime())
         let now = EventLoop.now().monotonic
-        for index in 0..<count { redis.ready(loop.ready(index), now, loop, &workspace) }
+        for index in 0..<count { redis.ready(loop.ready(index), now, loop) }
         redis.timedOut(now, loop)
-        while let result = redis.next(now, &workspace) {
+        while let result = redis.next(now) {
             var answer = Answer(tag: result.tag, outcome: result.outcome)
             switch result.outcome {
             case .answered, .refused: answer.text = redis.reader.reply.text
@@ -67,7 +66,7 @@ struct Bench: ~Copyable {
     /// The end of a turn in which nothing was received.
     mutating func flush() {
         let batch = redis.batch
-        redis.flush(now, loop, &workspace)
+        redis.flush(now, loop)
         if redis.batch < batch { batches.append(batch) }
     }
 

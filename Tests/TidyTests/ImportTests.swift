@@ -30,7 +30,7 @@ private let rings: [String: Set<String>] = [
 
 /// What the system gives and a ring may use.
 private let systemModules: [String: Set<String>] = [
-    // An atomic is the one member that gives what holds it an address (`InPlace`).
+    // An atomic is the one member that gives what holds it an address (`AddressPin`).
     "Wire": ["Glibc", "Synchronization"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],

@@ -40,7 +40,7 @@ private let banned: [BannedWord] = [
 
 /// Where async code meets a loop, and where a thread waits for a task: these files and no other.
 private let crossings: Set<String> = [
-    "Sources/Proxy/LocalService.swift", "Sources/Redis/AwaitableRedis.swift", "Sources/Transport/Blocking.swift",
+    "Sources/Proxy/Local/LocalService.swift", "Sources/Redis/AwaitableRedis.swift", "Sources/Transport/Blocking.swift",
 ]
 
 /// Names that say nothing of what is inside, as whole words of a type's or a file's name.
@@ -95,7 +95,7 @@ private let meaningfulNames: [String: String] = [
         }
         #expect(bannedWords(in: TreeFile(path: "Sources/tollgate/X.swift"), SourceText.lines(of: "print(1)")).isEmpty)
         #expect(bannedWords(in: TreeFile(path: "Sources/Gate/X.swift"), SourceText.lines(of: "fingerprint(1)")).isEmpty)
-        #expect(bannedWords(in: TreeFile(path: "Sources/Proxy/LocalService.swift"), SourceText.lines(of: "x = await y")).isEmpty)
+        #expect(bannedWords(in: TreeFile(path: "Sources/Proxy/Local/LocalService.swift"), SourceText.lines(of: "x = await y")).isEmpty)
     }
 
     @Test(arguments: ["HTTPUtils", "UtilsHTTP", "TokenHelper", "PoolManager", "Common", "URLImpl", "StoreV2", "Misc"])

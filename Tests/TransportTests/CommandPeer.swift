@@ -100,7 +100,7 @@ extension TLSEnd {
             try write(Array("<\(about): ".utf8) + line.dropLast() + Array(">\n".utf8))
             if line == Array("bye\n".utf8) { break }
         }
-        session.closeNotify(using: &workspace)
+        session.closeNotify()
         return about
     }
 }

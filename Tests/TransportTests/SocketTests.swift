@@ -104,21 +104,6 @@ import Wire
         #expect(wait(client, for: POLLOUT))
     }
 
-    @Test func `two spans leave as one`() throws {
-        let (client, server) = try pair()
-        defer {
-            client.close()
-            server.close()
-        }
-        let head: [UInt8] = [1, 2, 3]
-        let body: [UInt8] = [4, 5]
-        let none: [UInt8] = []
-        #expect(client.send(head.rawBytes, body.rawBytes) == .done(5))
-        #expect(client.send(none.rawBytes, body.rawBytes) == .done(2))
-        #expect(client.send(head.rawBytes, none.rawBytes) == .done(3))
-        #expect(try read(server, 10) == [1, 2, 3, 4, 5, 4, 5, 1, 2, 3])
-    }
-
     @Test func `nothing to read is no end`() throws {
         let (client, server) = try pair()
         defer {

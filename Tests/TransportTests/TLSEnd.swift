@@ -7,7 +7,6 @@ import Wire
 struct TLSEnd: ~Copyable {
     var session: TLSSession
     let socket: Socket
-    var workspace = TLSWorkspace()
 
     init(_ context: TLSServerContext, _ socket: Socket) throws {
         session = try TLSSession(context, socket)
@@ -26,7 +25,7 @@ struct TLSEnd: ~Copyable {
 
     deinit { socket.close() }
 
-    mutating func step() -> TLSOutcome { session.handshake(using: &workspace) }
+    mutating func step() -> TLSOutcome { session.handshake() }
 
     /// Goes on until the handshake is over one way or the other.
     mutating func handshake() throws -> TLSOutcome {
@@ -40,7 +39,7 @@ struct TLSEnd: ~Copyable {
     }
 
     mutating func receive(_ buffer: inout ByteBuffer, _ limit: Int = 65536) -> IOOutcome {
-        session.receive(into: &buffer, upTo: limit, using: &workspace)
+        session.receive(into: &buffer, upTo: limit)
     }
 
     /// Reads until `count` bytes are there, up to `chunk` at a time.
@@ -74,7 +73,7 @@ struct TLSEnd: ~Copyable {
     mutating func write(_ bytes: [UInt8]) throws {
         var sent = 0
         while sent < bytes.count {
-            switch session.send(bytes.rawBytes.dropping(sent), using: &workspace) {
+            switch session.send(bytes.rawBytes.dropping(sent)) {
             case .done(let count): sent += count
             case .wouldBlock: try #require(wait(socket, for: POLLOUT))
             case .closed, .failed: throw TestFault("lost: \(session.faultText ?? "")")

@@ -10,10 +10,8 @@ enum {
     CLINUX_WRITABLE = 0x004,
     CLINUX_ERROR = 0x008,
     CLINUX_HANGUP = 0x010,
-    CLINUX_PEER_CLOSED = 0x2000,
 };
-enum { CLINUX_EXCLUSIVE = 1 << 28 };
-enum { CLINUX_ADD = 1, CLINUX_DELETE = 2, CLINUX_MODIFY = 3 };
+enum { CLINUX_ADD = 1, CLINUX_MODIFY = 3 };
 
 typedef struct {
     uint64_t token;
@@ -30,7 +28,6 @@ ptrdiff_t clinux_receive(int fd, void *bytes, size_t count);
 ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);
 int clinux_socket(int family);
-ptrdiff_t clinux_send2(int fd, const void *first, size_t first_count, const void *second, size_t second_count);
 int clinux_pipe(int *read_end, int *write_end, int size);
 // Between a socket and a pipe, without waiting for either.
 ptrdiff_t clinux_splice(int from, int to, size_t count);

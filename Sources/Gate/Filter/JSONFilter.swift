@@ -18,10 +18,10 @@ package enum FilterFault: Error, Equatable, Sendable {
 /// behind the first. Of nested units only the outermost is held; an inner one that leaves is cut off the end of what
 /// waits. With it goes what leads to it, its name and its comma, and if nothing was before it, the comma behind it.
 ///
-/// Places in the output are counted from its beginning, also those that have been handed on: `mark + shift` is where the
+/// UniqueArray in the output are counted from its beginning, also those that have been handed on: `mark + shift` is where the
 /// byte at an offset of the piece comes to stand.
 package struct JSONFilter: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     /// Bytes that are held back at most.
     package static let mostHeld = 1 << 20
 

@@ -21,11 +21,11 @@ struct HeardCounts: ~Copyable {
         var ownTAT: UInt64 = 0
     }
 
-    private var slots: Places<Slot>
+    private var slots: UniqueArray<Slot>
     private let mask: Int
     /// Until when a count may refuse somebody that keys of a group have, by the worker's clock: most requests need not look for
     /// theirs among the slots, which no cache of the processor holds.
-    private var refusing = Places<UInt64>(repeating: 0, count: groups)
+    private var refusing = UniqueArray<UInt64>(repeating: 0, count: groups)
     /// The latest of them.
     private var refusingLast: UInt64 = 0
 
@@ -37,7 +37,7 @@ struct HeardCounts: ~Copyable {
     init(capacity: Int) {
         var count = Self.width
         while count < capacity { count *= 2 }
-        slots = Places(repeating: Slot(), count: count)
+        slots = UniqueArray(repeating: Slot(), count: count)
         mask = count - Self.width
     }
 

@@ -1,22 +1,22 @@
+import HTTP
 import Wire
 
-/// The header lines about limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an
+/// The fields about limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an
 /// item for each limit, and the `X-RateLimit-` three of the tightest. What does not change from request to request is
 /// rendered once for each policy and lies in a `LimitSheet`.
 enum LimitHeaders {
     // MARK: once for each policy
 
-    /// All up to the first number of a route's limits: behind `r=` where there is one limit, otherwise before the items.
+    /// All up to the first number of a route's limits: in the midst of `RateLimit`, where there is one limit, otherwise
+    /// before its items.
     static func head(_ names: [String], _ rates: [LimitRate]) -> [UInt8] {
-        var out = ByteBuffer(capacity: 128)
+        var edits = FieldEdits()
         let policies = zip(names, rates).map { "\"\($0)\";q=\($1.count);w=\($1.windowSeconds)" }
-        out.append("RateLimit-Policy: \(policies.joined(separator: ", "))\r\n")
-        if rates.count == 1 {
-            out.append("X-RateLimit-Limit: \(rates[0].count)\r\nRateLimit: \"\(names[0])\";r=")
-        } else {
-            out.append("RateLimit: " as StaticString)
-        }
-        return out.readable.array
+        edits.add("RateLimit-Policy" as String, policies.joined(separator: ", "))
+        if rates.count == 1 { edits.add("X-RateLimit-Limit", decimal: Int(rates[0].count)) }
+        edits.begin("RateLimit")
+        if rates.count == 1 { edits.append(item(names[0]).rawBytes) }
+        return edits.http1.array
     }
 
     /// What stands before the number of what remains of one of several limits.
@@ -24,48 +24,65 @@ enum LimitHeaders {
 
     /// What stands behind the items, where this limit is the tightest of several.
     static func tail(_ rate: LimitRate) -> [UInt8] {
-        Array("\r\nX-RateLimit-Limit: \(rate.count)\r\nX-RateLimit-Remaining: ".utf8)
+        var edits = FieldEdits()
+        edits.end()
+        edits.add("X-RateLimit-Limit", decimal: Int(rate.count))
+        edits.begin("X-RateLimit-Remaining")
+        return edits.http1.array
+    }
+
+    /// Ends a field and begins the next.
+    static func next(_ name: StaticString) -> [UInt8] {
+        var edits = FieldEdits()
+        edits.end()
+        edits.begin(name)
+        return edits.http1.array
     }
 
     // MARK: for each request
 
-    /// All lines about `verdict` under row `row` of the sheet, each with CRLF; `tightest` is what it came to.
+    /// All fields about `verdict` under row `row` of the sheet; `tightest` is what it came to. The upstream's own are removed.
     static func write(
         _ verdict: inout LimitVerdict, _ tightest: LimitOutcome, _ sheet: LimitSheet, _ row: LimitSheet.Row,
-        _ out: inout ByteBuffer
+        _ edits: inout FieldEdits
     ) {
-        sheet.append(row.head, to: &out)
+        edits.remove(.rateLimit)
+        edits.remove(.rateLimitPolicy)
+        edits.remove(.xRateLimitLimit)
+        edits.remove(.xRateLimitRemaining)
+        edits.remove(.xRateLimitReset)
+        sheet.append(row.head, to: &edits)
         let remaining = Digits(tightest.remaining)
         let reset = Digits(tightest.resetSeconds)
         if row.count == 1 {
-            write(remaining, reset, &out)
-            out.append("\r\nX-RateLimit-Remaining: " as StaticString)
+            write(remaining, reset, &edits)
+            sheet.append(sheet.remaining, to: &edits)
         } else {
-            writeItems(&verdict, sheet, row, &out)
-            sheet.append(sheet.lines[row.first + tightest.index].tail, to: &out)
+            writeItems(&verdict, sheet, row, &edits)
+            sheet.append(sheet.lines[row.first + tightest.index].tail, to: &edits)
         }
-        remaining.write(into: &out)
-        out.append("\r\nX-RateLimit-Reset: " as StaticString)
-        reset.write(into: &out)
-        out.append("\r\n" as StaticString)
+        remaining.write(into: &edits)
+        sheet.append(sheet.reset, to: &edits)
+        reset.write(into: &edits)
+        edits.end()
     }
 
     private static func writeItems(
-        _ verdict: inout LimitVerdict, _ sheet: LimitSheet, _ row: LimitSheet.Row, _ out: inout ByteBuffer
+        _ verdict: inout LimitVerdict, _ sheet: LimitSheet, _ row: LimitSheet.Row, _ edits: inout FieldEdits
     ) {
         var isFirst = true
         for index in 0..<verdict.count where verdict[index].isKnown {
-            if !isFirst { out.append(", " as StaticString) }
+            if !isFirst { edits.append(", " as StaticString) }
             isFirst = false
-            sheet.append(sheet.lines[row.first + index].item, to: &out)
-            write(Digits(verdict[index].remaining), Digits(LimitOutcome.seconds(verdict[index].reset)), &out)
+            sheet.append(sheet.lines[row.first + index].item, to: &edits)
+            write(Digits(verdict[index].remaining), Digits(LimitOutcome.seconds(verdict[index].reset)), &edits)
         }
     }
 
-    private static func write(_ remaining: Digits, _ reset: Digits, _ out: inout ByteBuffer) {
-        remaining.write(into: &out)
-        out.append(";t=" as StaticString)
-        reset.write(into: &out)
+    private static func write(_ remaining: Digits, _ reset: Digits, _ edits: inout FieldEdits) {
+        remaining.write(into: &edits)
+        edits.append(";t=" as StaticString)
+        reset.write(into: &edits)
     }
 
     /// A number in decimal, worked out once for the two places where each stands.
@@ -78,9 +95,9 @@ enum LimitHeaders {
             digits = DecimalDigits(self.value % DecimalDigits.bound)
         }
 
-        func write(into out: inout ByteBuffer) {
-            guard value < DecimalDigits.bound else { return out.append(decimal: value) }
-            out.append(lowBytes: digits.word, count: digits.count)
+        func write(into edits: inout FieldEdits) {
+            guard value < DecimalDigits.bound else { return edits.append(decimal: value) }
+            edits.append(lowBytes: digits.word, count: digits.count)
         }
     }
 }

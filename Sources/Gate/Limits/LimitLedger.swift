@@ -23,7 +23,7 @@ package import Wire
 /// While Redis is away, `local` admits burst / n and 1 / n of the rate in each of n gateways, and remembers what Redis had
 /// granted this gateway before; the turn from one to the other may admit one burst more.
 package struct LimitLedger: ~Copyable {
-    private let inPlace = InPlace()
+    private let pin = AddressPin()
     /// How a ledger counts, and how much it may remember.
     package struct Settings: Sendable {
         /// Milliseconds that a request waits for its answer.

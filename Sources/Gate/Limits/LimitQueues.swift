@@ -116,11 +116,11 @@ struct LimitQueue {
 /// another needs the room, the longest idle first.
 struct LimitQueues: ~Copyable {
     /// In place, so that a field can be changed without moving the rest.
-    var items = Places<LimitQueue>()
+    var items = UniqueArray<LimitQueue>()
     private let capacity: Int
-    private var free = Places<Int32>()
+    private var free = UniqueArray<Int32>()
     /// First of each chain: a power of two, as many as queues were ever in use at once, so that few are few places in memory.
-    private var chains = Places<Int32>(repeating: -1, count: 64)
+    private var chains = UniqueArray<Int32>(repeating: -1, count: 64)
     private var ready = List()
     private var idle = List()
 
@@ -181,7 +181,7 @@ struct LimitQueues: ~Copyable {
     }
 
     private mutating func lengthenChains() {
-        var longer = Places<Int32>(repeating: -1, count: 2 * chains.count)
+        var longer = UniqueArray<Int32>(repeating: -1, count: 2 * chains.count)
         for chain in 0..<chains.count {
             var index = chains[chain]
             while index >= 0 {

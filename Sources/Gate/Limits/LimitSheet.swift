@@ -31,6 +31,9 @@ final class LimitSheet: Sendable {
 
     let rows: [Row]
     let lines: [Line]
+    /// What stands between the numbers, rendered: up to that of `X-RateLimit-Remaining`, and of `X-RateLimit-Reset`.
+    let remaining: Slice
+    let reset: Slice
     /// Where each route's rows begin; -1 without a limit.
     private let starts: [Int]
     private let texts: [UInt8]
@@ -45,6 +48,8 @@ final class LimitSheet: Sendable {
             for rank in policy.tiers.names.indices { draft.addRow(rule, Tier(rawValue: UInt8(rank))) }
         }
         self.starts = starts
+        remaining = draft.keep(LimitHeaders.next("X-RateLimit-Remaining"))
+        reset = draft.keep(LimitHeaders.next("X-RateLimit-Reset"))
         rows = draft.rows
         lines = draft.lines
         texts = draft.texts
@@ -53,9 +58,10 @@ final class LimitSheet: Sendable {
     /// The row of a caller on a route with limits; `tier` is nil for one without identity.
     func row(_ route: Int, _ tier: Tier?) -> Int { starts[route] + (tier.map { Int($0.rawValue) + 1 } ?? 0) }
 
-    func append(_ slice: Slice, to out: inout ByteBuffer) {
+    /// Appends what `LimitHeaders` rendered.
+    func append(_ slice: Slice, to edits: inout FieldEdits) {
         let texts = texts
-        out.append(texts.rawBytes[slice])
+        edits.append(rendered: texts.rawBytes[slice])
     }
 
     /// Appends whom `charge`, made by row `row`, counts, for the log: `KEY@RATE`, separated by spaces.
@@ -63,7 +69,8 @@ final class LimitSheet: Sendable {
         for index in 0..<charge.count {
             if index > 0 { out.append(UInt8(ascii: " ")) }
             charge[index].key.write(into: &out)
-            append(lines[rows[row].first + index].mark, to: &out)
+            let texts = texts
+            out.append(texts.rawBytes[lines[rows[row].first + index].mark])
         }
     }
 
@@ -112,7 +119,7 @@ private struct Draft {
         }
     }
 
-    private mutating func keep(_ text: [UInt8]) -> Slice {
+    mutating func keep(_ text: [UInt8]) -> Slice {
         let slice = Slice(start: texts.count, count: text.count)
         texts += text
         return slice

@@ -47,14 +47,14 @@ struct LimitWaiterList {
     private(set) var count: UInt32 = 0
 
     /// `links` holds the links of all waiters that are in lists of this kind.
-    mutating func append(_ index: Int32, _ links: inout Places<Link>) {
+    mutating func append(_ index: Int32, _ links: inout UniqueArray<Link>) {
         links[Int(index)] = Link(previous: last, next: -1)
         if last >= 0 { links[Int(last)].next = index } else { first = index }
         last = index
         count += 1
     }
 
-    mutating func remove(_ index: Int32, _ links: inout Places<Link>) {
+    mutating func remove(_ index: Int32, _ links: inout UniqueArray<Link>) {
         let link = links[Int(index)]
         if link.previous >= 0 { links[Int(link.previous)].next = link.next } else { first = link.next }
         if link.next >= 0 { links[Int(link.next)].previous = link.previous } else { last = link.previous }
@@ -64,13 +64,13 @@ struct LimitWaiterList {
 
 /// All waiters of a worker, in memory that grows up to a bound and is used again.
 struct LimitWaiters: ~Copyable {
-    private var items = Places<LimitWaiter>()
-    private var verdicts = Places<LimitVerdict>()
+    private var items = UniqueArray<LimitWaiter>()
+    private var verdicts = UniqueArray<LimitVerdict>()
     /// In the list of a queue, or in that of the settled.
-    private var inQueue = Places<LimitWaiterList.Link>()
-    private var byAge = Places<LimitWaiterList.Link>()
+    private var inQueue = UniqueArray<LimitWaiterList.Link>()
+    private var byAge = UniqueArray<LimitWaiterList.Link>()
     private let capacity: Int
-    private var free = Places<Int32>()
+    private var free = UniqueArray<Int32>()
     /// Those without a verdict, the oldest first.
     private var outstanding = LimitWaiterList()
     private var settled = LimitWaiterList()

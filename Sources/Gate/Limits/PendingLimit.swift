@@ -1,6 +1,7 @@
+package import HTTP
 package import Wire
 
-/// A charge that waits for its answer: all that turns the answer into header lines and a refusal, without the decision it
+/// A charge that waits for its answer: all that turns the answer into fields and a refusal, without the decision it
 /// came from. To keep it costs a reference and nothing else, and it outlives a reload.
 package struct PendingLimit: Sendable {
     let sheet: LimitSheet
@@ -8,10 +9,9 @@ package struct PendingLimit: Sendable {
     /// Whether the limits only watch.
     let isShadowed: Bool
 
-    /// What becomes of the request. Writes whole header lines for the client, each with CRLF, behind what is in `lines`;
-    /// nothing where nothing was counted.
-    package func settle(_ verdict: inout LimitVerdict, into lines: inout ByteBuffer) -> LimitOutcome {
-        sheet.settle(row, isShadowed: isShadowed, &verdict, into: &lines)
+    /// What becomes of the request. Adds the fields that tell the client; none where nothing was counted.
+    package func settle(_ verdict: inout LimitVerdict, into edits: inout FieldEdits) -> LimitOutcome {
+        sheet.settle(row, isShadowed: isShadowed, &verdict, into: &edits)
     }
 }
 
@@ -27,7 +27,7 @@ extension LimitSheet {
     /// Tells what `verdict` means for a request that was charged by row `row`.
     @inline(__always)
     func settle(
-        _ row: Int, isShadowed: Bool, _ verdict: inout LimitVerdict, into lines: inout ByteBuffer
+        _ row: Int, isShadowed: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
     ) -> LimitOutcome {
         let row = rows[row]
         var outcome = LimitOutcome()
@@ -44,7 +44,7 @@ extension LimitSheet {
             outcome.retryAfterSeconds = max(1, verdict.retryAfterSeconds)
         case .granted, .refused:
             outcome.count(verdict.kind == .granted, verdict[outcome.index], isShadowed)
-            LimitHeaders.write(&verdict, outcome, self, row, &lines)
+            LimitHeaders.write(&verdict, outcome, self, row, &edits)
         }
         return outcome
     }

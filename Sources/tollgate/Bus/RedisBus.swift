@@ -70,7 +70,6 @@ private struct Run: ~Copyable {
     private var hearer: RedisConnection
     private var teller: RedisConnection
     private var loop: EventLoop
-    private var workspace = TLSWorkspace()
     private let secret: BusSecret?
     private let events: RedisBus.Events
     private let sender: UInt64
@@ -121,14 +120,14 @@ private struct Run: ~Copyable {
         hear(now)
         tell(now)
         ping(now)
-        hearer.flush(now, loop, &workspace)
-        teller.flush(now, loop, &workspace)
+        hearer.flush(now, loop)
+        teller.flush(now, loop)
         let ready = loop.wait(milliseconds: pause(EventLoop.now().monotonic))
         let then = EventLoop.now().monotonic
         for index in 0..<ready {
             let report = loop.ready(index)
-            if report.token == Self.hearing { hearer.ready(report, then, loop, &workspace) }
-            if report.token == Self.telling { teller.ready(report, then, loop, &workspace) }
+            if report.token == Self.hearing { hearer.ready(report, then, loop) }
+            if report.token == Self.telling { teller.ready(report, then, loop) }
         }
         return true
     }
@@ -136,7 +135,7 @@ private struct Run: ~Copyable {
     private mutating func hear(_ now: MonotonicTime) {
         hearer.timedOut(now, loop)
         var isHeard = false
-        while let result = hearer.next(now, &workspace) {
+        while let result = hearer.next(now) {
             guard result.tag == RedisConnection.messageTag else { continue }
             let message = BusMessage(hearer.reader.reply.bytes(3), secret: secret)
             if let message {
@@ -165,7 +164,7 @@ private struct Run: ~Copyable {
 
     private mutating func tell(_ now: MonotonicTime) {
         teller.timedOut(now, loop)
-        while let result = teller.next(now, &workspace) {
+        while let result = teller.next(now) {
             guard result.tag == Self.telling else { continue }
             switch result.outcome {
             case .answered: events.told()

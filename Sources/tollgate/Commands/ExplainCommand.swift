@@ -95,7 +95,7 @@ enum ExplainCommand {
                     admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 }
                 note.take(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
-                if decision.refusal == nil, decision.identityLines.byteCount > 0 {
+                if decision.refusal == nil, !decision.requestEdits.addsNothing {
                     found.append(Explanation.Step("headers", Self.headers(decision)))
                 }
             }
@@ -107,7 +107,7 @@ enum ExplainCommand {
         }
 
         private static func headers(_ decision: borrowing Decision) -> String {
-            decision.identityLines.text.split(separator: "\r\n").joined(separator: ", ")
+            decision.requestEdits.http1.text.split(separator: "\r\n").joined(separator: ", ")
         }
 
         private static func verdict(_ note: borrowing DecisionNote, _ configuration: GatewayConfiguration) -> String? {

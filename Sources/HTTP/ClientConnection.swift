@@ -1,0 +1,158 @@
+package import Wire
+
+/// What the bytes that a server sent have brought.
+package enum ClientEvent: Equatable, Sendable {
+    /// Nothing for now: call again with more bytes.
+    case needMore
+    /// The head that was passed in holds an interim answer (1xx): the first `head.length` bytes of the input, which the
+    /// caller consumes.
+    case interim(StreamID)
+    /// Likewise, the final answer.
+    case head(StreamID)
+    /// The first so many bytes of the input are content. The caller consumes them before it calls again.
+    case content(StreamID, Int)
+    /// The table that was passed in holds trailer fields: the first `length` bytes of the input, which the caller consumes.
+    /// `end` follows.
+    case trailers(StreamID, length: Int)
+    case end(StreamID)
+    /// The connection cannot be understood any further.
+    case fault(HTTPFault)
+}
+
+/// The client's side of one connection: bytes in, events out. It serves upstreams and health probes.
+///
+/// The request's bytes are not its business: they are kept by the exchange, which may have to send them again elsewhere.
+package struct ClientConnection: ~Copyable {
+    private enum Phase {
+        /// No request is under way. Leaves with one.
+        case idle
+        /// Nothing of the final answer has been read. Leaves with its head.
+        case head
+        /// Leaves with the end of the content.
+        case content
+        /// The answer is over. Leaves with the next request.
+        case ended
+        /// Nothing more can be read. Final.
+        case broken
+    }
+
+    /// Interim answers before the final one; a server that sends more is faulty.
+    package static let mostInterim: UInt8 = 16
+
+    private var phase = Phase.idle
+    private var method = Method.other
+    private var scan = HeadScan()
+    private var headBegun = false
+    private var interimCount: UInt8 = 0
+    private var keepAlive = false
+    private var body = BodyDecoder(.none)
+
+    package init() {}
+
+    /// A request by this method goes out; its answer is next. Traps while another answer is under way.
+    package mutating func requestSent(_ method: Method, on stream: StreamID) {
+        precondition(phase == .idle || phase == .ended, "a request before the last one's answer is over")
+        self.method = method
+        phase = .head
+        headBegun = false
+        interimCount = 0
+        keepAlive = false
+    }
+
+    /// Whether the final answer's head has been read.
+    package var hasAnswered: Bool {
+        switch phase {
+        case .idle, .head: false
+        case .content, .ended, .broken: true
+        }
+    }
+
+    /// Whether any answer has been read, be it an interim one.
+    package var hasBegunAnswer: Bool { interimCount > 0 || hasAnswered }
+
+    /// Whether the answer is over and the server lets the connection carry another request.
+    package var isReusable: Bool { phase == .ended && keepAlive }
+
+    /// Bytes of content that have yet to come, if the answer says how many.
+    package var bodyRemaining: UInt64? { phase == .content ? body.remaining : nil }
+
+    /// So many bytes of content, fewer than `bodyRemaining`, went past this machine.
+    package mutating func bodyPassed(_ count: Int) { body.passed(count) }
+
+    /// Says what `input`, everything received and not consumed, begins with; drops what is only framing.
+    ///
+    /// - Parameters:
+    ///   - head: is overwritten by an answer; its slices refer to the input.
+    ///   - trailers: likewise, by trailer fields.
+    package mutating func next(
+        _ input: inout ByteBuffer, _ head: inout ResponseHead, _ trailers: inout FieldTable, _ limits: HeadLimits
+    ) -> ClientEvent {
+        switch phase {
+        case .head: nextHead(input.readable, &head, limits)
+        case .content: nextContent(&input, &trailers)
+        case .idle, .ended: input.isEmpty ? .needMore : fail(HTTPFault(.statusLine).ofResponse)
+        case .broken: .fault(HTTPFault(.statusLine).ofResponse)
+        }
+    }
+
+    private mutating func nextHead(_ bytes: RawSpan, _ head: inout ResponseHead, _ limits: HeadLimits) -> ClientEvent {
+        guard !bytes.isEmpty, !headBegun || scan.isDue(bytes, limits: limits) else { return .needMore }
+        switch head.parse(bytes, requestMethod: method, limits: limits) {
+        case .incomplete:
+            if !headBegun { scan = HeadScan() }
+            headBegun = true
+            return .needMore
+        case .invalid(let fault): return fail(fault)
+        case .complete where head.isInterim:
+            guard interimCount < Self.mostInterim else { return fail(HTTPFault(.statusLine).ofResponse) }
+            interimCount += 1
+            headBegun = false
+            return .interim(.http1)
+        case .complete:
+            headBegun = false
+            keepAlive = head.keepAlive
+            body = BodyDecoder(head.framing)
+            phase = .content
+            return .head(.http1)
+        }
+    }
+
+    private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
+        switch body.next(input.readable) {
+        case .data(let skip, let count):
+            input.discard(skip)
+            return .content(.http1, count)
+        case .needMore(let consumed):
+            input.discard(consumed)
+            return .needMore
+        case .trailers(let slice, let consumed):
+            if let fault = parseTrailers(input.readable, slice, into: &trailers) { return fail(fault.ofResponse) }
+            // `body` is at its end: the next call answers `end`.
+            return .trailers(.http1, length: consumed)
+        case .end(let consumed):
+            input.discard(consumed)
+            phase = .ended
+            return .end(.http1)
+        case .fault(let fault): return fail(fault.ofResponse)
+        }
+    }
+
+    /// The server will send no more: the end of an answer that lasts until then, and a fault for any other.
+    package mutating func inputClosed() -> ClientEvent {
+        switch phase {
+        case .content:
+            if case .end = body.inputClosed() {
+                phase = .ended
+                keepAlive = false
+                return .end(.http1)
+            }
+            return fail(HTTPFault(.truncated).ofResponse)
+        case .idle, .head, .ended, .broken: return fail(HTTPFault(.truncated).ofResponse)
+        }
+    }
+
+    private mutating func fail(_ fault: HTTPFault) -> ClientEvent {
+        phase = .broken
+        return .fault(fault)
+    }
+}

@@ -1,0 +1,123 @@
+public import Wire
+
+/// What a gateway changes in the fields of a message that it passes on: fields to add, and fields to remove.
+///
+/// Whoever decides about a message says names and values here and need not know how they look on the wire. Inside, added
+/// fields are the bytes of HTTP/1 field lines, so that HTTP/1 appends them whole; other versions walk them with `forEach`.
+@frozen
+public struct FieldEdits: ~Copyable {
+    @usableFromInline var lines = ByteBuffer()
+    @usableFromInline var removed: UInt64 = 0
+    /// Bytes of the lines, from the first on, that are not added after all.
+    @usableFromInline var hidden = 0
+
+    /// No changes.
+    @inlinable public init() {}
+
+    /// Memory that is kept from message to message; more is given back.
+    @usableFromInline static var mostKept: Int { 16_384 }
+
+    @inlinable public mutating func removeAll() {
+        if lines.capacity > Self.mostKept { lines = ByteBuffer() } else { lines.removeAll() }
+        removed = 0
+        hidden = 0
+    }
+
+    // MARK: adding
+
+    /// Adds a field; answers where its value stands, for the subscript. The caller answers for a value without control characters.
+    @discardableResult
+    public mutating func add(_ name: StaticString, _ value: RawSpan) -> Slice {
+        begin(name)
+        let slice = Slice(start: lines.count, count: value.byteCount)
+        lines.append(value)
+        end()
+        return slice
+    }
+
+    public mutating func add(_ name: StaticString, _ value: StaticString) {
+        begin(name)
+        lines.append(value)
+        end()
+    }
+
+    public mutating func add(_ name: StaticString, decimal value: Int) {
+        begin(name)
+        lines.append(decimal: value)
+        end()
+    }
+
+    /// Adds a field that others made up. A name or a value with a line break, or another control, would change the fields
+    /// behind it: such a field is left out.
+    ///
+    /// - Returns: whether it was added.
+    @discardableResult
+    public mutating func add(_ name: String, _ value: String) -> Bool {
+        guard Self.isOneLine(name), Self.isOneLine(value) else { return false }
+        lines.append(name)
+        lines.append(": " as StaticString)
+        lines.append(value)
+        end()
+        return true
+    }
+
+    private static func isOneLine(_ text: String) -> Bool { !text.utf8.contains { $0 < 0x20 && $0 != 0x09 } }
+
+    /// Adds all that `other` adds, and removes what it removes.
+    @inlinable public mutating func append(_ other: borrowing FieldEdits) {
+        lines.append(other.http1)
+        removed |= other.removed
+    }
+
+    // MARK: a value in pieces
+
+    /// Begins a field whose value is appended in pieces; `end` follows.
+    @inlinable @inline(__always) public mutating func begin(_ name: StaticString) {
+        lines.append(name)
+        lines.append(": " as StaticString)
+    }
+
+    @inlinable public mutating func append(_ piece: RawSpan) { lines.append(piece) }
+    @inlinable public mutating func append(_ piece: StaticString) { lines.append(piece) }
+    @inlinable public mutating func append(decimal value: UInt64) { lines.append(decimal: value) }
+    @inlinable @inline(__always) public mutating func append(lowBytes word: UInt64, count: Int) { lines.append(lowBytes: word, count: count) }
+
+    /// Ends the field.
+    @inlinable public mutating func end() { lines.append("\r\n" as StaticString) }
+
+    /// Adds what another value of this type rendered as `http1`, be it up to the middle of a field.
+    @inlinable public mutating func append(rendered: RawSpan) { lines.append(rendered) }
+
+    /// Takes back the fields that were added first, `count` bytes of them.
+    @inlinable public mutating func hide(_ count: Int) { hidden = count }
+
+    // MARK: removing
+
+    /// Removes every field of this name that the message has.
+    @inlinable @inline(__always) public mutating func remove(_ name: FieldName) { removed |= name.bit & ~FieldName.other.bit }
+
+    @inlinable @inline(__always) public func removes(_ name: FieldName) -> Bool { removed & name.bit != 0 }
+
+    // MARK: reading
+
+    /// The added fields as HTTP/1 field lines, each with its CRLF.
+    @inlinable @inline(__always) public var http1: RawSpan { @_lifetime(borrow self) get { lines.readable.dropping(hidden) } }
+
+    @inlinable public var addsNothing: Bool { lines.count == hidden }
+
+    /// A value that was added, by what `add` answered.
+    @inlinable @inline(__always) public subscript(_ value: Slice) -> RawSpan { @_lifetime(borrow self) get { lines.readable[value] } }
+
+    /// Calls `body` with the name and the value of each added field, in order.
+    public func forEach(_ body: (RawSpan, RawSpan) -> Void) {
+        let bytes = http1
+        var start = 0
+        while start < bytes.byteCount {
+            guard let colon = bytes.firstIndex(of: UInt8(ascii: ":"), from: start),
+                let lineEnd = bytes.firstIndex(of: UInt8(ascii: "\r"), from: colon)
+            else { preconditionFailure("a field that was begun and not ended") }
+            body(bytes.extracting(start..<colon), bytes.extracting(colon + 2..<lineEnd))
+            start = lineEnd + 2
+        }
+    }
+}

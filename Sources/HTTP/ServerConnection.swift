@@ -1,0 +1,242 @@
+package import Wire
+
+/// What the bytes that a client sent have brought.
+package enum ServerEvent: Equatable, Sendable {
+    /// Nothing for now: call again with more bytes, or when the answer has ended.
+    case needMore
+    /// The first bytes of a head are here, and not all: the time that a head may take begins.
+    case headBegun
+    /// The head that was passed in holds a request: the first `head.length` bytes of the input, which the caller consumes.
+    case head(StreamID)
+    /// The first so many bytes of the input are content. The caller consumes them before it calls again.
+    case content(StreamID, Int)
+    /// The table that was passed in holds trailer fields: the first `length` bytes of the input, which the caller consumes.
+    /// `end` follows.
+    case trailers(StreamID, length: Int)
+    /// The request is complete. Where its answer is over already, the connection waits for the next one.
+    case end(StreamID)
+    /// The exchange cannot be completed, and what was answered so far must not look complete: end it and close.
+    case reset(StreamID)
+    /// The request is malformed. End the exchange, if one has begun, and answer with this error.
+    case fault(HTTPFault)
+    /// Close when everything written has gone out; `lingering` as in `ServerAction`.
+    case close(lingering: Bool)
+}
+
+/// The server's side of one connection: bytes in, events out, and what the bytes of an answer look like. It moves no bytes
+/// and knows no clock.
+///
+/// HTTP/1 state lies in place: a connection at rest costs some 100 bytes and no allocation. HTTP/2 will stand beside it
+/// behind one reference; `next`, `send…` and `room` are what the two have in common.
+package struct ServerConnection: ~Copyable {
+    private var messages = ServerMessageState() {
+        didSet { reading = messages.reading }
+    }
+    /// What the next bytes are. Stored, so that other modules read it without a call.
+    package private(set) var reading = ServerReading.head
+    private var scan = HeadScan()
+    private var body = BodyDecoder(.none)
+    /// How the end of the answer's content is marked. Meaningful from `sendHead` to `sendEnd`.
+    private var answerFraming = BodyFraming.none
+    private var headBegun = false
+    /// Empty lines since the last request.
+    private var emptyLines: UInt8 = 0
+
+    package init() {}
+
+    // MARK: state
+
+    /// Whether no request is under way and none has begun to arrive.
+    package var isAtRest: Bool { messages.isIdle && !headBegun }
+
+    /// Whether some bytes of a head have arrived, and not all.
+    package var isHeadBegun: Bool { headBegun }
+
+    /// Whether all content of the request has been read: `end` needs no more bytes.
+    package var isBodyAtEnd: Bool { body.isAtEnd }
+
+    /// Bytes of content that have yet to come, if the request says how many.
+    package var bodyRemaining: UInt64? { body.remaining }
+
+    // MARK: bytes in
+
+    /// Says what `input`, everything received and not consumed, begins with; drops what is only framing.
+    ///
+    /// - Parameters:
+    ///   - head: is overwritten by a request; its slices refer to the input.
+    ///   - trailers: likewise, by trailer fields.
+    package mutating func next(
+        _ input: inout ByteBuffer, _ head: inout RequestHead, _ trailers: inout FieldTable, _ limits: HeadLimits
+    ) -> ServerEvent {
+        switch reading {
+        case .head: nextHead(&input, &head, limits)
+        case .body: nextContent(&input, &trailers)
+        case .discard: discardContent(&input, &trailers)
+        case .nothing: .needMore
+        }
+    }
+
+    private mutating func nextHead(
+        _ input: inout ByteBuffer, _ head: inout RequestHead, _ limits: HeadLimits
+    ) -> ServerEvent {
+        if headBegun {
+            guard scan.isDue(input.readable, limits: limits) else { return .needMore }
+        } else {
+            guard skipEmptyLines(&input) else {
+                input.removeAll()
+                return faulted(HTTPFault(.requestLine))
+            }
+            guard RequestHead.isBegun(by: input.readable) else { return .needMore }
+        }
+        switch head.parse(input.readable, limits: limits) {
+        case .incomplete:
+            guard !headBegun else { return .needMore }
+            headBegun = true
+            scan = HeadScan()
+            return .headBegun
+        case .invalid(let fault):
+            input.removeAll()
+            return faulted(fault)
+        case .complete:
+            headBegun = false
+            emptyLines = 0
+            body = BodyDecoder(head.framing)
+            _ = messages.headReceived(
+                hasBody: head.framing.hasContent, keepAlive: head.keepAlive, minorVersion: head.minorVersion,
+                expectsContinue: head.expectsContinue)
+            return .head(.http1)
+        }
+    }
+
+    /// Skips empty lines before a request line (RFC 9112 §2.2). They do not end the idle timeout.
+    ///
+    /// - Returns: whether there were no more than a client may send.
+    private mutating func skipEmptyLines(_ input: inout ByteBuffer) -> Bool {
+        while RequestHead.isEmptyLine(input.readable) {
+            guard emptyLines < RequestHead.mostEmptyLines else { return false }
+            emptyLines += 1
+            input.discard(2)
+        }
+        return true
+    }
+
+    private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
+        switch body.next(input.readable) {
+        case .data(let skip, let count):
+            input.discard(skip)
+            return .content(.http1, count)
+        case .needMore(let consumed):
+            input.discard(consumed)
+            return .needMore
+        case .trailers(let slice, let consumed):
+            if let fault = parseTrailers(input.readable, slice, into: &trailers) {
+                input.removeAll()
+                return faulted(fault)
+            }
+            // `body` is at its end: the next call answers `end`.
+            return .trailers(.http1, length: consumed)
+        case .end(let consumed):
+            input.discard(consumed)
+            _ = messages.bodyReceived()
+            return .end(.http1)
+        case .fault(let fault):
+            input.removeAll()
+            return faulted(fault)
+        }
+    }
+
+    /// Reads and drops the rest of a request body whose answer is over, so that the connection can be kept.
+    private mutating func discardContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
+        while true {
+            switch nextContent(&input, &trailers) {
+            case .content(_, let count):
+                input.discard(count)
+                if case .closeAfterFlush(let lingering) = messages.discarded(count) { return .close(lingering: lingering) }
+            case .trailers(_, let length): input.discard(length)
+            // After a drain has begun there is no next request.
+            case .end(let stream): return messages.isIdle ? .end(stream) : .close(lingering: true)
+            case let event: return event
+            }
+        }
+    }
+
+    /// The request under way is malformed, too large or late: says what comes of it.
+    package mutating func faulted(_ fault: HTTPFault) -> ServerEvent {
+        switch messages.requestFaulted() {
+        case .refuse: .fault(fault)
+        case .abort: .reset(.http1)
+        case .closeAfterFlush(let lingering): .close(lingering: lingering)
+        case .readHead, .readBody, .sendContinue, .discardBody, .waitForAnswer, .carryOn: .needMore
+        }
+    }
+
+    /// The request's body has a reader. `hasArrived`: some of it is here, so the client did not wait for `100 Continue`.
+    package mutating func bodyWanted(hasArrived: Bool) -> ServerAction { messages.bodyWanted(hasArrived: hasArrived) }
+
+    /// The request's body has no reader any more.
+    package mutating func bodyAbandoned() { messages.bodyAbandoned() }
+
+    /// So many bytes of content, fewer than `bodyRemaining`, went past this machine.
+    package mutating func bodyPassed(_ count: Int) { body.passed(count) }
+
+    /// The client will send no more.
+    package mutating func inputClosed() -> ServerAction { messages.inputClosed() }
+
+    /// See `ServerMessageState`.
+    package mutating func drainRequested(headBegun: Bool) -> ServerAction { messages.drainRequested(headBegun: headBegun) }
+
+    /// See `ServerMessageState`.
+    package mutating func idledOut() -> ServerAction { messages.idledOut() }
+
+    // MARK: bytes out
+
+    /// The head of the final answer is about to be written, for content framed like this; says what the head must tell of
+    /// the connection.
+    package mutating func sendHead(_ framing: BodyFraming, on stream: StreamID) -> Persistence {
+        answerFraming = framing
+        return messages.answerStarted(untilClose: framing == .untilClose, unread: body.remaining)
+    }
+
+    /// Writes content in the answer's framing.
+    package func sendContent(_ content: RawSpan, on stream: StreamID, into out: inout ByteBuffer) {
+        out.appendContent(content, chunked: answerFraming == .chunked)
+    }
+
+    /// Writes what marks the end of the answer's content.
+    package func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
+        if answerFraming == .chunked { out.append(ChunkWriter.lastChunk) }
+    }
+
+    /// The last byte of the answer was handed over for sending: says what the connection does next.
+    package mutating func answerSent(on stream: StreamID) -> ServerAction { messages.answerFinished() }
+
+    /// The answer cannot be completed.
+    package mutating func sendReset(on stream: StreamID) -> ServerAction { messages.answerBroken() }
+
+    /// Bytes that may be written now: of HTTP/1 any number, as soon as the socket has taken all `unsent` ones.
+    package func room(_ stream: StreamID, unsent: Int) -> Int { unsent == 0 ? .max : 0 }
+
+    /// Whether each piece of content is written with a frame of its own.
+    package var framesContent: Bool { answerFraming == .chunked }
+
+    /// Whether the answer's content is as many bytes as its head says, and nothing stands between them.
+    package var sendsKnownLength: Bool {
+        switch answerFraming {
+        case .length: true
+        case .none, .chunked, .untilClose: false
+        }
+    }
+
+    /// Whether only the end of the connection will tell the client that the answer is over.
+    package var endsWithConnection: Bool { answerFraming == .untilClose }
+}
+
+extension ByteBuffer {
+    /// Appends content as it stands, or as one chunk.
+    package mutating func appendContent(_ content: RawSpan, chunked: Bool) {
+        guard chunked else { return append(content) }
+        ChunkWriter.appendSize(content.byteCount, to: &self)
+        append(content)
+        append(ChunkWriter.chunkEnd)
+    }
+}

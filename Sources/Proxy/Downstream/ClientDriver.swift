@@ -1,0 +1,280 @@
+import Gate
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// Drives the client's side: bytes arrive, the connection's machine says what they are, one switch acts on it.
+extension Worker {
+    // MARK: events
+
+    mutating func clientReady(_ client: ClientIndex, _ ready: Ready, _ scratch: inout Scratch) {
+        // Both directions have ended when a client that lingers ends its own. What it sent before is still dropped first: a
+        // close with unread bytes is a reset, which destroys what the client has not read yet.
+        let isOver = ready.hangup && downstream.clients[client].phase != .lingering
+        if ready.error || isOver { return abandon(client, &scratch) }
+        let handle = downstream.clients.handle(client)
+        if downstream.clients[client].phase == .handshaking {
+            continueHandshake(client, &scratch)
+        } else {
+            if ready.writable { flushClient(client, &scratch) }
+            if ready.readable, downstream.clients.isCurrent(handle), wantsRead(client) { receive(client, &scratch) }
+        }
+        if downstream.clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    /// Receives once and works on it; with TLS, on all that the session holds, which the kernel will not announce.
+    mutating func receive(_ client: ClientIndex, _ scratch: inout Scratch) {
+        let handle = downstream.clients.handle(client)
+        if downstream.clients[client].readsBody, spliceRequest(client, &scratch) { return }
+        repeat {
+            var input = scratch.takeInput()
+            if !downstream.clients[client].input.isEmpty {
+                input.append(downstream.clients[client].input.readable)
+                downstream.clients[client].input = ByteBuffer()
+            }
+            let outcome = downstream.clients[client].connection.receive(into: &input, upTo: downstream.clients[client].readSize.bytes)
+            switch outcome {
+            case .done(let count):
+                received(client, &input, &scratch)
+                if downstream.clients.isCurrent(handle) { adaptReadSize(count, client, isKept: !input.isEmpty) }
+            case .wouldBlock, .closed: break
+            case .failed: abandon(client, &scratch)
+            }
+            if !input.isEmpty, downstream.clients.isCurrent(handle) { downstream.clients[client].input.append(input.readable) }
+            scratch.putBack(input)
+            guard downstream.clients.isCurrent(handle) else { return }
+            switch outcome {
+            case .done, .failed: break
+            case .wouldBlock: return
+            case .closed: return inputClosed(client, &scratch)
+            }
+        } while downstream.clients[client].connection.hasPending && wantsRead(client)
+    }
+
+    private mutating func adaptReadSize(_ count: Int, _ client: ClientIndex, isKept: Bool) {
+        let exchange = downstream.clients[client].exchange
+        let waits = !exchange.isNone && !exchanges[exchange.index].pending.isEmpty
+        downstream.clients[client].readSize.received(count, wasKept: isKept || waits)
+    }
+
+    private mutating func received(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        switch downstream.clients[client].phase {
+        case .free, .handshaking, .flushing: break
+        case .announcing: readAnnouncement(client, &input, &scratch)
+        case .open: advance(client, &input, &scratch)
+        case .lingering:
+            downstream.clients[client].arrival.moved(input.count)
+            input.removeAll()
+            if downstream.clients[client].arrival.bytes > Self.mostLingered { downstream.close(client) }
+        }
+    }
+
+    /// Bytes that are dropped at most before a lingering connection is closed all the same.
+    private static var mostLingered: UInt64 { 1 << 20 }
+
+    mutating func inputClosed(_ client: ClientIndex, _ scratch: inout Scratch) {
+        downstream.clients[client].inputEnded = true
+        switch downstream.clients[client].phase {
+        case .free, .announcing, .handshaking, .lingering: downstream.close(client)
+        case .flushing: break
+        case .open: apply(downstream.clients[client].http.inputClosed(), client, &scratch)
+        }
+    }
+
+    // MARK: requests
+
+    /// Works through what has been received, as far as the connection may go now. What it leaves in `input` waits.
+    mutating func advance(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        let handle = downstream.clients.handle(client)
+        repeat {
+            readEvents(client, &input, &scratch)
+            guard downstream.clients.isCurrent(handle) else { return }
+            // What of the body has come with the head goes with it; the rest goes on a connection.
+        } while sendOff(client, &scratch) && downstream.clients.isCurrent(handle)
+    }
+
+    private mutating func readEvents(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+        let handle = downstream.clients.handle(client)
+        let gathers = downstream.clients[client].readsBody && gathersChunks(client)
+        var hasMoved = false
+        reading: while mayAdvance(client, hasInput: !input.isEmpty, gathers: gathers) {
+            let isHead = downstream.clients[client].readsHead
+            let isSampled = isHead && telemetry.samples()
+            let start = isSampled ? EventLoop.now().monotonic : now.monotonic
+            let before = input.count
+            switch downstream.clients[client].http.next(&input, &scratch.request, &scratch.trailers, settings.headLimits) {
+            case .needMore:
+                note(moved: before - input.count, client, isHead: isHead, &hasMoved)
+                break reading
+            case .headBegun:
+                downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
+                break reading
+            case .head:
+                if isSampled {
+                    telemetry.metrics.overhead(.parse, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
+                }
+                begin(client, isSampled: isSampled, &input, &scratch)
+                guard downstream.clients.isCurrent(handle) else { return }
+                continue reading
+            case .content(_, let count): pass(count, of: &input, client, &scratch)
+            case .trailers(_, let length):
+                endContent(client, trailers: input.readable, &scratch)
+                input.discard(length)
+            case .end: requestEnded(client, &scratch)
+            case .reset: cut(client)
+            case .fault(let fault): refuse(client, fault, &scratch)
+            case .close(let lingering): closeAfterFlush(client, lingering: lingering)
+            }
+            guard downstream.clients.isCurrent(handle) else { return }
+            note(moved: before - input.count, client, isHead: isHead, &hasMoved)
+        }
+        if hasMoved { bodyMoved(client) }
+        if gathers, downstream.clients.isCurrent(handle) { flushGathered(client, &scratch) }
+    }
+
+    /// Whether there is something that may be worked on now.
+    private func mayAdvance(_ client: ClientIndex, hasInput: Bool, gathers: Bool) -> Bool {
+        guard downstream.clients[client].phase == .open else { return false }
+        switch downstream.clients[client].http.reading {
+        // Backpressure: the next pipelined request waits until the client has taken the last answer.
+        case .head: return hasInput && downstream.clients[client].output.isEmpty
+        // The end of a body takes no room: it is seen at once, not when the upstream or the client moves again.
+        case .body:
+            if downstream.clients[client].http.isBodyAtEnd { return true }
+            return hasInput && (gathers || exchanges[downstream.clients[client].exchange.index].takesBody)
+        case .discard: return hasInput
+        case .nothing: return false
+        }
+    }
+
+    private mutating func note(moved count: Int, _ client: ClientIndex, isHead: Bool, _ hasMoved: inout Bool) {
+        guard !isHead, count > 0 else { return }
+        downstream.clients[client].arrival.moved(count)
+        hasMoved = true
+    }
+
+    private mutating func bodyMoved(_ client: ClientIndex) {
+        guard downstream.clients[client].phase == .open else { return }
+        switch downstream.clients[client].http.reading {
+        case .body, .discard: downstream.setBodyDeadline(client, timeout: settings.bodyTimeout)
+        case .head, .nothing: break
+        }
+    }
+
+    /// Opens an exchange for the request whose head is in `scratch.request`, and begins what is decided about it.
+    private mutating func begin(
+        _ client: ClientIndex, isSampled: Bool, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    ) {
+        downstream.clients[client].wasUsed = true
+        downstream.clients[client].readSize = AdaptiveReadSize()
+        if scratch.request.framing.hasContent { downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout) }
+        let exchange = openExchange(client)
+        let length = scratch.request.length
+        if downstream.listeners[downstream.clients[client].listener].isAdmin {
+            scratch.decision = Decision()
+            identify(exchange.index, input.readable, &scratch)
+            prepareLocal(exchange.index, services.admin, input.readable, &scratch)
+        } else {
+            decide(exchange.index, input.readable, isSampled: isSampled, &scratch)
+            if exchanges.isCurrent(exchange) { hold(exchange.index, input.readable.extracting(0..<length)) }
+        }
+        input.discard(length)
+        start(exchange, bodyHasArrived: !input.isEmpty, &scratch)
+    }
+
+    mutating func openExchange(_ client: ClientIndex) -> Handle<Exchange> {
+        let handle = exchanges.take()
+        exchanges[handle.index].reset(for: downstream.clients.handle(client), at: now.monotonic)
+        downstream.clients[client].exchange = handle
+        return handle
+    }
+
+    /// The last byte of the request has been read; where its answer is over, the connection is at rest.
+    private mutating func requestEnded(_ client: ClientIndex, _ scratch: inout Scratch) {
+        let exchange = downstream.clients[client].exchange
+        guard !exchange.isNone else { return downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout) }
+        endContent(exchange.index, &scratch)
+    }
+
+    // MARK: what the machine wants
+
+    /// Does what the connection's machine decided.
+    mutating func apply(_ action: ServerAction, _ client: ClientIndex, _ scratch: inout Scratch) {
+        switch action {
+        case .readHead, .waitForAnswer, .carryOn: break
+        case .readBody, .discardBody: downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
+        case .sendContinue:
+            downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
+            sendToClient(client, "HTTP/1.1 100 Continue\r\n\r\n", &scratch)
+        case .refuse: refuse(client, HTTPFault(.truncated), &scratch)
+        case .abort: cut(client)
+        case .closeAfterFlush(let lingering): closeAfterFlush(client, lingering: lingering)
+        }
+    }
+
+    /// The request is late or too large.
+    mutating func faulted(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+        switch downstream.clients[client].http.faulted(fault) {
+        case .fault(let fault): refuse(client, fault, &scratch)
+        case .reset: cut(client)
+        case .close(let lingering): closeAfterFlush(client, lingering: lingering)
+        case .needMore, .headBegun, .head, .content, .trailers, .end: break
+        }
+    }
+
+    mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool) {
+        downstream.clients[client].phase = .flushing(lingering: lingering)
+        if downstream.clients[client].output.isEmpty { finishClosing(client) }
+    }
+
+    // MARK: reading on
+
+    /// Takes up what was received while the connection was busy, and reads on.
+    mutating func continueReading(_ client: ClientIndex, _ scratch: inout Scratch) {
+        let handle = downstream.clients.handle(client)
+        if !downstream.clients[client].input.isEmpty {
+            var input = ByteBuffer()
+            swap(&input, &downstream.clients[client].input)
+            advance(client, &input, &scratch)
+            guard downstream.clients.isCurrent(handle) else { return }
+            if !input.isEmpty { swap(&input, &downstream.clients[client].input) }
+        }
+        if downstream.clients[client].connection.hasPending, wantsRead(client) { receive(client, &scratch) }
+        if downstream.clients.isCurrent(handle) { refreshInterest(client) }
+    }
+
+    /// After an event of its exchange the client may have more to do: a body to read on, the next request.
+    mutating func resumeClient(_ client: Handle<Client>, _ scratch: inout Scratch) {
+        guard !client.isNone, downstream.clients.isCurrent(client), !downstream.clients[client.index].isBusy else { return }
+        continueReading(client.index, &scratch)
+    }
+
+    // MARK: interest
+
+    /// Whether what the client sends now can be used now; otherwise it stays in the kernel, and the client is held back.
+    func wantsRead(_ client: ClientIndex) -> Bool {
+        guard !downstream.clients[client].inputEnded else { return false }
+        switch downstream.clients[client].phase {
+        case .free, .handshaking, .flushing: return false
+        case .announcing, .lingering: return true
+        case .open: break
+        }
+        switch downstream.clients[client].http.reading {
+        case .head: return downstream.clients[client].output.isEmpty
+        case .body: return exchanges[downstream.clients[client].exchange.index].takesBody
+        case .discard: return true
+        // One read ahead: it finds out that the client has gone.
+        case .nothing: return downstream.clients[client].input.isEmpty
+        }
+    }
+
+    mutating func refreshInterest(_ client: ClientIndex) {
+        guard downstream.clients[client].phase != .free, downstream.clients[client].phase != .handshaking else { return }
+        var interest = Interest()
+        if wantsRead(client) { interest.insert(.read) }
+        if downstream.clients[client].hasUnsent { interest.insert(.write) }
+        guard downstream.clients[client].connection.interest != interest else { return }
+        downstream.clients[client].connection.watch(interest, token: Token(.client, downstream.clients.handle(client)).bits, in: loop)
+    }
+}

@@ -1,0 +1,86 @@
+import Gate
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// Asks Gate about a request and begins what it decided.
+extension Worker {
+    /// Decides about the request whose head is in `scratch.request`, parsed from `bytes`. The exchange may be over afterwards.
+    mutating func decide(_ exchange: ExchangeIndex, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch) {
+        let client = exchanges[exchange].client.index
+        let start = isSampled ? EventLoop.now().monotonic : now.monotonic
+        let isCharged = admission.admit(
+            scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].refresh,
+            &scratch.decision)
+        let wait = isCharged ? charge(exchange, &scratch) : nil
+        if isSampled {
+            telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
+        }
+        carryOut(scratch.decision.effects)
+        switch scratch.decision.verdict {
+        case .lookUp: return waitForEntitlement(exchange, &scratch)
+        case .refresh: return waitForRefresh(exchange, bytes, &scratch)
+        case .forward(let upstream):
+            identify(exchange, bytes, &scratch)
+            guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else {
+                if let wait { shared!.ledger.cancel(wait) }
+                log(exchange, bytes, &scratch)
+                return answer(exchange, with: .unavailable(.upstream, retryAfterSeconds: 1), &scratch)
+            }
+        case .local(let service):
+            identify(exchange, bytes, &scratch)
+            prepareLocal(exchange, services.local[Int(service)], bytes, &scratch)
+        case .refuse(let refusal):
+            identify(exchange, bytes, &scratch)
+            exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
+            log(exchange, bytes, &scratch)
+            return answer(exchange, with: refusal, &scratch)
+        }
+        if let wait { waitForLimits(exchange, wait, &scratch) }
+        log(exchange, bytes, &scratch)
+    }
+
+    /// Does what the decision causes besides its verdict.
+    private func carryOut(_ effects: DecisionEffects) {
+        if let token = effects.deliveredToken { services.sawToken(token) }
+        if let issuer = effects.keysWanted { services.unknownKey(issuer) }
+    }
+
+    /// Fills in what the exchange must know of its request, however it is answered.
+    mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        exchanges[exchange].method = scratch.request.method
+        exchanges[exchange].minorVersion = scratch.request.minorVersion
+        exchanges[exchange].dialect = scratch.decision.dialect
+        telemetry.identify(
+            scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
+    }
+
+    /// Begins what was decided, or what a wait had put off: `bodyHasArrived` says whether bytes of the body are here.
+    mutating func start(_ handle: Handle<Exchange>, bodyHasArrived: Bool, _ scratch: inout Scratch) {
+        guard exchanges.isCurrent(handle) else { return }
+        let exchange = handle.index
+        switch exchanges[exchange].state.phase {
+        case .deciding, .waiting, .relaying, .answered: return
+        case .connecting: upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.requestSent()
+        case .collecting: break
+        }
+        guard exchanges[exchange].state.hasWholeRequest else {
+            let client = exchanges[exchange].client.index
+            return apply(downstream.clients[client].http.bodyWanted(hasArrived: bodyHasArrived), client, &scratch)
+        }
+        if exchanges[exchange].state.phase == .collecting { startHandler(exchange) }
+    }
+
+    /// Puts a request that is ready on a connection to its upstream.
+    ///
+    /// - Returns: whether there may be more to read at once: the rest of the body, or the next request where this one is over.
+    mutating func sendOff(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
+        let handle = downstream.clients[client].exchange
+        guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone else {
+            return false
+        }
+        dispatch(handle.index, &scratch)
+        return !exchanges.isCurrent(handle) || !exchanges[handle.index].state.hasWholeRequest
+    }
+}

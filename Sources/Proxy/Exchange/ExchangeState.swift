@@ -1,0 +1,170 @@
+/// What one request is doing, between its head and the end of its answer. It decides; `Worker` moves the bytes.
+///
+/// Calls that only a mistaken driver can make trap: going on would mix up messages of different users.
+struct ExchangeState: Equatable, Hashable, Sendable {
+    enum Phase: Equatable, Hashable, Sendable {
+        /// Gate is being asked. Leaves with a wait, a target or an answer.
+        case deciding
+        /// Waits for an answer from elsewhere; of the body no more is read meanwhile. Leaves with that answer, its deadline,
+        /// or the client.
+        case waiting(Wait)
+        /// Answered by a handler of the gateway, whose request body is being collected. Leaves with the end of the body.
+        case collecting
+        /// Forwarded, and the connection to the upstream does not stand. Leaves with the connection, or an answer instead.
+        case connecting
+        /// The connection to the upstream stands. Leaves with its loss, or the end of the answer.
+        case relaying
+        /// The answer is over, or there will be none. Final.
+        case answered
+    }
+
+    /// What a request may wait for.
+    enum Wait: CaseIterable, Sendable {
+        /// The caller's tier, from the accounts.
+        case entitlement
+        /// The refresh of the caller's expired token.
+        case refresh
+        /// The verdict of limits that are counted in Redis.
+        case limits
+        /// The answer of a handler of the gateway.
+        case handler
+        /// Room for one more connection to the upstream, which other workers are asked for.
+        case room
+    }
+
+    /// How much of the request an upstream may have seen.
+    enum Delivery: Sendable {
+        case nothing
+        /// Part of what the replay buffer holds, which is all there is.
+        case replayable
+        /// More than the replay buffer holds: it cannot be sent again.
+        case streamed
+    }
+
+    /// How far the upstream's answer has come.
+    enum Answer: Sendable {
+        case none
+        /// Its head was read, and waits for the filter: the client can still get another answer.
+        case held
+        /// The client has been given some of it.
+        case started
+    }
+
+    private(set) var phase = Phase.deciding
+    private(set) var delivery = Delivery.nothing
+    private(set) var answer = Answer.none
+    /// Whether all of the request has been received.
+    private(set) var hasWholeRequest = false
+    /// Whether the upstream takes no more of the request. The rest is dropped; its answer, if any, is still read.
+    private(set) var upstreamStoppedReading = false
+
+    // MARK: deciding
+
+    /// The request waits before it goes on, or for its handler.
+    mutating func wait(for wait: Wait) {
+        switch (phase, wait) {
+        case (.deciding, .entitlement), (.deciding, .refresh), (.connecting, .limits), (.collecting, .limits),
+            (.collecting, .handler), (.connecting, .room):
+            phase = .waiting(wait)
+        case (.deciding, _), (.waiting, _), (.collecting, _), (.connecting, _), (.relaying, _), (.answered, _):
+            preconditionFailure("a wait out of turn")
+        }
+    }
+
+    /// An answer came to what is waited for: whether the request still waits for it. Then it is decided about.
+    mutating func resumed(from wait: Wait) -> Bool {
+        guard phase == .waiting(wait) else { return false }
+        phase = .deciding
+        return true
+    }
+
+    /// The request is to be forwarded; `isWhole`: it has no content to come.
+    mutating func forward(isWhole: Bool) {
+        precondition(phase == .deciding, "forwarded out of turn")
+        phase = .connecting
+        hasWholeRequest = hasWholeRequest || isWhole
+    }
+
+    /// The request is for a handler of the gateway; `isWhole` likewise.
+    mutating func collect(isWhole: Bool) {
+        precondition(phase == .deciding, "collected out of turn")
+        phase = .collecting
+        hasWholeRequest = hasWholeRequest || isWhole
+    }
+
+    // MARK: the request
+
+    /// The last byte of the request was received.
+    mutating func requestReceived() { hasWholeRequest = true }
+
+    /// The connection to the upstream stands.
+    mutating func connected() {
+        precondition(phase == .connecting, "connected out of turn")
+        phase = .relaying
+    }
+
+    /// Some of the replay buffer was sent.
+    mutating func sent() {
+        if delivery == .nothing { delivery = .replayable }
+    }
+
+    /// Content goes to the upstream that the replay buffer does not hold.
+    mutating func streamed() { delivery = .streamed }
+
+    /// The upstream takes no more of the request.
+    mutating func stoppedReading() { upstreamStoppedReading = true }
+
+    /// Whether more of the body has somewhere to go.
+    ///
+    /// - Parameters:
+    ///   - hasReplayRoom: the replay buffer is not full.
+    ///   - isFlushed: the upstream's socket has taken all there is.
+    func takesBody(hasReplayRoom: Bool, isFlushed: Bool) -> Bool {
+        switch phase {
+        case .deciding, .waiting, .answered: false
+        case .collecting: true
+        case .connecting: hasReplayRoom
+        case .relaying: upstreamStoppedReading || isFlushed
+        }
+    }
+
+    // MARK: the answer
+
+    /// The head of the upstream's final answer was read; `isHeld`: the filter decides whether the client gets it.
+    mutating func answerBegan(isHeld: Bool) {
+        precondition(phase == .relaying && answer == .none, "an answer out of turn")
+        answer = isHeld ? .held : .started
+    }
+
+    /// The filter lets the answer go.
+    mutating func answerReleased() {
+        precondition(answer == .held, "released out of turn")
+        answer = .started
+    }
+
+    /// The upstream's connection was lost, or none could be had: whether the request may be sent once more.
+    ///
+    /// - Parameters:
+    ///   - loss: what happened. After a timeout the work may be under way, so that it is not repeated.
+    ///   - isIdempotent: by its method (RFC 9110 §9.2.2).
+    func isRetryable(after loss: UpstreamLoss, isIdempotent: Bool) -> Bool {
+        guard answer == .none, delivery != .streamed, loss.isRetryable else { return false }
+        return loss.reachedNobody || delivery == .nothing || isIdempotent
+    }
+
+    /// The connection is gone; what it carried is sent again, or answered otherwise.
+    mutating func disconnected() {
+        precondition(phase == .connecting || phase == .relaying, "disconnected out of turn")
+        phase = .connecting
+    }
+
+    /// The request is sent again from the start of its replay buffer.
+    mutating func repeated() {
+        precondition(phase == .connecting && answer == .none && delivery != .streamed, "repeated out of turn")
+        delivery = .nothing
+        upstreamStoppedReading = false
+    }
+
+    /// Nothing more will happen to the request.
+    mutating func ended() { phase = .answered }
+}

@@ -1,0 +1,197 @@
+import Gate
+import HTTP
+import Wire
+
+/// Writes the head of the one request that goes upstream for the one that came in (RFC 9110 section 7.6).
+///
+/// Nothing that describes the connection, nothing under a name that the gateway injects, and nothing by which upstreams
+/// route or believe (`ProxyFields`) is copied; what the gateway knows itself is written anew. The output is unambiguous
+/// whatever the input looked like.
+enum ForwardedRequest {
+    /// Appends the head to `out`, which must be empty; answers what `readdress` must know of it.
+    ///
+    /// - Parameters:
+    ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
+    ///   - filtered: what changes because the answer will be filtered.
+    static func write(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, ids: borrowing RequestIDs,
+        from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
+        filtered: FilteredFields? = nil, into out: inout ByteBuffer
+    ) -> EndpointSlices {
+        var slices = EndpointSlices()
+        slices.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
+        if sendsOwnHost || head.host.isEmpty {
+            slices.host = out.appendSlice(address.authority)
+        } else {
+            out.append(bytes[head.host])
+        }
+        out.append("\r\n")
+        copyFields(head, bytes, decision, filtered, &out)
+        if let filtered { filtered.writeRequest(head.fields, bytes, into: &out) }
+        writeForwarding(head, bytes, decision, from: peer, &out)
+        out.append(ids.requestID.readable)
+        out.append("\r\ntraceparent: ")
+        out.append(ids.traceparent.readable)
+        out.append("\r\n")
+        out.append(decision.requestEdits.http1)
+        switch head.framing {
+        case .none, .untilClose: break
+        case .length(let count):
+            out.append("Content-Length: ")
+            out.append(decimal: count)
+            out.append("\r\n")
+        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        }
+        out.append("\r\n")
+        return slices
+    }
+
+    /// Rewrites a head that `write` appended, at the start of `opening`, for another address.
+    static func readdress(_ opening: inout ByteBuffer, _ slices: inout EndpointSlices, to address: UpstreamAddress) {
+        var head = ByteBuffer(capacity: opening.count + address.pathPrefix.utf8.count + address.authority.utf8.count)
+        head.append(opening.readable.extracting(0..<Int(slices.prefix.start)))
+        let prefix = head.appendSlice(address.pathPrefix)
+        var rest = slices.prefix.end
+        if !slices.host.isEmpty {
+            head.append(opening.readable.extracting(rest..<Int(slices.host.start)))
+            rest = slices.host.end
+            slices.host = head.appendSlice(address.authority)
+        }
+        slices.prefix = prefix
+        head.append(opening.readable.dropping(rest))
+        swap(&head, &opening)
+    }
+
+    /// Answers where the base path stands.
+    private static func writeRequestLine(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ prefix: String,
+        _ out: inout ByteBuffer
+    ) -> Slice {
+        out.append(bytes[head.methodText])
+        out.append(UInt8(ascii: " "))
+        let base = out.appendSlice(prefix)
+        out.append(decision.pathIsVerbatim ? bytes[head.path] : decision.path)
+        out.append(bytes[head.query])
+        out.append(" HTTP/1.1\r\nHost: ")
+        return base
+    }
+
+    private static func copyFields(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ filtered: FilteredFields?,
+        _ out: inout ByteBuffer
+    ) {
+        var run = FieldRun()
+        for index in 0..<head.fields.count {
+            let field = head.fields[index]
+            let mayPass = filtered == nil || filtered!.passesRequest(field, bytes, method: head.method)
+            if mayPass, passes(field, bytes, decision) {
+                run.add(field, bytes, &out)
+            } else {
+                run.flush(bytes, &out)
+            }
+        }
+        run.flush(bytes, &out)
+    }
+
+    /// Whether the upstream gets this field as it came.
+    private static func passes(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
+        if field.endsHere || decision.requestEdits.removes(field.known) { return false }
+        switch field.known {
+        case .host, .contentLength, .expect: return false
+        case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
+        case .xInternalKey, .xRefreshToken: return false
+        case .other: return !decision.removes(bytes[field.name])
+        default: return true
+        }
+    }
+
+    /// Who asked, and for what, as this gateway saw it: what an untrusted client said of that is not passed on. Ends
+    /// with the name of the request's id, so that what never changes is one piece.
+    private static func writeForwarding(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer,
+        _ out: inout ByteBuffer
+    ) {
+        if !head.host.isEmpty {
+            out.append("X-Forwarded-Host: ")
+            out.append(bytes[head.host])
+            out.append("\r\nX-Forwarded-For: ")
+        } else {
+            out.append("X-Forwarded-For: ")
+        }
+        if decision.client.peerIsTrusted { copyValues(.xForwardedFor, head.fields, bytes, &out) }
+        let start = out.count
+        peer.address.write(into: &out)
+        let end = out.count
+        out.append("\r\nX-Real-IP: ")
+        if decision.client.address == peer.address {
+            out.append(copyOf: start..<end)
+        } else {
+            decision.client.address.write(into: &out)
+        }
+        if peer.isTLS {
+            out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
+        } else {
+            out.append("\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
+        }
+    }
+
+    /// Every value of a field, each followed by a comma.
+    private static func copyValues(
+        _ name: FieldName, _ fields: borrowing FieldTable, _ bytes: RawSpan, _ out: inout ByteBuffer
+    ) {
+        for index in 0..<fields.count where fields[index].known == name && !fields[index].value.isEmpty {
+            out.append(bytes[fields[index].value])
+            out.append(", ")
+        }
+    }
+}
+
+/// Where in a forwarded head the parts are that belong to the address it goes to.
+struct EndpointSlices: Equatable {
+    /// The base path in front of the request's own path.
+    var prefix = Slice()
+    /// `Host`, if it is the address's; empty if it is the client's.
+    var host = Slice()
+}
+
+extension ByteBuffer {
+    /// Appends `text`; answers where it stands.
+    fileprivate mutating func appendSlice(_ text: String) -> Slice {
+        let start = count
+        if !text.isEmpty { append(text) }
+        return Slice(start: start, count: count - start)
+    }
+}
+
+/// Copies neighbouring fields together: most heads have one or two runs of lines that pass unchanged.
+struct FieldRun {
+    private var start = 0
+    private var end = 0
+
+    /// Adds the field's line: to the run if it stands right behind it in plain form, else on its own.
+    mutating func add(_ field: Field, _ bytes: RawSpan, _ out: inout ByteBuffer) {
+        let isPlain =
+            Int(field.value.start) == field.name.end + 2 && bytes[field.name.end + 1] == UInt8(ascii: " ")
+            && bytes[field.value.end] == UInt8(ascii: "\r")
+        if isPlain && Int(field.name.start) == end {
+            end = field.value.end + 2
+            return
+        }
+        flush(bytes, &out)
+        if isPlain {
+            start = Int(field.name.start)
+            end = field.value.end + 2
+        } else {
+            out.append(bytes[field.name])
+            out.append(": ")
+            out.append(bytes[field.value])
+            out.append("\r\n")
+        }
+    }
+
+    mutating func flush(_ bytes: RawSpan, _ out: inout ByteBuffer) {
+        if end > start { out.append(bytes.extracting(start..<end)) }
+        start = 0
+        end = 0
+    }
+}

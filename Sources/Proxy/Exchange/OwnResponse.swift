@@ -1,0 +1,52 @@
+import HTTP
+import Wire
+
+/// Writes an answer that the gateway makes itself.
+enum OwnResponse {
+    /// - Parameters:
+    ///   - edits: further fields, such as limits or a challenge.
+    ///   - saysCaching: whether `Cache-Control` is among them; otherwise nobody may keep the answer.
+    static func write(
+        status: Int, contentType: StaticString, body: RawSpan, isHead: Bool, requestID: RawSpan, edits: borrowing FieldEdits,
+        saysCaching: Bool = false, persistence: Persistence, at now: WallTime, into out: inout ByteBuffer
+    ) {
+        out.append("HTTP/1.1 ")
+        out.append(decimal: status)
+        out.append(UInt8(ascii: " "))
+        out.append(StatusText.reason(status))
+        out.append("\r\nDate: ")
+        HTTPDate.write(now, into: &out)
+        out.append("\r\nServer: tollgate\r\n")
+        if contentType.utf8CodeUnitCount > 0 {
+            out.append("Content-Type: ")
+            out.append(contentType)
+            out.append("\r\n")
+        }
+        // These two never have content (RFC 9110 §15.3.5, §15.4.5).
+        let hasContent = status != 204 && status != 304
+        if hasContent {
+            out.append("Content-Length: ")
+            out.append(decimal: body.byteCount)
+            out.append("\r\n")
+        }
+        if !saysCaching { out.append("Cache-Control: no-store\r\n") }
+        out.append("X-Request-Id: ")
+        out.append(requestID)
+        out.append("\r\n")
+        out.append(edits.http1)
+        out.append(persistence)
+        out.append("\r\n")
+        if !isHead && hasContent { out.append(body) }
+    }
+}
+
+extension ByteBuffer {
+    /// The `Connection` field that the machine asks for.
+    mutating func append(_ persistence: Persistence) {
+        switch persistence {
+        case .implied: break
+        case .keepAlive: append("Connection: keep-alive\r\n")
+        case .close: append("Connection: close\r\n")
+        }
+    }
+}

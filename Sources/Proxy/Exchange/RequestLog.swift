@@ -1,0 +1,246 @@
+import Credentials
+import Gate
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// What of a request is counted and logged. Nothing here decides or causes anything.
+extension Worker {
+    /// Counts the request and begins its line, from the head in `scratch.request` and the decision. Causes nothing else.
+    mutating func log(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        let client = exchanges[exchange].client.index
+        exchanges[exchange].record.isRecorded = true
+        exchanges[exchange].record.method = Int(scratch.request.method.rawValue)
+        telemetry.metrics.requestStarted()
+        exchanges[exchange].record.route = telemetry.labels.routes[scratch.decision.routeIndex]
+        if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
+        count(scratch.decision, exchanges[exchange].record.route)
+        if telemetry.logs {
+            var line = ByteBuffer()
+            swap(&line, &exchanges[exchange].record.line)
+            beginLine(scratch.request, bytes, scratch.decision, downstream.clients[client].peer, &line)
+            addLimitMarks(&scratch, &line)
+            swap(&line, &exchanges[exchange].record.line)
+            addIDs(exchange)
+        }
+        noteLimit(exchange, scratch.decision.limit)
+        exchanges[exchange].note.take(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
+    }
+
+    /// The limits of the request answered later than the rest was decided.
+    mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome, _ verdict: inout LimitVerdict) {
+        noteLimit(exchange, limit)
+        exchanges[exchange].note.limited(limit, &verdict)
+    }
+
+    /// What the limits of the request came to; nothing while they have not answered.
+    private mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome) {
+        guard exchanges[exchange].record.isRecorded else { return }
+        if case .none = limit.result { return }
+        telemetry.metrics.rateLimitDecision(
+            route: exchanges[exchange].record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
+        guard telemetry.logs else { return }
+        telemetry.addLimit(limit, at: now.wall, to: &exchanges[exchange].record.line)
+    }
+
+    /// A request whose head was no good.
+    mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
+        exchanges[exchange].method = .other
+        exchanges[exchange].minorVersion = 1
+        telemetry.identifyUnread(at: now.wall, &exchanges[exchange].ids)
+        exchanges[exchange].record.error = fault.text
+        guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }
+        exchanges[exchange].record.isRecorded = true
+        telemetry.metrics.requestStarted()
+        exchanges[exchange].note.takeUnread(fault, from: downstream.clients[client].peer.address, admission.policy)
+        guard telemetry.logs else { return }
+        telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
+        telemetry.line.add(.clientIP, downstream.clients[client].peer.address, to: &exchanges[exchange].record.line)
+        addIDs(exchange)
+    }
+
+    /// The exchange has ended.
+    mutating func finishRecord(_ exchange: ExchangeIndex) {
+        guard exchanges[exchange].record.isRecorded else { return }
+        exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
+        noteFiltered(exchange)
+        let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
+        telemetry.metrics.requestFinished(
+            route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
+            statusCode: exchanges[exchange].record.status, tier: exchanges[exchange].record.tier, durationMicros: micros,
+            bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
+        guard telemetry.logs else { return }
+        nameUpstream(exchange)
+        telemetry.log(&exchanges[exchange].record, micros: micros)
+    }
+
+    /// Where the request was sent to, the last time if it was sent more than once.
+    private mutating func nameUpstream(_ exchange: ExchangeIndex) {
+        guard exchanges[exchange].record.attempts > 0 else { return }
+        let endpoint = exchanges[exchange].endpoint
+        telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
+        telemetry.line.add(.upstreamAddress, upstreams.directory[endpoint].address.addressText, to: &exchanges[exchange].record.line)
+    }
+
+    private mutating func noteFiltered(_ exchange: ExchangeIndex) {
+        guard let counts = exchanges[exchange].filter.counts else { return }
+        telemetry.metrics.filtered(
+            route: exchanges[exchange].record.route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped),
+            unlabelled: UInt64(counts.unlabelled), isShadow: exchanges[exchange].filter.isShadow)
+        exchanges[exchange].record.filtered = counts
+    }
+
+    // MARK: upstreams
+
+    /// The request was handed to a connection of its upstream.
+    mutating func noteAttempt(_ exchange: ExchangeIndex) {
+        exchanges[exchange].record.attempts += 1
+        exchanges[exchange].record.sentAt = now.monotonic
+    }
+
+    /// An attempt ended: with an answer's head, or with 0 for none.
+    mutating func noteAttemptEnded(_ exchange: ExchangeIndex, status: Int) {
+        let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.sentAt) / 1_000
+        exchanges[exchange].record.upstreamStatus = status
+        exchanges[exchange].record.upstreamMicros = micros
+        telemetry.metrics.upstreamFinished(
+            upstream: exchanges[exchange].record.upstream, statusCode: status, durationMicros: micros)
+    }
+
+    // MARK: decisions
+
+    private mutating func count(_ decision: borrowing Decision, _ route: LabelID) {
+        telemetry.metrics.authDecision(
+            route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
+        countToken(decision)
+        if let issuer = decision.effects.keysWanted {
+            telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[issuer])
+        }
+    }
+
+    /// How the token was judged.
+    mutating func countToken(_ decision: borrowing Decision) {
+        switch decision.tokenSource {
+        case .none: break
+        case .hit: telemetry.metrics.tokenCacheHit()
+        case .miss:
+            telemetry.metrics.tokenCacheMiss()
+            telemetry.metrics.tokenVerified(
+                algorithm: decision.verifiedAlgorithm.map { Int($0.rawValue) }, reason: Int(decision.authReason.rawValue),
+                nanoseconds: EventLoop.now().monotonic.nanoseconds(since: now.monotonic))
+            telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
+        }
+    }
+
+    // MARK: the log line
+
+    /// The first part of the line: all that the decision knows.
+    private func beginLine(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer,
+        _ out: inout ByteBuffer
+    ) {
+        let line = telemetry.line
+        line.begin(at: now.wall, into: &out)
+        line.add(.clientIP, decision.client.address, to: &out)
+        if decision.client.address != peer.address { line.add(.peerIP, peer.address, to: &out) }
+        line.add(.method, bytes[head.methodText], to: &out)
+        line.add(.host, bytes[head.host], to: &out)
+        line.addPath(bytes[head.path], hasQuery: !head.query.isEmpty, to: &out)
+        line.add(.proto, head.minorVersion == 1 ? "HTTP/1.1" as StaticString : "HTTP/1.0", to: &out)
+        if decision.routeIndex >= 0 { line.add(.route, admission.policy.rules[decision.routeIndex].name, to: &out) }
+        if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
+        addIdentity(decision, line, &out)
+        if decision.refusal != nil { line.add(.dialect, decision.dialect.name, to: &out) }
+    }
+
+    private func addIdentity(_ decision: borrowing Decision, _ line: AccessLogLine, _ out: inout ByteBuffer) {
+        line.add(.authOutcome, decision.auth.text, to: &out)
+        if decision.authReason != .none { line.add(.authReason, decision.authReason.text, to: &out) }
+        switch decision.tokenSource {
+        case .none: break
+        case .hit: line.add(.cache, "hit" as StaticString, to: &out)
+        case .miss: line.add(.cache, "miss" as StaticString, to: &out)
+        }
+        if decision.offersRefresh { line.add(.refresh, decision.refreshRole.text, to: &out) }
+        guard let identity = decision.identity else { return }
+        line.add(.userID, decision.userID, to: &out)
+        line.add(.sessionID, decision.sessionID, to: &out)
+        if let tier = decision.tier { line.add(.tier, admission.policy.tiers.name(of: tier), to: &out) }
+        line.add(.issuer, admission.policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
+        line.add(.kid, decision.keyID, to: &out)
+        line.add(.alg, identity.algorithm.name, to: &out)
+        if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.wall.seconds - identity.issuedAt), to: &out) }
+    }
+
+    /// Whom the limits count: also before they have answered, for the bytes of the request are here now.
+    private func addLimitMarks(_ scratch: inout Scratch, _ line: inout ByteBuffer) {
+        guard scratch.decision.charge.count > 0 else { return }
+        var marks = ByteBuffer()
+        swap(&marks, &scratch.output)
+        marks.removeAll()
+        admission.appendLimitMarks(&scratch.decision, to: &marks)
+        telemetry.line.add(.limitPolicy, admission.policy.rules[scratch.decision.routeIndex].name, to: &line)
+        telemetry.line.add(.limitKeys, marks.readable, to: &line)
+        marks.removeAll()
+        swap(&marks, &scratch.output)
+    }
+
+    private mutating func addIDs(_ exchange: ExchangeIndex) {
+        var line = ByteBuffer()
+        swap(&line, &exchanges[exchange].record.line)
+        telemetry.line.add(.requestID, exchanges[exchange].ids.requestID.readable, to: &line)
+        if let trace = TraceContext(parsing: exchanges[exchange].ids.traceparent.readable) {
+            telemetry.line.add(trace, to: &line)
+        }
+        swap(&line, &exchanges[exchange].record.line)
+    }
+}
+
+extension RequestRecord {
+    /// Makes a used record new.
+    mutating func begin(at now: MonotonicTime) {
+        route = .none
+        tier = .none
+        method = nil
+        status = 0
+        startedAt = now
+        upstream = .none
+        upstreamMicros = 0
+        upstreamStatus = 0
+        attempts = 0
+        bytesIn = 0
+        bytesOut = 0
+        error = ""
+        filtered = nil
+        line.removeAll()
+        isRecorded = false
+    }
+}
+
+extension UpstreamLoss {
+    /// The word for the log.
+    var text: StaticString {
+        switch self {
+        case .notReached: "not_reached"
+        case .shortage: "shortage"
+        case .connectTimeout: "connect_timeout"
+        case .handshakeFailed: "handshake_failed"
+        case .brokenWhileSending: "broken_while_sending"
+        case .closedUnanswered: "closed_unanswered"
+        case .badAnswer: "bad_answer"
+        case .brokenAnswer: "broken_answer"
+        case .timeout: "timeout"
+        case .tooManyConnections: "too_many_connections"
+        }
+    }
+
+    /// The word for the metric.
+    var retryReason: RetryReason {
+        switch self {
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed
+        case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
+        case .timeout: .timeout
+        }
+    }
+}

@@ -1,0 +1,120 @@
+import Gate
+import HTTP
+import Redis
+import Telemetry
+import Transport
+import Wire
+
+/// Lets limits decide: in process at once, with other gateways as soon as Redis has answered.
+extension Worker {
+    /// Charges the request that `scratch.decision` admits but for its limits. Answers nil if they have decided; if not, the
+    /// caller makes the request wait.
+    mutating func charge(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> LimitWait? {
+        guard shared != nil else {
+            admission.count(&scratch.decision, at: now.monotonic)
+            return nil
+        }
+        let wait = shared!.ledger.charge(
+            &scratch.decision.charge, ticket: exchanges.handle(exchange).bits, now: now.monotonic,
+            into: &scratch.decision.limitVerdict)
+        if wait == nil { admission.charged(&scratch.decision) }
+        return wait
+    }
+
+    // MARK: each turn
+
+    /// What a turn of the loop has to do for shared counts: reads what Redis answered, lets requests go on, asks for those
+    /// that came.
+    mutating func shareCounts(_ scratch: inout Scratch) {
+        guard shared != nil else { return }
+        shared!.redis.timedOut(now.monotonic, loop)
+        readResults()
+        shared!.ledger.expire(now.monotonic)
+        shared!.lookAfterStore(now.monotonic)
+        shared!.sendCensus(now.monotonic)
+        // A request that goes on may be followed by the next of its connection, and what cannot be asked is answered at once.
+        repeat {
+            giveVerdicts(&scratch)
+            let sent = shared!.sendCommands(now.monotonic)
+            if sent > 0 { telemetry.metrics.redisBatch(sent) }
+        } while giveVerdicts(&scratch)
+        shared!.redis.flush(now.monotonic, loop)
+        if let change = shared!.redis.takeChange() { services.redisChanged(id, change) }
+    }
+
+    /// - Returns: whether there were any.
+    @discardableResult
+    private mutating func giveVerdicts(_ scratch: inout Scratch) -> Bool {
+        guard shared!.ledger.hasVerdicts else { return false }
+        var verdict = LimitVerdict()
+        var gave = false
+        while let ticket = shared!.ledger.nextVerdict(into: &verdict) {
+            gave = true
+            limited(Handle(bits: ticket), &verdict, &scratch)
+        }
+        return gave
+    }
+
+    private mutating func readResults() {
+        while let result = shared!.redis.next(now.monotonic) {
+            if result.tag == SharedCounting.censusTag {
+                censusEnded(result.outcome)
+            } else if SharedCounting.isAsked(result.tag) {
+                let name = shared!.askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
+                if let name { telemetry.metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
+            } else {
+                takeEnded(result)
+            }
+        }
+    }
+
+    private mutating func censusEnded(_ outcome: RedisOutcome) {
+        telemetry.metrics.redisCommand(.census, outcome.metric, nanoseconds: nil)
+        if outcome.isAnswered { shared!.takeCensus() }
+    }
+
+    private mutating func takeEnded(_ result: RedisResult) {
+        let isAnswered = result.outcome.isAnswered
+        let sentAt = shared!.ledger.asked(result.tag)?.at
+        telemetry.metrics.redisCommand(
+            .take, result.outcome.metric,
+            nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
+        guard isAnswered, var replies = shared!.takeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
+        var next = Optional(result.tag)
+        while let id = next, let asked = shared!.ledger.asked(id) {
+            guard var reply = shared!.takeReply(counts: asked.counts, isLast: asked.next == nil, from: &replies) else {
+                return shared!.takeFailed(id, now.monotonic)
+            }
+            if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
+            shared!.ledger.answered(id, &reply, now: now.monotonic)
+            next = asked.next
+        }
+    }
+}
+
+extension SharedCounting {
+    /// Takes over what a census was answered with.
+    mutating func takeCensus() {
+        if let count = GatewayCensus.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
+    }
+
+    /// The replies to a call of takes; nil if the answer holds none.
+    mutating func takeReplies() -> GCRAReplies? { GCRAReplies(redis.reader.reply.bytes(0)) }
+
+    /// The next reply of the answer; nil if there is none.
+    mutating func takeReply(counts: Int, isLast: Bool, from replies: inout GCRAReplies) -> GCRAReply? {
+        guard let reply = replies.next(counts: counts, redis.reader.reply.bytes(0)), replies.isAtEnd == isLast else { return nil }
+        return reply
+    }
+}
+
+extension RedisOutcome {
+    /// The word for the metric.
+    var metric: RedisCommandResult {
+        switch self {
+        case .answered: .ok
+        case .refused: .error
+        case .late, .lost: .noAnswer
+        }
+    }
+}

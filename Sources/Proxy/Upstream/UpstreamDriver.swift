@@ -1,0 +1,250 @@
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// Drives the upstream's side: getting a connection, using it, giving it back, and what to do when it is lost.
+extension Worker {
+    // MARK: a connection for an exchange
+
+    /// Puts the exchange on a connection to its endpoint: the most recently used idle one, or a new one.
+    mutating func dispatch(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        let endpoint = exchanges[exchange].endpoint
+        upstreams.directory[endpoint].outstanding += 1
+        noteAttempt(exchange)
+        findConnection(exchange, mayWait: true, &scratch)
+    }
+
+    /// Makes a connection, for which there is room, for the exchange.
+    mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        let endpoint = exchanges[exchange].endpoint
+        do throws(UpstreamLoss) {
+            let upstream = try openUpstream(endpoint)
+            upstreams.connections[upstream].holdsRoom = true
+            attach(upstream, exchange)
+        } catch {
+            upstreams.directory.pools[endpoint.pool].connections.give()
+            failed(exchange, error, wasUsed: false, &scratch)
+        }
+    }
+
+    /// Starts a connection, for an exchange or a probe.
+    mutating func openUpstream(_ endpoint: EndpointIndex) throws(UpstreamLoss) -> UpstreamIndex {
+        let socket: Socket
+        switch Socket.connect(to: upstreams.directory[endpoint].address.address) {
+        case .connected(let made), .inProgress(let made): socket = made
+        case .failed(let fault): throw cannotBegin(fault)
+        }
+        let handle = upstreams.connections.take()
+        let upstream = handle.index
+        upstreams.connections[upstream].endpoint = endpoint
+        upstreams.connections[upstream].phase = .connecting
+        upstreams.directory[endpoint].connections += 1
+        upstreams.timers.set(
+            upstream.id,
+            deadline: now.monotonic.advanced(milliseconds: upstreams.directory.pools[endpoint.pool].settings.connectTimeout))
+        do throws(SystemFault) {
+            try upstreams.connections[upstream].connection.open(socket, token: Token(.upstream, handle).bits, .write, in: loop)
+        } catch {
+            upstreams.close(upstream)
+            throw cannotBegin(error)
+        }
+        return upstream
+    }
+
+    private func cannotBegin(_ fault: SystemFault) -> UpstreamLoss {
+        let loss = UpstreamLoss(beginning: fault)
+        if loss == .shortage { services.shortage(fault) }
+        return loss
+    }
+
+    mutating func attach(_ upstream: UpstreamIndex, _ exchange: ExchangeIndex) {
+        upstreams.connections[upstream].exchange = exchanges.handle(exchange)
+        exchanges[exchange].upstream = upstreams.connections.handle(upstream)
+    }
+
+    // MARK: events
+
+    mutating func upstreamReady(_ upstream: UpstreamIndex, _ ready: Ready, _ scratch: inout Scratch) {
+        let client = clientServed(by: upstream)
+        switch upstreams.connections[upstream].phase {
+        case .free: return
+        case .connecting: finishConnecting(upstream, &scratch)
+        case .handshaking: continueUpstreamHandshake(upstream, &scratch)
+        case .busy:
+            let handle = upstreams.connections.handle(upstream)
+            if ready.writable { requestWritable(upstream, &scratch) }
+            if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) {
+                receiveAnswer(upstream, &scratch)
+            }
+        // Nothing was asked, so whatever comes ends the connection.
+        case .idle: upstreams.close(upstream)
+        case .probing: receiveProbe(upstream, &scratch)
+        }
+        resumeClient(client, &scratch)
+    }
+
+    private func clientServed(by upstream: UpstreamIndex) -> Handle<Client> {
+        let exchange = upstreams.connections[upstream].exchange
+        return exchange.isNone ? .none : exchanges[exchange.index].client
+    }
+
+    private mutating func finishConnecting(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        let number = upstreams.connections[upstream].connection.socket.takeError()
+        guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
+        let address = upstreams.directory[upstreams.connections[upstream].endpoint].address
+        guard let tls = address.tls else { return connected(upstream, &scratch) }
+        do {
+            try upstreams.connections[upstream].connection.startTLS(tls, serverName: address.serverName)
+        } catch {
+            return lost(upstream, .handshakeFailed("\(error)"), &scratch)
+        }
+        upstreams.connections[upstream].phase = .handshaking
+        continueUpstreamHandshake(upstream, &scratch)
+    }
+
+    private mutating func continueUpstreamHandshake(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        let token = Token(.upstream, upstreams.connections.handle(upstream)).bits
+        switch upstreams.connections[upstream].connection.handshake(token: token, in: loop) {
+        case .done: connected(upstream, &scratch)
+        case .pending: break
+        case .closed: lost(upstream, .handshakeFailed("closed"), &scratch)
+        case .failed(let text): lost(upstream, .handshakeFailed(text), &scratch)
+        }
+    }
+
+    /// The connection stands and carries its exchange, or its probe.
+    mutating func connected(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        guard !upstreams.connections[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
+        let exchange = upstreams.connections[upstream].exchange.index
+        upstreams.connections[upstream].phase = .busy
+        upstreams.connections[upstream].http.requestSent(exchanges[exchange].method, on: .http1)
+        exchanges[exchange].state.connected()
+        requestWritable(upstream, &scratch)
+    }
+
+    /// Sends what waits; then the body goes on where the upstream's slowness had stopped it. The client's clock starts
+    /// anew, for it was not to blame.
+    private mutating func requestWritable(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        let exchange = upstreams.connections[upstream].exchange.index
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+        flushRequest(exchange)
+        guard !exchanges[exchange].state.hasWholeRequest, exchanges[exchange].isFlushed else { return }
+        downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+    }
+
+    mutating func upstreamTimedOut(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        let client = clientServed(by: upstream)
+        switch upstreams.connections[upstream].phase {
+        case .free: return
+        case .connecting, .handshaking: lost(upstream, .connectTimeout, &scratch)
+        case .idle, .probing: lost(upstream, .timeout, &scratch)
+        case .busy:
+            let exchange = upstreams.connections[upstream].exchange.index
+            // Only the upstream's own silence counts, not the time that the client takes to send or to read.
+            let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
+            guard !downstream.clients[client.index].hasUnsent, hasAll || !exchanges[exchange].isFlushed else {
+                upstreams.timers.set(
+                    upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+                return
+            }
+            lost(upstream, .timeout, &scratch)
+        }
+        resumeClient(client, &scratch)
+    }
+
+    // MARK: the end of a connection
+
+    /// The connection is of no more use: closes it, and sees to what it carried.
+    mutating func lost(_ upstream: UpstreamIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
+        let exchange = upstreams.connections[upstream].exchange
+        let wasUsed = upstreams.connections[upstream].wasUsed
+        let isProbe = upstreams.connections[upstream].isProbe
+        let endpoint = upstreams.connections[upstream].endpoint
+        upstreams.close(upstream)
+        if isProbe { return probeEnded(endpoint, good: false) }
+        guard !exchange.isNone else { return }
+        failed(exchange.index, loss, wasUsed: wasUsed, &scratch)
+    }
+
+    /// The exchange has lost its upstream: it is repeated if that is safe, else the client is told.
+    mutating func failed(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
+        let endpoint = exchanges[exchange].endpoint
+        upstreams.directory[endpoint].outstanding -= 1
+        exchanges[exchange].upstream = .none
+        exchanges[exchange].state.disconnected()
+        if exchanges[exchange].state.answer == .none { noteAttemptEnded(exchange, status: 0) }
+        // A kept connection that was closed meanwhile says nothing of the address.
+        let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
+        if !isStale, loss.countsAgainstAddress {
+            noteFailure(endpoint, isBrokenAnswer: exchanges[exchange].state.answer != .none)
+        }
+        guard mayRepeat(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
+        telemetry.metrics.upstreamRetry(
+            upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
+        exchanges[exchange].replaySent = 0
+        exchanges[exchange].state.repeated()
+        guard let next = upstreams.directory.choose(endpoint.pool, avoiding: isStale ? nil : endpoint, at: now.monotonic) else {
+            return answerLost(exchange, loss, &scratch)
+        }
+        if next != endpoint { readdress(exchange, to: next) }
+        dispatch(exchange, &scratch)
+    }
+
+    /// Turns the exchange to another address, whose base path and name its head must carry.
+    private mutating func readdress(_ exchange: ExchangeIndex, to endpoint: EndpointIndex) {
+        exchanges[exchange].endpoint = endpoint
+        var head = ByteBuffer()
+        swap(&head, &exchanges[exchange].replayBuffer)
+        ForwardedRequest.readdress(&head, &exchanges[exchange].endpointSlices, to: upstreams.directory[endpoint].address)
+        swap(&head, &exchanges[exchange].replayBuffer)
+    }
+
+    private mutating func mayRepeat(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
+        let isIdempotent = exchanges[exchange].method.isIdempotent
+        guard exchanges[exchange].state.isRetryable(after: loss, isIdempotent: isIdempotent) else { return false }
+        // Each stale connection is used up by this, so it ends by itself.
+        if isStale { return true }
+        guard exchanges[exchange].retriesLeft > 0, upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.spend() else {
+            return false
+        }
+        exchanges[exchange].retriesLeft -= 1
+        return true
+    }
+
+    private mutating func noteFailure(_ endpoint: EndpointIndex, isBrokenAnswer: Bool) {
+        let change = upstreams.directory[endpoint].health.requestFailed(at: now.monotonic, isBrokenAnswer: isBrokenAnswer)
+        guard change == .ejected else { return }
+        telemetry.metrics.upstreamEjected(upstream: upstreams.directory.label(endpoint.pool, telemetry.labels))
+    }
+
+    /// The exchange needs its connection no more: keeps it for the next one, or closes it.
+    mutating func releaseUpstream(_ exchange: ExchangeIndex, reusable: Bool) {
+        guard !exchanges[exchange].upstream.isNone else { return }
+        let upstream = exchanges[exchange].upstream.index
+        let endpoint = upstreams.connections[upstream].endpoint
+        exchanges[exchange].upstream = .none
+        exchanges[exchange].state.disconnected()
+        upstreams.directory[endpoint].outstanding -= 1
+        upstreams.connections[upstream].exchange = .none
+        guard reusable, !upstreams.directory[endpoint].isRetired else { return upstreams.close(upstream) }
+        upstreams.keep(upstream, at: now.monotonic, for: settings.upstreamIdleTimeout)
+        refreshUpstreamInterest(upstream)
+    }
+
+    // MARK: interest
+
+    mutating func refreshUpstreamInterest(_ upstream: UpstreamIndex) {
+        var interest = Interest.read
+        if upstreams.connections[upstream].phase == .busy {
+            let exchange = upstreams.connections[upstream].exchange.index
+            if !exchanges[exchange].isFlushed { interest.insert(.write) }
+            // Backpressure: what the client does not take is left with the upstream.
+            let client = exchanges[exchange].client.index
+            if downstream.clients[client].hasUnsent { interest.remove(.read) }
+        }
+        guard upstreams.connections[upstream].connection.interest != interest else { return }
+        let token = Token(.upstream, upstreams.connections.handle(upstream)).bits
+        upstreams.connections[upstream].connection.watch(interest, token: token, in: loop)
+    }
+}

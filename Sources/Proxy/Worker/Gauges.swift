@@ -1,0 +1,65 @@
+import Gate
+import Redis
+import Telemetry
+import Transport
+import Wire
+
+/// What is so at the moment, counted when somebody asks: it costs the requests nothing.
+extension Worker {
+    mutating func refreshGauges() {
+        countClients()
+        countUpstreams()
+        telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
+        telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
+        guard shared != nil else { return }
+        telemetry.metrics.rateLimitFallback(shared!.isAway)
+        telemetry.metrics.redisBreaker(shared!.redis.breaker.state.metric)
+    }
+
+    private mutating func countClients() {
+        var states: [ConnectionState: Int] = [:]
+        for client in downstream.clients.indices where downstream.clients[client].phase != .free {
+            let state: ConnectionState
+            switch downstream.clients[client].phase {
+            case .free, .announcing, .handshaking: state = .handshaking
+            case .open: state = downstream.clients[client].exchange.isNone ? .idle : .active
+            case .flushing, .lingering: state = .active
+            }
+            states[state, default: 0] += 1
+        }
+        for state in ConnectionState.allCases { telemetry.metrics.connections(state, states[state] ?? 0) }
+    }
+
+    private mutating func countUpstreams() {
+        for pool in upstreams.directory.pools.indices {
+            let label = upstreams.directory.label(pool, telemetry.labels)
+            var states: [UpstreamConnectionState: Int] = [:]
+            for upstream in upstreams.connections.indices where upstreams.connections[upstream].endpoint.pool == pool {
+                switch upstreams.connections[upstream].phase {
+                case .free: break
+                case .connecting, .handshaking: states[.connecting, default: 0] += 1
+                case .busy, .probing: states[.active, default: 0] += 1
+                case .idle: states[.idle, default: 0] += 1
+                }
+            }
+            for state in UpstreamConnectionState.allCases {
+                telemetry.metrics.upstreamConnections(upstream: label, state, states[state] ?? 0)
+            }
+            let available = upstreams.directory.pools[pool].endpoints.count {
+                !$0.isRetired && $0.health.isAvailable(at: now.monotonic)
+            }
+            telemetry.metrics.upstreamHealthy(upstream: label, addresses: available)
+        }
+    }
+}
+
+extension RedisBreaker.State {
+    /// As the metric has it.
+    fileprivate var metric: Int {
+        switch self {
+        case .closed: 0
+        case .halfOpen: 1
+        case .open: 2
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/// Where an element of a `Slab` is: an index of clients cannot be taken for one of exchanges.
+package struct SlabIndex<Element: ~Copyable>: Hashable, Sendable {
+    let number: UInt32
+
+    /// As timers know it.
+    var id: Int { Int(number) }
+}
+
+/// Names one element of a `Slab` for as long as it lives: an index used again has another generation.
+package struct Handle<Element: ~Copyable>: Hashable, Sendable {
+    let index: SlabIndex<Element>
+    let generation: UInt32
+
+    static var none: Self { Handle(index: SlabIndex(number: .max), generation: .max) }
+    var isNone: Bool { index.number == .max }
+
+    init(index: SlabIndex<Element>, generation: UInt32) {
+        self.index = index
+        self.generation = generation
+    }
+
+    /// As a number that comes back with an answer.
+    var bits: UInt64 { UInt64(generation) << 32 | UInt64(index.number) }
+
+    init(bits: UInt64) {
+        index = SlabIndex(number: UInt32(truncatingIfNeeded: bits))
+        generation = UInt32(truncatingIfNeeded: bits >> 32)
+    }
+}
+
+typealias ClientIndex = SlabIndex<Client>
+typealias ExchangeIndex = SlabIndex<Exchange>
+typealias UpstreamIndex = SlabIndex<UpstreamConnection>
+
+/// Elements in pages that never move, addressed by a small index and used again last-in first-out.
+///
+/// A page holds 64 elements, so memory follows the number in use and nothing is copied when it grows. The owner is
+/// one loop; there is no locking. This is Proxy's one place of raw element storage.
+@safe
+struct Slab<Element: ~Copyable>: ~Copyable {
+    private static var pageShift: Int { 6 }
+    private static var pageSize: Int { 1 << pageShift }
+
+    private var pages: [UnsafeMutablePointer<Element>] = unsafe []
+    private var generations: [UInt32] = []
+    private var free: [UInt32] = []
+    private let make: () -> Element
+
+    /// Elements in use.
+    private(set) var count = 0
+
+    /// `make` builds an element when an index is used for the first time; an index used again keeps its element, and
+    /// with it the memory of its buffers, so whoever takes it resets what must not carry over.
+    init(make: @escaping () -> Element) {
+        self.make = make
+    }
+
+    deinit {
+        for page in unsafe pages.indices {
+            let made = min(Self.pageSize, generations.count - page * Self.pageSize)
+            unsafe pages[page].deinitialize(count: made)
+            unsafe pages[page].deallocate()
+        }
+    }
+
+    /// Takes an index. It stays below the largest number that were ever in use at once.
+    mutating func take() -> Handle<Element> {
+        count += 1
+        if let index = free.popLast() {
+            return Handle(index: SlabIndex(number: index), generation: generations[Int(index)])
+        }
+        let index = generations.count
+        if index & (Self.pageSize - 1) == 0 {
+            unsafe pages.append(.allocate(capacity: Self.pageSize))
+        }
+        unsafe (pages[index >> Self.pageShift] + (index & (Self.pageSize - 1))).initialize(to: make())
+        generations.append(0)
+        return Handle(index: SlabIndex(number: UInt32(index)), generation: 0)
+    }
+
+    /// Gives an index back; handles to it are stale from here on.
+    mutating func release(_ index: SlabIndex<Element>) {
+        generations[index.id] &+= 1
+        free.append(index.number)
+        count -= 1
+    }
+
+    /// Whether `handle` still names the element it was taken for.
+    func isCurrent(_ handle: Handle<Element>) -> Bool {
+        handle.index.id < generations.count && generations[handle.index.id] == handle.generation
+    }
+
+    /// Names the element that lives at `index` now.
+    func handle(_ index: SlabIndex<Element>) -> Handle<Element> {
+        Handle(index: index, generation: generations[index.id])
+    }
+
+    /// The element at an index that was handed out; traps on one that never was.
+    subscript(index: SlabIndex<Element>) -> Element {
+        unsafeAddress {
+            let index = index.id
+            precondition(index < generations.count)
+            return unsafe UnsafePointer(pages[index >> Self.pageShift] + (index & (Self.pageSize - 1)))
+        }
+        unsafeMutableAddress {
+            let index = index.id
+            precondition(index < generations.count)
+            return unsafe pages[index >> Self.pageShift] + (index & (Self.pageSize - 1))
+        }
+    }
+
+    /// Every index that was ever handed out; the caller knows which are in use.
+    var indices: LazyMapSequence<Range<UInt32>, SlabIndex<Element>> {
+        (0..<UInt32(generations.count)).lazy.map { SlabIndex(number: $0) }
+    }
+}
