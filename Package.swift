@@ -54,12 +54,26 @@ let package = Package(
         .target(
             name: "Contracts", dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Accounts"], swiftSettings: house),
 
+        .target(
+            name: "Settings", dependencies: ["Wire", "Credentials", "Gate", "Telemetry"], swiftSettings: house),
+        .target(name: "Fetch", dependencies: ["Wire", "CCurl"], swiftSettings: house),
+        .target(
+            name: "Mail", dependencies: ["Wire", "Credentials", "Transport", "Accounts", "Fetch"], swiftSettings: house),
+        .target(
+            name: "Issuers",
+            dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+            swiftSettings: house),
+        .target(
+            name: "Admin",
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
+            swiftSettings: house),
+
         // Top.
         .executableTarget(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "CCurl", "CLinux",
+                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -81,7 +95,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Credentials", "Gate", "HTTP", "MemoryStore", "Proxy", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),
@@ -114,7 +128,7 @@ let package = Package(
             dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Transport", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
-            name: "DeliveryTests", dependencies: ["tollgate", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
+            name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
         .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers"], swiftSettings: tests),
     ]

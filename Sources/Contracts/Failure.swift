@@ -1,6 +1,6 @@
 import Gate
-package import HTTP
-package import Wire
+internal import HTTP
+internal import Wire
 
 /// That a request gets no success, and what its client is told, before the contract's envelope is around it.
 struct Failure: Error, Equatable, Sendable {
@@ -54,14 +54,5 @@ struct Failure: Error, Equatable, Sendable {
         if let retryAfterSeconds { fields.append((name: "Retry-After", value: String(max(1, retryAfterSeconds)))) }
         return LocalResponse(
             status: Int(status), contentType: dialect.contentType.description, body: body.readable.array, fields: fields)
-    }
-}
-
-extension LocalResponse {
-    /// A success: what `write` writes, as JSON.
-    package static func json(_ status: Int = 200, _ write: (inout JSONWriter) -> Void) -> LocalResponse {
-        var out = ByteBuffer(capacity: 512)
-        JSONWriter.append(to: &out, write)
-        return LocalResponse(status: status, contentType: "application/json; charset=utf-8", body: out.readable.array)
     }
 }

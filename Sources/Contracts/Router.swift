@@ -1,6 +1,7 @@
 import Accounts
 import Gate
 package import HTTP
+internal import Wire
 
 /// Brings a request that the gate let through to the endpoint it is for, and wraps what is refused there in the endpoint's
 /// envelope. Any thread.

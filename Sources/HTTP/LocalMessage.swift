@@ -67,3 +67,12 @@ package struct LocalResponse: Sendable {
         self.body = body
     }
 }
+
+extension LocalResponse {
+    /// A success: what `write` writes, as JSON.
+    package static func json(_ status: Int = 200, _ write: (inout JSONWriter) -> Void) -> LocalResponse {
+        var out = ByteBuffer(capacity: 512)
+        JSONWriter.append(to: &out, write)
+        return LocalResponse(status: status, contentType: "application/json; charset=utf-8", body: out.readable.array)
+    }
+}

@@ -1,4 +1,5 @@
-package import Transport
+internal import Transport
+package import Wire
 
 /// Where the shared counters are: what a `REDIS_URL` says. A value that could not be meant cannot be made.
 ///

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+package import Wire
 
 /// What one `accept` came to.
 package enum AcceptOutcome: Sendable {

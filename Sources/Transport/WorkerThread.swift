@@ -19,6 +19,16 @@ package final class WorkerThread: Sendable {
         self.thread = Mutex(thread)
     }
 
+    /// Starts a thread and answers what waits for its end; nil if the system gives none. For pools that own their threads.
+    package static let start: @Sendable (String, @escaping @Sendable () -> Void) -> (@Sendable () -> Void)? = { name, body in
+        do {
+            let thread = try WorkerThread(name: name, body)
+            return { thread.join() }
+        } catch {
+            return nil
+        }
+    }
+
     /// Waits until the closure has returned. Later calls return at once. Not from the thread itself.
     package func join() {
         let thread = self.thread.withLock { thread in

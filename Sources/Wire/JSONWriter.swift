@@ -135,6 +135,19 @@ package struct JSONWriter: ~Copyable {
 }
 
 extension JSONWriter {
+    /// A member that is left out when there is nothing to say.
+    package mutating func optional(_ name: StaticString, _ text: String?) {
+        if let text { field(name, text) }
+    }
+
+    /// A member that is an array of what `each` writes.
+    package mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONWriter, Element) -> Void) {
+        key(name)
+        beginArray()
+        for element in elements { each(&self, element) }
+        endArray()
+    }
+
     package mutating func field(_ name: StaticString, _ text: StaticString) {
         key(name)
         string(text)

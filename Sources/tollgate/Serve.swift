@@ -10,7 +10,7 @@ internal import Wire
 /// The commands that run until they are told to end.
 enum Serve {
     /// Runs the gateway; answers when it has drained. `loader` reads the configuration again on SIGHUP.
-    static func run(_ configuration: Configuration, loader: ConfigurationLoader) -> CommandResult {
+    static func run(_ configuration: GatewayConfiguration, loader: ConfigurationLoader) -> CommandResult {
         do {
             try Signals.take(Gateway.signals)
             raiseFileLimit()

@@ -4,6 +4,7 @@ import Testing
 import Transport
 
 @testable import Redis
+import Wire
 
 struct TestFault: Error, CustomStringConvertible {
     let description: String

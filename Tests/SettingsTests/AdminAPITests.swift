@@ -4,11 +4,13 @@ import Gate
 import HTTP
 import MemoryStore
 import Proxy
+import Settings
 import Synchronization
 import Testing
 import Transport
 import Wire
 
+@testable import Admin
 @testable import tollgate
 
 /// The admin API, request by request, over accounts in memory.
@@ -20,13 +22,14 @@ import Wire
     init() throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let base = AccountBase(store: store, events: news, clock: clock, notice: { _ in })
-        let work = try #require(PasswordWork(threads: 1, queue: 1, start: AccountHost.thread))
+        let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(base: base),
             administration: Administration(base: base, work: work),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
-            configuration: { configuration },
+            writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
+            plan: { AdminPlan(tiers: configuration.tiers, tierGraceSeconds: configuration.tierGraceSeconds) },
             now: { EventLoop.now().wall })
     }
 

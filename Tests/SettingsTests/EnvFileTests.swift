@@ -1,6 +1,7 @@
 import Testing
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 @Suite struct EnvFileTests {

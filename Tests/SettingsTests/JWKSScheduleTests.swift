@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Issuers
 
 @Suite struct JWKSScheduleTests {
     /// A schedule whose first fetch, at second 0, brought keys.

@@ -1,9 +1,11 @@
 import Credentials
 import Synchronization
+import Telemetry
 import Testing
 import Transport
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 /// The feed with a real server and a real folder.
@@ -15,11 +17,11 @@ import Wire
 
     init() throws { folder = try TemporaryFolder() }
 
-    private func configuration(_ lines: String...) throws -> Configuration {
+    private func configuration(_ lines: String...) throws -> IssuersPlan {
         let names = lines.enumerated().map { "TOLLGATE_TRUST_T\($0.offset)=\"audience=a \($0.element)\"" }
         let text = "TOLLGATE_DATA_DIR=\(folder.path)\n" + names.joined(separator: "\n")
         let files = [folder.path + "/k.json": jwks]
-        return try #require(load(text, files: files).configuration)
+        return IssuersPlan(try #require(load(text, files: files).configuration))
     }
 
     /// The newest snapshot and all events of a feed.
@@ -30,9 +32,9 @@ import Wire
         func kids(_ name: String) -> [String]? { keys.withLock { $0?.outside[name]?.keys.compactMap(\.kid) } }
     }
 
-    private func feed(_ configuration: Configuration, _ listener: Listener) throws -> KeyFeed {
-        let keys = try KeyFeed.load(configuration, at: EventLoop.now())
-        return try KeyFeed(
+    private func feed(_ configuration: IssuersPlan, _ listener: Listener) throws -> KeySetRefresher {
+        let keys = try KeySetRefresher.load(configuration, at: EventLoop.now())
+        return try KeySetRefresher(
             configuration, own: try #require(keys.own), onChange: { keys in listener.keys.withLock { $0 = keys } },
             onEvent: { event in listener.events.withLock { $0.append(event) } })
     }
@@ -40,7 +42,7 @@ import Wire
     @Test func aKeySetIsFetchedAtOnceAndKeptForTheNextStart() throws {
         let server = try TinyServer(["/jwks": TinyServer.answer(jwks, fields: "Cache-Control: max-age=600\r\n")])
         let configuration = try configuration("jwks=\(server.url("/jwks"))")
-        #expect(try KeyFeed.load(configuration, at: EventLoop.now()).outside["t0"] == nil)
+        #expect(try KeySetRefresher.load(configuration, at: EventLoop.now()).outside["t0"] == nil)
         let listener = Listener()
         let feed = try feed(configuration, listener)
         #expect(eventually { listener.kids("t0") == ["a"] })
@@ -49,7 +51,7 @@ import Wire
         feed.stop()
         server.stop()
         // The issuer is away now, and its keys are still there.
-        #expect(try KeyFeed.load(configuration, at: EventLoop.now()).outside["t0"]?.keys.map(\.kid) == ["a"])
+        #expect(try KeySetRefresher.load(configuration, at: EventLoop.now()).outside["t0"]?.keys.map(\.kid) == ["a"])
     }
 
     @Test func anIssuerThatIsAwayOrSpeaksNonsenseIsToldAndHurtsNoOther() throws {
@@ -65,7 +67,7 @@ import Wire
         var text = "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TRUST_DOWN=\"audience=a jwks=http://127.0.0.1:1/\"\n"
         for path in paths { text += "TOLLGATE_TRUST_\(path.dropFirst().uppercased())=\"audience=a jwks=\(server.url(path))\"\n" }
         let listener = Listener()
-        let feed = try feed(try #require(load(text).configuration), listener)
+        let feed = try feed(IssuersPlan(try #require(load(text).configuration)), listener)
         #expect(eventually { feed.statuses.count == 9 && feed.statuses.allSatisfy { $0.fetches > 0 } })
         let problems = Dictionary(uniqueKeysWithValues: feed.statuses.map { ($0.name, $0.problem ?? "") })
         #expect(problems["good"] == "")
@@ -139,7 +141,7 @@ import Wire
         #expect(eventually { listener.kids("t0") == ["a"] })
         let second = try configuration("jwks=\(server.url("/one"))", "jwks=\(server.url("/two"))")
         let before = listener.keys.withLock { $0 }
-        let keys = try KeyFeed.load(second, at: EventLoop.now(), earlier: before)
+        let keys = try KeySetRefresher.load(second, at: EventLoop.now(), earlier: before)
         #expect(keys.outside["t0"]?.keys.map(\.kid) == ["a"])
         let generation = feed.nextGeneration()
         feed.adopt(second, own: try #require(keys.own), generation: generation)
@@ -172,8 +174,8 @@ import Wire
         let configuration = try configuration(
             "jwks=\(server.url("/plain"))", "jwks=\(server.url("/cached"))", "jwks=\(server.url("/silent"))", "jwks=\(server.url("/wrong"))")
         let told = Mailboxes()
-        let keys = try KeyFeed.load(configuration, at: EventLoop.now())
-        let feed = try KeyFeed(
+        let keys = try KeySetRefresher.load(configuration, at: EventLoop.now())
+        let feed = try KeySetRefresher(
             configuration, own: try #require(keys.own), onChange: { _ in }, onEvent: { _ in },
             onClock: { issuer, date, _ in told.add("\(issuer) \(date.seconds)") })
         #expect(eventually { feed.statuses.count == 4 && feed.statuses.allSatisfy { $0.fetches > 0 } })
@@ -185,7 +187,7 @@ import Wire
     /// A day without an answer, and the keys are gone from what requests are decided by.
     @Test func keysThatCouldNotBeConfirmedForADayAreForgotten() throws {
         let configuration = try configuration("jwks=http://127.0.0.1:1/")
-        let own = try KeyFeed.load(configuration, at: EventLoop.now()).own
+        let own = try KeySetRefresher.load(configuration, at: EventLoop.now()).own
         let start = Moment(monotonic: moment(0), wall: WallTime(seconds: 1_000_000))
         var sources = KeySources(configuration, own: own, earlier: nil, at: start)
         #expect(sources.nextStep(now: moment(0))?.step == .fetch)

@@ -1,8 +1,10 @@
 import Credentials
+import Settings
 import Testing
 import Transport
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 @Suite struct KeyStoreTests {
@@ -84,7 +86,7 @@ import Wire
         var configuration = try #require(load("").configuration)
         configuration.dataDirectory = folder.path
         configuration.jwtSecret = TrustLineTests.secret
-        let ring = try KeyStore.open(configuration, now: now)
+        let ring = try KeyStore.open(IssuersPlan(configuration), now: now)
         #expect(ring.active.algorithm == .HS256)
         #expect(TemporaryFolder.names(folder.path) == [])
         #expect(ring.jwks(now: now).rawBytes.text == #"{"keys":[]}"#)

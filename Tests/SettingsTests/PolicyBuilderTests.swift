@@ -1,10 +1,12 @@
 import Credentials
 import Gate
 import Proxy
+import Settings
 import Telemetry
 import Testing
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 @Suite struct PolicyBuilderTests {

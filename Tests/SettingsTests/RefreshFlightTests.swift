@@ -2,6 +2,7 @@ import Gate
 import Testing
 import Wire
 
+@testable import Issuers
 @testable import tollgate
 
 @Suite struct RefreshFlightTests {
@@ -114,7 +115,7 @@ import Wire
 
     @Test(arguments: verdicts) func onlyADefiniteVerdictRefuses(_ answer: RefreshTransfers.Answer, _ outcome: TokenRefreshOutcome) {
         let order = RefreshOrder(issuer: "i", isOwn: false, user: "u", session: "", token: Array("r1".utf8))
-        #expect(OutsideRefreshes.outcome(answer, .password, order) == outcome)
+        #expect(ExternalRefresher.outcome(answer, .password, order) == outcome)
     }
 
     static let outcomes: [TokenRefreshOutcome] = [

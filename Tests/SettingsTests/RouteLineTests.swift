@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Testing
 
+@testable import Settings
 @testable import tollgate
 
 @Suite struct RouteLineTests {

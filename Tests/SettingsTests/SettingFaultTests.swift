@@ -2,6 +2,7 @@ import Gate
 import Testing
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 /// A line as an operator might write it, and just what `tollgate check` says of it.

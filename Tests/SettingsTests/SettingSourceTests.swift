@@ -1,7 +1,10 @@
 import Credentials
 import Gate
+import Settings
+import Telemetry
 import Testing
 import Transport
+import Wire
 
 @testable import tollgate
 

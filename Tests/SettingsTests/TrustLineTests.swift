@@ -2,6 +2,7 @@ import Credentials
 import Testing
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 @Suite struct TrustLineTests {
@@ -88,9 +89,9 @@ import Wire
     @Test func anAuthServerIsItsURLAndItsForm() {
         let line = "audience=a jwks=http://i"
         #expect(parse(line).0?.refresh == nil)
-        #expect(parse(line + " refresh=https://i/r").0?.refresh == RefreshDeclaration(url: "https://i/r", form: .password))
+        #expect(parse(line + " refresh=https://i/r").0?.refresh == RefreshDeclaration(url: "https://i/r", contract: .password))
         let named = parse(line + " refresh=https://i/r refresh-contract=dlauth")
-        #expect(named.0?.refresh == RefreshDeclaration(url: "https://i/r", form: .dlauth) && named.1 == [])
+        #expect(named.0?.refresh == RefreshDeclaration(url: "https://i/r", contract: .dlauth) && named.1 == [])
         let faults = [
             (" refresh=i/r", #""refresh=i/r" is no URL, write one like https://example.org/path"#),
             (" refresh-contract=dlauth", "has refresh-contract= and nothing to refresh at, add refresh=URL or remove it"),

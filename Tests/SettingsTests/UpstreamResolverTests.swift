@@ -4,6 +4,7 @@ import Testing
 import Transport
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 /// What upstreams' names come to, and what a reload leaves as it was.

@@ -2,25 +2,26 @@ import Glibc
 import Transport
 import Wire
 
+@testable import Settings
 @testable import tollgate
 
 /// The settings that `text` and the environment come to, with files in memory.
 func load(
     _ text: String, name: String = "a.env", environment: [(name: String, value: String)] = [],
     files: [String: [UInt8]] = [:]
-) -> LoadedSettings {
+) -> LoadedConfiguration {
     load([(name, text)], environment: environment, files: files)
 }
 
 func load(
     _ texts: [(name: String, text: String)], environment: [(name: String, value: String)] = [],
     files: [String: [UInt8]] = [:]
-) -> LoadedSettings {
-    Settings.load(
+) -> LoadedConfiguration {
+    LoadedConfiguration(
         SettingSources(
             files: texts.map { ($0.name, Array($0.text.utf8)) }, environment: environment,
             readFile: { path in
-                guard let bytes = files[path] else { return .failure(SystemFault("read \(path)", errno: ENOENT)) }
+                guard let bytes = files[path] else { return .failure(UnreadableFile(reason: systemErrorText(ENOENT))) }
                 return .success(bytes)
             }))
 }

@@ -16,9 +16,14 @@ private let rings: [String: Set<String>] = [
     "Accounts": ["Wire", "Credentials"],
     "Storage": ["Wire", "Credentials", "Accounts", "CSQLite", "CPostgres"],
     "Contracts": ["Wire", "Credentials", "HTTP", "Gate", "Accounts"],
+    "Settings": ["Wire", "Credentials", "Gate", "Telemetry"],
+    "Fetch": ["Wire", "CCurl"],
+    "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
+    "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
     // Top.
-    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "CCurl",
-        "CLinux"],
+    "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
+        "Fetch", "Admin", "Issuers", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
@@ -33,6 +38,8 @@ private let systemModules: [String: Set<String>] = [
     // The threads that wait for blocking calls need a lock to wait at; and the standard library is named to ask it for NFC.
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
+    "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
+    "Issuers": ["Glibc", "Synchronization"], "Admin": ["Glibc"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

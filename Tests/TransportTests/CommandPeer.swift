@@ -2,6 +2,7 @@ import Foundation
 import Synchronization
 import Testing
 import Transport
+import Wire
 
 /// A running command that is spoken to: what it prints can be waited for.
 final class CommandPeer {

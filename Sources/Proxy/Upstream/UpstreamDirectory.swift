@@ -1,6 +1,6 @@
 package import Transport
 import Telemetry
-import Wire
+package import Wire
 
 /// One address that a base URL of an upstream resolved to, and how it is spoken to. Immutable, and a class because every
 /// request is given one: that counts one reference and copies nothing.

@@ -1,27 +1,6 @@
-package import Gate
+internal import Gate
 import HTTP
-package import Wire
-
-/// One refusal, told for people.
-package struct RefusalStory: Sendable {
-    package let requestID: String
-    package let at: WallTime
-    /// Empty where the request could not be read, like host and path.
-    package let method: String
-    package let host: String
-    /// Without the query.
-    package let path: String
-    package let explanation: Explanation
-
-    package init(requestID: String, at: WallTime, method: String, host: String, path: String, explanation: Explanation) {
-        self.requestID = requestID
-        self.at = at
-        self.method = method
-        self.host = host
-        self.path = path
-        self.explanation = explanation
-    }
-}
+internal import Wire
 
 /// The newest refusals of one worker, kept for whoever asks why. To keep one swaps buffers and allocates nothing in the
 /// steady state; words are made of it only when somebody asks.

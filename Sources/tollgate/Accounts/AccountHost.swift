@@ -1,9 +1,12 @@
 internal import Accounts
+internal import Admin
 internal import CLinux
 internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
+internal import Settings
 internal import Storage
 internal import Synchronization
 internal import Transport
@@ -37,15 +40,15 @@ final class AccountHost: Sendable {
     private let isStarted = Mutex(false)
 
     init(
-        _ configuration: Configuration, control: ControlState, feed: KeyFeed, table: SharedLimiter, courier: any Courier
+        _ configuration: GatewayConfiguration, control: ControlState, feed: KeySetRefresher, table: SharedLimiter, courier: any Courier
     ) throws {
         self.control = control
         self.courier = courier
         limiter = AttemptCounts(configuration, table: table, control: control)
         keys = ProviderKeyRing(control: control, feed: feed)
-        let secret = try RefreshSecret.open(configuration)
+        let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let touched = TouchedAccounts()
-        let opened = try StoreLocation(configuration).open(start: Self.thread, onChange: { touched.note($0) })
+        let opened = try StoreLocation(configuration).open(start: WorkerThread.start, onChange: { touched.note($0) })
         guard let store = opened else { throw SystemFault("start a thread") }
         self.store = store
         // One core is left to requests: two threads on two cores tripled the 99th percentile of proxying, one does not.
@@ -61,7 +64,7 @@ final class AccountHost: Sendable {
         directory = AccountDirectory(base: base)
         lookUps = UserLookUps(directory: directory, control: control)
         sweep = AccountSweep(base: base)
-        let shared = SharedKeys(configuration)
+        let shared = SharedKeys(IssuersPlan(configuration))
         changes = try ChangeWatch(directory: directory, control: control, memory: memory, lookUps: lookUps) {
             guard let shared else { return }
             Self.readKeys(shared, store, feed, control)
@@ -78,7 +81,7 @@ final class AccountHost: Sendable {
     }
 
     /// Reads the keys again that gateways share.
-    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ feed: KeyFeed, _ control: ControlState) {
+    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ feed: KeySetRefresher, _ control: ControlState) {
         // Unstructured, because the watch has more to read: it ends with the store's answer.
         Task {
             do {
@@ -90,7 +93,7 @@ final class AccountHost: Sendable {
     }
 
     /// Opens the store and reads what ended before, once there are accounts; waits for it, but not for ever.
-    func start(_ configuration: Configuration) throws {
+    func start(_ configuration: GatewayConfiguration) throws {
         guard configuration.hasAccounts, !isStarted.withLock({ $0 }) else { return }
         let (store, changes) = (store, changes)
         let outcome = try blocking(atMost: Self.patience) { () async -> Result<Bool, StoreFault> in
@@ -144,8 +147,8 @@ final class AccountHost: Sendable {
     }
 
     /// Changes over to another configuration of the same store.
-    func adopt(_ configuration: Configuration) throws {
-        let secret = try RefreshSecret.open(configuration)
+    func adopt(_ configuration: GatewayConfiguration) throws {
+        let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
         try start(configuration)
         limiter.adopt(AttemptRates(configuration))
@@ -172,13 +175,15 @@ final class AccountHost: Sendable {
         let control = control
         return AdminAPI(
             token: { control.adminToken }, directory: directory, administration: Administration(base: base, work: work),
-            limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, configuration: { control.configuration }, now: { EventLoop.now().wall })
+            limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, writeRoutes: { CheckCommand.writeRoutes(control.configuration, &$0) },
+            plan: { AdminPlan(tiers: control.configuration.tiers, tierGraceSeconds: control.configuration.tierGraceSeconds) },
+            now: { EventLoop.now().wall })
     }
 
     // MARK: parts
 
     private static func services(
-        _ configuration: Configuration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
+        _ configuration: GatewayConfiguration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
         _ limiter: AttemptCounts, _ keys: ProviderKeyRing, _ secret: [UInt8], _ memory: AccountMemory,
         _ control: ControlState
     ) throws(KeyFault) -> ContractServices {
@@ -199,38 +204,17 @@ final class AccountHost: Sendable {
     }
 
     private static func router(
-        _ configuration: Configuration, _ services: ContractServices, _ control: ControlState
+        _ configuration: GatewayConfiguration, _ services: ContractServices, _ control: ControlState
     ) -> Router {
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
         return Router(services, page: page, tell: { control.failed($0, $1) })
     }
 
-    static let thread: ThreadStart = { name, body in
-        do {
-            let thread = try WorkerThread(name: name, body)
-            return { thread.join() }
-        } catch {
-            return nil
-        }
-    }
-
     /// A thread that gives way to those that serve requests: a queue of sign-ins must not slow them down.
     private static let quietThread: ThreadStart = { name, body in
-        thread(name) {
+        WorkerThread.start(name) {
             clinux_give_way(10, 20_000_000)
             body()
-        }
-    }
-}
-
-extension StoreLocation {
-    /// The database that is set, else a file in the data folder.
-    init(_ configuration: Configuration) throws {
-        if let url = configuration.databaseURL {
-            try self.init(url: url)
-        } else {
-            try FileBytes.makeDirectory(configuration.dataDirectory, mode: 0o700)
-            self = .sqlite(path: configuration.dataDirectory + "/accounts.db")
         }
     }
 }

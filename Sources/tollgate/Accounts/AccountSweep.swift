@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Synchronization
+internal import Transport
 
 /// Drops from the store what is long over, at the start and once an hour.
 final class AccountSweep: Sendable {

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Gate
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Transport
 internal import Wire
@@ -108,7 +109,7 @@ final class AttemptCounts: AttemptLimiter {
 
 extension AttemptCounts {
     /// What a running gateway counts by.
-    convenience init(_ configuration: Configuration, table: SharedLimiter, control: ControlState) {
+    convenience init(_ configuration: GatewayConfiguration, table: SharedLimiter, control: ControlState) {
         // One worker asks Redis for all: attempts are few.
         let redis = configuration.redis == nil ? nil : control.mailboxes[0]
         self.init(
@@ -137,7 +138,7 @@ extension AttemptBucket.Kind {
 }
 
 extension AttemptRates {
-    init(_ configuration: Configuration) {
+    init(_ configuration: GatewayConfiguration) {
         self.init(openings: AttemptRate(configuration.signUpLimit), sms: AttemptRate(configuration.smsBudget))
     }
 }

@@ -1,5 +1,7 @@
 internal import Accounts
 internal import Credentials
+internal import Issuers
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -9,7 +11,7 @@ struct ProviderKeyRing: ProviderKeys {
     private static let patience: UInt64 = 3_000
 
     let control: ControlState
-    let feed: KeyFeed
+    let feed: KeySetRefresher
 
     func rules(for provider: Provider) -> IDTokenRules? {
         guard let declared = declaration(of: provider) else { return nil }
@@ -27,7 +29,7 @@ struct ProviderKeyRing: ProviderKeys {
     }
 
     private func declaration(of provider: Provider) -> ProviderDeclaration? {
-        control.configuration.providers.first { $0.provider == provider }
+        control.configuration.providers.first { Provider($0.name) == provider }
     }
 
     private func fetches(_ name: String) -> UInt64 { feed.statuses.first { $0.name == name }?.fetches ?? 0 }
@@ -40,14 +42,5 @@ extension Provider {
         case .apple: .refused
         case .google: .ignored
         }
-    }
-}
-
-/// Suspends the calling task.
-@Sendable func pause(milliseconds: UInt64) async {
-    do {
-        try await Task.sleep(nanoseconds: milliseconds * 1_000_000)
-    } catch {
-        // Cancelled: whoever pauses looks at the clock next.
     }
 }

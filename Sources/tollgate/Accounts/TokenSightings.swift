@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Gate
 internal import Synchronization
+internal import Transport
 internal import Wire
 
 /// Tells the store which tokens have been seen on requests, a tenth of a second's worth at a time, and each but once: by

@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Gate
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -24,7 +25,7 @@ extension RevokedSession {
 
 extension UserStanding {
     /// A tier that the gateway no longer has counts as the lowest.
-    init(_ user: UUID, _ entitlement: Entitlement, _ configuration: Configuration, _ source: Source, at now: WallTime) {
+    init(_ user: UUID, _ entitlement: Entitlement, _ configuration: GatewayConfiguration, _ source: Source, at now: WallTime) {
         let tier = entitlement.tier.flatMap { configuration.tiers.rank(of: $0) } ?? .lowest
         let until = entitlement.until.map { $0.seconds + configuration.tierGraceSeconds } ?? .max
         self.init(

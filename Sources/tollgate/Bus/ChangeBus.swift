@@ -1,4 +1,5 @@
 internal import Redis
+internal import Settings
 internal import Storage
 internal import Telemetry
 internal import Transport
@@ -11,7 +12,7 @@ final class ChangeBus: Sendable {
     private let redis: RedisBus?
     private let postgres: PostgresListener?
 
-    init(_ configuration: Configuration, _ location: StoreLocation, control: ControlState, watch: ChangeWatch) throws {
+    init(_ configuration: GatewayConfiguration, _ location: StoreLocation, control: ControlState, watch: ChangeWatch) throws {
         if let endpoint = configuration.redis {
             let carrier = "redis"
             control.busExpected(carrier)
@@ -34,7 +35,7 @@ final class ChangeBus: Sendable {
             redis = nil
             if location.isServer { control.busExpected(carrier) }
             postgres = location.listen(
-                start: AccountHost.thread,
+                start: WorkerThread.start,
                 heard: {
                     control.countBus { $0.messages += 1 }
                     watch.look()

@@ -1,6 +1,7 @@
 internal import Accounts
 internal import Contracts
 internal import Gate
+internal import Settings
 internal import Storage
 internal import Synchronization
 internal import Transport
@@ -29,7 +30,7 @@ struct AccountDesk: Sendable {
     private let clock: AccountClock
     private let reason = StoreReason()
 
-    static func run(_ command: some AccountCommand, _ configuration: Configuration, at start: Moment) -> CommandResult {
+    static func run(_ command: some AccountCommand, _ configuration: GatewayConfiguration, at start: Moment) -> CommandResult {
         do throws(AccountCommandFault) {
             return try ask(configuration, at: start) { desk in try await command.run(desk) }
         } catch {
@@ -39,14 +40,14 @@ struct AccountDesk: Sendable {
 
     /// What `question` finds out.
     static func ask<Answer: Sendable>(
-        _ configuration: Configuration, at start: Moment, _ question: @escaping @Sendable (AccountDesk) async throws -> Answer
+        _ configuration: GatewayConfiguration, at start: Moment, _ question: @escaping @Sendable (AccountDesk) async throws -> Answer
     ) throws(AccountCommandFault) -> Answer {
         let result: Result<Answer, AccountCommandFault>?
         do {
             let news = CommandNews()
             let opened = try StoreLocation(configuration).open(
-                connections: 1, start: AccountHost.thread, onChange: { _ in news.note() })
-            guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: AccountHost.thread)
+                connections: 1, start: WorkerThread.start, onChange: { _ in news.note() })
+            guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)
             else { throw AccountCommandFault(message: "the system gives no threads, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.
@@ -66,7 +67,7 @@ struct AccountDesk: Sendable {
         return try result.get()
     }
 
-    private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: Configuration, _ start: Moment) {
+    private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: GatewayConfiguration, _ start: Moment) {
         let clock = Self.clock(from: start)
         let reason = reason
         let base = AccountBase(store: store, events: StoredNews(), clock: clock, notice: { reason.note($0) })

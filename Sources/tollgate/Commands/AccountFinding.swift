@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Gate
 internal import Storage
 internal import Transport
@@ -15,7 +16,7 @@ struct AccountFinding: Sendable {
     /// nil where the token names no session.
     let session: String?
 
-    static func find(user: String, session: String, _ configuration: Configuration, at now: Moment) -> AccountFinding {
+    static func find(user: String, session: String, _ configuration: GatewayConfiguration, at now: Moment) -> AccountFinding {
         let nobody = UserStanding(user: user, standing: .noAccount, version: -1)
         guard let id = UUID(parsing: user), holdsAccounts(configuration) else {
             return AccountFinding(standing: nobody, revoked: [], account: "there is none, the token's own tier counts", session: nil)
@@ -32,16 +33,13 @@ struct AccountFinding: Sendable {
     }
 
     /// An embedded database that nobody made holds none, and is not made to be asked.
-    private static func holdsAccounts(_ configuration: Configuration) -> Bool {
+    private static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
         do {
             guard case .sqlite(let path) = try StoreLocation(configuration) else { return true }
             _ = try FileBytes.stamp(path)
             return true
-        } catch is SystemFault {
-            return false
         } catch {
-            // What is wrong with the place is told when it is opened.
-            return true
+            return false
         }
     }
 
@@ -53,7 +51,7 @@ struct AccountFinding: Sendable {
     }
 
     private init(
-        of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk, _ configuration: Configuration
+        of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk, _ configuration: GatewayConfiguration
     ) async throws {
         let ended = try await desk.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
@@ -61,7 +59,7 @@ struct AccountFinding: Sendable {
             var standing = UserStanding(user, account.entitlement, configuration, .lookedUp, at: desk.now)
             standing.user = name
             self.standing = standing
-            let answer = AccountAnswer(account, desk)
+            let answer = AccountView(account, desk)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
             standing = UserStanding(user: name, standing: .noAccount, version: -1)

@@ -1,24 +1,27 @@
-/// A command line taken apart by the table of commands.
-package struct Arguments: Equatable, Sendable {
-    package var command: Command
-    package var operands: [String] = []
-    package var options: [String: [String]] = [:]
+internal import Settings
+internal import Wire
 
-    package func has(_ name: String) -> Bool { options[name] != nil }
-    package func value(_ name: String) -> String? { options[name]?.last }
-    package func values(_ name: String) -> [String] { options[name] ?? [] }
+/// A command line taken apart by the table of commands.
+struct Arguments: Equatable, Sendable {
+    var command: Command
+    var operands: [String] = []
+    var options: [String: [String]] = [:]
+
+    func has(_ name: String) -> Bool { options[name] != nil }
+    func value(_ name: String) -> String? { options[name]?.last }
+    func values(_ name: String) -> [String] { options[name] ?? [] }
 }
 
 /// A command line that cannot be run, as a sentence that says what would be right.
-package struct UsageFault: Error, Equatable, Sendable {
-    package let message: String
+struct UsageFault: Error, Equatable, Sendable {
+    let message: String
     /// The command that was meant, if that is clear.
-    package let command: Command?
+    let command: Command?
 }
 
 extension Arguments {
     /// `words` without the name of the program.
-    package init(parsing words: [String]) throws(UsageFault) {
+    init(parsing words: [String]) throws(UsageFault) {
         var rest = words[...]
         command = try Self.command(&rest)
         var onlyOperands = false
@@ -54,7 +57,7 @@ extension Arguments {
                 return .help
             }
             let names = group.map { String($0.rawValue.dropFirst(first.count + 1)) }
-            throw UsageFault(message: "`\(first)` needs \(TypedText.alternatives(names)) behind it", command: nil)
+            throw UsageFault(message: "`\(first)` needs \(alternatives(names)) behind it", command: nil)
         }
         throw UsageFault(message: unknown(first, rest.first), command: nil)
     }

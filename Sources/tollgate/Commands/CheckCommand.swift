@@ -1,19 +1,20 @@
 internal import Credentials
 internal import Contracts
 internal import Gate
+internal import Settings
 internal import Transport
 internal import Wire
 
 /// `tollgate check`: every fault, or the routes as they are understood.
 enum CheckCommand {
-    static func run(_ loaded: LoadedSettings, json: Bool) -> CommandResult {
+    static func run(_ loaded: LoadedConfiguration, json: Bool) -> CommandResult {
         if json { return report(loaded) }
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         return CommandResult(
             output: CheckTable.text(configuration), complaints: CommandResult.warnings(loaded.findings))
     }
 
-    private static func report(_ loaded: LoadedSettings) -> CommandResult {
+    private static func report(_ loaded: LoadedConfiguration) -> CommandResult {
         let isGood = loaded.findings.faults.isEmpty
         return .json(exitCode: isGood ? 0 : 2) { json in
             json.beginObject()
@@ -24,7 +25,7 @@ enum CheckCommand {
         }
     }
 
-    private static func write(_ configuration: Configuration, _ json: inout JSONWriter) {
+    private static func write(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
         json.array("listen", configuration.listeners) { $0.string($1.text) }
         json.array("listen_tls", configuration.tlsListeners) { $0.string($1.text) }
         json.array("admin_listen", configuration.adminListeners) { $0.string($1.text) }
@@ -35,7 +36,7 @@ enum CheckCommand {
     }
 
     /// The routes, and the endpoints of the contracts.
-    static func writeRoutes(_ configuration: Configuration, _ json: inout JSONWriter) {
+    static func writeRoutes(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
         json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
         json.array("endpoints", configuration.endpoints, write)
     }
@@ -72,7 +73,7 @@ enum CheckCommand {
         json.endObject()
     }
 
-    private static func write(_ route: RouteDeclaration, _ configuration: Configuration, _ json: inout JSONWriter) {
+    private static func write(_ route: RouteDeclaration, _ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
         let rule = route.rule
         json.beginObject()
         json.field("name", rule.name)
@@ -95,7 +96,7 @@ enum CheckCommand {
 
 /// The configuration as tables for a terminal.
 enum CheckTable {
-    static func text(_ configuration: Configuration) -> String {
+    static func text(_ configuration: GatewayConfiguration) -> String {
         var text = listeners(configuration)
         text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], configuration.upstreams.map(upstream))
         if !configuration.trusts.isEmpty {
@@ -107,7 +108,7 @@ enum CheckTable {
         return text + "\nThe configuration is good: \(sum).\n"
     }
 
-    private static func listeners(_ configuration: Configuration) -> String {
+    private static func listeners(_ configuration: GatewayConfiguration) -> String {
         let rows = configuration.listeners.map { ("http", $0.text) } + configuration.tlsListeners.map { ("https", $0.text) }
             + configuration.adminListeners.map { ("admin", $0.text) }
         return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] })
@@ -132,7 +133,7 @@ enum CheckTable {
         return [trust.name, trust.issuer ?? "(none)", audiences, keys, algorithms]
     }
 
-    private static func route(_ route: RouteDeclaration, _ configuration: Configuration) -> [String] {
+    private static func route(_ route: RouteDeclaration, _ configuration: GatewayConfiguration) -> [String] {
         let rule = route.rule
         let limits = rule.limits.map(\.text).joined(separator: " ")
         let limit = limits.isEmpty ? "" : "\(limits) by \(rule.limitBy.text)"
@@ -175,8 +176,4 @@ enum CheckTable {
             return line + "\n"
         }.joined()
     }
-}
-
-extension ListenerDeclaration {
-    var text: String { address.description + (expectsProxyHeader ? ";proxy" : "") }
 }

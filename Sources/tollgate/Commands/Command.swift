@@ -1,5 +1,5 @@
 /// What a person can ask the binary to do, and the table of how it is asked.
-package enum Command: String, CaseIterable, Sendable {
+enum Command: String, CaseIterable, Sendable {
     case serve, check, explain
     case tokenMint = "token mint"
     case tokenInspect = "token inspect"
@@ -19,20 +19,20 @@ package enum Command: String, CaseIterable, Sendable {
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
-package struct CommandOption: Hashable, Sendable {
-    package let name: String
+struct CommandOption: Hashable, Sendable {
+    let name: String
     /// What stands for the value in the help; nil for an option without one.
-    package let value: String?
-    package let doc: String
+    let value: String?
+    let doc: String
     /// Whether it may be given more than once.
-    package var isRepeatable = false
+    var isRepeatable = false
     /// Whether the command needs it.
-    package var isRequired = false
+    var isRequired = false
 }
 
 extension Command {
     /// What follows the command, in order; those in brackets may be left out, the last may be repeated if it ends in `…`.
-    package var operands: [String] {
+    var operands: [String] {
         switch self {
         case .explain: ["METHOD", "URL"]
         case .tokenInspect: ["TOKEN"]
@@ -48,7 +48,7 @@ extension Command {
         }
     }
 
-    package var summary: String {
+    var summary: String {
         switch self {
         case .serve: "runs the gateway; SIGHUP reloads, SIGTERM drains and ends"
         case .check: "reads the configuration, names every fault in it, and prints the routes"
@@ -79,7 +79,7 @@ extension Command {
     }
 
     /// The options of this command alone.
-    package var ownOptions: [CommandOption] {
+    var ownOptions: [CommandOption] {
         switch self {
         case .explain:
             [
@@ -127,7 +127,7 @@ extension Command {
     }
 
     /// Whether it reads the configuration.
-    package var readsSettings: Bool {
+    var readsSettings: Bool {
         switch self {
         case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
             .userCreate, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
@@ -136,7 +136,7 @@ extension Command {
         }
     }
 
-    package var options: [CommandOption] {
+    var options: [CommandOption] {
         var options = ownOptions
         if readsSettings { options.append(.envFile) }
         return options + [.json, .help]

@@ -1,3 +1,6 @@
+internal import Settings
+internal import Wire
+
 /// What `help` and `--help` print, from the tables of commands and settings.
 enum CommandHelp {
     /// All commands, one line each.

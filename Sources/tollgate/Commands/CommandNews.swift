@@ -1,6 +1,8 @@
 internal import Redis
+internal import Settings
 internal import Synchronization
 internal import Transport
+internal import Wire
 
 /// Tells the gateways that a command has changed something in the database, where they hear it over Redis: PostgreSQL
 /// tells them by itself.
@@ -14,7 +16,7 @@ final class CommandNews: Sendable {
     func note() { hasChanged.store(true, ordering: .releasing) }
 
     /// Tells of what was noted. Blocks.
-    func tell(_ configuration: Configuration) {
+    func tell(_ configuration: GatewayConfiguration) {
         guard hasChanged.exchange(false, ordering: .acquiring), let endpoint = configuration.redis else { return }
         do {
             let told = try Waker()

@@ -1,31 +1,32 @@
+internal import Settings
 internal import Wire
 
 /// What a command leaves behind.
-package struct CommandResult: Equatable, Sendable {
+struct CommandResult: Equatable, Sendable {
     /// For standard output.
-    package var output = ""
+    var output = ""
     /// For standard error.
-    package var complaints = ""
+    var complaints = ""
     /// 0 done, 1 failed, 2 wrong usage or configuration.
-    package var exitCode: Int32 = 0
+    var exitCode: Int32 = 0
 
-    package init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
+    init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
         self.output = output
         self.complaints = complaints
         self.exitCode = exitCode
     }
 
     /// What could not be done, in one sentence.
-    package static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
+    static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
         Self(complaints: "tollgate: \(message)\n", exitCode: exitCode)
     }
 
     /// Warnings, then faults, as `FILE:LINE: NAME: …`.
-    package static func refused(_ findings: Findings) -> Self {
+    static func refused(_ findings: Findings) -> Self {
         Self(complaints: warnings(findings) + findings.faults.map { $0.text + "\n" }.joined(), exitCode: 2)
     }
 
-    package static func warnings(_ findings: Findings) -> String {
+    static func warnings(_ findings: Findings) -> String {
         findings.warnings.map { "warning: \($0.text)\n" }.joined()
     }
 
@@ -38,14 +39,6 @@ package struct CommandResult: Equatable, Sendable {
 }
 
 extension JSONWriter {
-    /// A member that is an array of what `each` writes.
-    mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONWriter, Element) -> Void) {
-        key(name)
-        beginArray()
-        for element in elements { each(&self, element) }
-        endArray()
-    }
-
     /// `"faults": […], "warnings": […]`.
     mutating func findings(_ findings: Findings) {
         array("faults", findings.faults) { $0.finding($1) }
@@ -64,10 +57,5 @@ extension JSONWriter {
         if let name = finding.name { field("name", name) }
         field("message", finding.message)
         endObject()
-    }
-
-    /// A member that is left out when there is nothing to say.
-    mutating func optional(_ name: StaticString, _ text: String?) {
-        if let text { field(name, text) }
     }
 }

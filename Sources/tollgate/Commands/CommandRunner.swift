@@ -1,18 +1,20 @@
 internal import Credentials
+internal import Issuers
+internal import Settings
 internal import Telemetry
-package import Wire
+internal import Wire
 
 /// Runs one command line. `serve` and `echo` run until told to end; the others answer at once.
-package struct CommandRunner: Sendable {
-    package var environment: [(name: String, value: String)]
+struct CommandRunner: Sendable {
+    var environment: [(name: String, value: String)]
     /// The time that the command runs at.
-    package var now: Moment
+    var now: Moment
     /// Reads standard input to its end.
-    package var readInput: @Sendable () -> String
+    var readInput: @Sendable () -> String
     /// Writes to standard error at once.
-    package var complain: @Sendable (String) -> Void
+    var complain: @Sendable (String) -> Void
 
-    package init(
+    init(
         environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
         complain: @escaping @Sendable (String) -> Void = { _ in }
     ) {
@@ -23,7 +25,7 @@ package struct CommandRunner: Sendable {
     }
 
     /// `words` without the name of the program.
-    package func run(_ words: [String]) -> CommandResult {
+    func run(_ words: [String]) -> CommandResult {
         do {
             let arguments = try Arguments(parsing: words)
             if arguments.has("help") { return CommandResult(output: CommandHelp.text(arguments.command)) }
@@ -87,7 +89,7 @@ package struct CommandRunner: Sendable {
     }
 
     /// Runs `body` with the configuration, or tells its faults.
-    private func configured(_ arguments: Arguments, _ body: (Configuration) -> CommandResult) -> CommandResult {
+    private func configured(_ arguments: Arguments, _ body: (GatewayConfiguration) -> CommandResult) -> CommandResult {
         let loaded = loader(arguments).load(now: now.wall)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         return body(configuration)
@@ -95,13 +97,13 @@ package struct CommandRunner: Sendable {
 
     /// Wrong usage counts before a wrong configuration.
     private func asked<Request>(
-        _ arguments: Arguments, _ request: Request, _ body: (Request, Configuration) -> CommandResult
+        _ arguments: Arguments, _ request: Request, _ body: (Request, GatewayConfiguration) -> CommandResult
     ) -> CommandResult {
         configured(arguments) { body(request, $0) }
     }
 
     private func keys(
-        _ arguments: Arguments, _ body: (Configuration, Bool, WallTime) throws(KeyStoreFault) -> CommandResult
+        _ arguments: Arguments, _ body: (GatewayConfiguration, Bool, WallTime) throws(KeyStoreFault) -> CommandResult
     ) -> CommandResult {
         configured(arguments) { configuration in
             do throws(KeyStoreFault) {

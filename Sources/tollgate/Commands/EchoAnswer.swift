@@ -1,10 +1,10 @@
 internal import Wire
 
 /// What `tollgate echo` answers: the request as it arrived.
-package enum EchoAnswer {
+enum EchoAnswer {
     /// A JSON object: `method`, `target` as it was sent, `path`, `query`, `headers` (small names, repeated ones joined by
     /// commas), `raw_headers` in order, and `body` as text with its size.
-    package static func render(
+    static func render(
         method: String, target: String, headers: [(name: String, value: String)], body: RawSpan
     ) -> [UInt8] {
         var json = JSONWriter()

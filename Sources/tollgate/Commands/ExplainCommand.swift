@@ -1,6 +1,9 @@
+internal import Admin
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
+internal import Settings
 internal import Wire
 
 /// `tollgate explain`: one request's way through the policy, decided by the same code that decides real ones.
@@ -53,9 +56,9 @@ enum ExplainCommand {
         private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .explain) }
     }
 
-    static func run(_ request: Request, _ configuration: Configuration, json: Bool, at now: Moment) -> CommandResult {
+    static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         do {
-            let keys = try CurrentKeys.gather(configuration, at: now)
+            let keys = try CurrentKeys.gather(IssuersPlan(configuration), at: now)
             let policy = try PolicyBuilder.policy(configuration, keys: keys, version: 1, now: now.wall)
             let walk = Walk(request, configuration, policy, at: now)
             return json ? walk.report(request) : CommandResult(output: walk.text)
@@ -72,7 +75,7 @@ enum ExplainCommand {
         /// The finding's and the headers' among them.
         private var steps: [Explanation.Step]
 
-        init(_ request: Request, _ configuration: Configuration, _ policy: Policy, at now: Moment) {
+        init(_ request: Request, _ configuration: GatewayConfiguration, _ policy: Policy, at now: Moment) {
             var head = RequestHead()
             var note = DecisionNote()
             var found: [Explanation.Step] = []
@@ -107,7 +110,7 @@ enum ExplainCommand {
             decision.requestEdits.http1.text.split(separator: "\r\n").joined(separator: ", ")
         }
 
-        private static func verdict(_ note: borrowing DecisionNote, _ configuration: Configuration) -> String? {
+        private static func verdict(_ note: borrowing DecisionNote, _ configuration: GatewayConfiguration) -> String? {
             guard case .forward(let index) = note.verdict else { return nil }
             let upstream = configuration.upstreams[index]
             return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"

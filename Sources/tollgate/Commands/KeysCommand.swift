@@ -1,14 +1,16 @@
 internal import Credentials
+internal import Issuers
+internal import Settings
 internal import Wire
 
 /// `tollgate keys`: the gateway's own signing keys.
 enum KeysCommand {
-    static func list(_ configuration: Configuration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        let ring = try KeyStore.peek(configuration, now: now)
+    static func list(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
+        let ring = try KeyStore.peek(IssuersPlan(configuration), now: now)
         return json ? report(ring?.entries ?? []) : tell(ring?.entries ?? [], configuration)
     }
 
-    static func rotate(_ configuration: Configuration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
+    static func rotate(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
         if configuration.jwtSecret != nil {
             return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
         }
@@ -16,7 +18,7 @@ enum KeysCommand {
         return json ? report(ring.entries) : tell(ring.entries, configuration)
     }
 
-    private static func rotated(_ configuration: Configuration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
+    private static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         let (algorithm, skew) = (configuration.signingAlgorithm, configuration.clockSkewSeconds)
         let news = CommandNews()
         // Between its two steps the gateways must hear of the first.
@@ -24,19 +26,19 @@ enum KeysCommand {
             news.note()
             news.tell(configuration)
         }
-        guard let shared = SharedKeys(configuration, onChange: { _ in tell() }) else {
+        guard let shared = SharedKeys(IssuersPlan(configuration), onChange: { _ in tell() }) else {
             return try KeyStore(dataDirectory: configuration.dataDirectory).rotate(
                 to: algorithm, clockSkewSeconds: skew, now: now)
         }
         return try shared.rotate(to: algorithm, clockSkewSeconds: skew, now: now)
     }
 
-    static func jwks(_ configuration: Configuration, json _: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        let ring = try KeyStore.open(configuration, now: now)
+    static func jwks(_ configuration: GatewayConfiguration, json _: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
+        let ring = try KeyStore.open(IssuersPlan(configuration), now: now)
         return CommandResult(output: ring.jwks(now: now).rawBytes.text + "\n")
     }
 
-    private static func tell(_ entries: [SigningKeyRing.Entry], _ configuration: Configuration) -> CommandResult {
+    private static func tell(_ entries: [SigningKeyRing.Entry], _ configuration: GatewayConfiguration) -> CommandResult {
         guard !entries.isEmpty else {
             return CommandResult(output: "There are no keys yet: they are made when the gateway first starts.\n")
         }

@@ -1,9 +1,11 @@
+internal import Mail
+internal import Settings
 internal import Transport
 internal import Wire
 
 /// `tollgate outbox`: the development mail, the newest last.
 enum OutboxCommand {
-    static func run(_ configuration: Configuration, json: Bool) -> CommandResult {
+    static func run(_ configuration: GatewayConfiguration, json: Bool) -> CommandResult {
         do {
             let entries = try Outbox(dataDirectory: configuration.dataDirectory).read()
             return json ? report(entries) : CommandResult(output: text(entries))

@@ -1,5 +1,8 @@
+internal import Admin
 internal import Credentials
 internal import Gate
+internal import Issuers
+internal import Settings
 internal import Wire
 
 /// `tollgate token mint`: a token of the gateway's own key. Its email goes upstream as a proven one only with
@@ -40,7 +43,7 @@ enum MintCommand {
         static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .tokenMint) }
     }
 
-    static func run(_ request: Request, _ configuration: Configuration, json: Bool, now: WallTime) -> CommandResult {
+    static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, now: WallTime) -> CommandResult {
         if let tier = request.tier, configuration.tiers.rank(of: tier) == nil {
             return .failed("--tier \(configuration.tiers.complaint(about: tier))", exitCode: 2)
         }
@@ -57,10 +60,10 @@ enum MintCommand {
     }
 
     private static func issue(
-        _ claims: TokenClaims, _ configuration: Configuration, json: Bool, now: WallTime
+        _ claims: TokenClaims, _ configuration: GatewayConfiguration, json: Bool, now: WallTime
     ) -> CommandResult {
         do {
-            let key = try KeyStore.open(configuration, now: now).active
+            let key = try KeyStore.open(IssuersPlan(configuration), now: now).active
             let token = try key.issue(claims)
             guard json else { return CommandResult(output: token + "\n") }
             return .json { json in
@@ -81,11 +84,11 @@ enum MintCommand {
 
 /// `tollgate token inspect`: what a token says, and whether it would be accepted.
 enum InspectCommand {
-    static func run(_ text: String, _ configuration: Configuration, json: Bool, at now: Moment) -> CommandResult {
+    static func run(_ text: String, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         let bytes = Array(text.utf8.filter { !($0 == 10 || $0 == 13 || $0 == 32) })
         let keys: IssuerKeys
         do {
-            keys = try CurrentKeys.gather(configuration, at: now)
+            keys = try CurrentKeys.gather(IssuersPlan(configuration), at: now)
         } catch {
             return .failed(error.description)
         }

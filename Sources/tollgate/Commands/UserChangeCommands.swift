@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Wire
 
 /// `tollgate user set-tier`.
@@ -17,7 +18,7 @@ struct UserSetTierCommand: AccountCommand {
         let kept = try tier.kept(desk)
         var account = try await desk.account(user)
         account.entitlement = try await desk.administration.setTier(kept, until: tier.until, of: account.id)
-        let answer = AccountAnswer(account, desk)
+        let answer = AccountView(account, desk)
         return json ? answer.report() : CommandResult(output: "\(answer.name) has the tier \(answer.tierText).\n")
     }
 }
@@ -40,7 +41,7 @@ struct UserEndCommand: AccountCommand {
         let count =
             deletes ? try await desk.administration.delete(account.id) : try await desk.administration.revoke(account.id)
         guard json else {
-            let name = AccountAnswer(account, desk).name
+            let name = AccountView(account, desk).name
             let ended = "\(counted(count, "session")) of \(name) ended"
             return CommandResult(output: deletes ? "Deleted the account of \(name); \(ended).\n" : "\(ended).\n")
         }
@@ -76,7 +77,7 @@ struct ActorCommand: AccountCommand {
 
     func run(_ desk: AccountDesk) async throws -> CommandResult {
         let account = try await desk.account(user)
-        let name = AccountAnswer(account, desk).name
+        let name = AccountView(account, desk).name
         if grants {
             try await desk.administration.grant(actor, to: account.id)
         } else if try await !desk.administration.revoke(actor, from: account.id) {

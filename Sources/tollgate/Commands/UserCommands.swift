@@ -1,4 +1,6 @@
 internal import Accounts
+internal import Admin
+internal import Settings
 internal import Wire
 
 /// `tollgate user list`: the accounts, in the order in which they were opened.
@@ -19,7 +21,7 @@ struct UserListCommand: AccountCommand {
             return id
         }
         let text = arguments.value("limit") ?? "\(Self.usualLimit)"
-        do throws(Complaint) {
+        do throws(ParseError) {
             limit = try TypedText.count(text, 1...Self.largestLimit)
         } catch {
             throw Self.fault("--limit \(quoted(text)) \(error.text)")
@@ -31,7 +33,7 @@ struct UserListCommand: AccountCommand {
     func run(_ desk: AccountDesk) async throws -> CommandResult {
         // One more than is shown tells whether there are more.
         let found = try await found(desk)
-        let shown = found.prefix(limit).map { AccountAnswer($0, desk) }
+        let shown = found.prefix(limit).map { AccountView($0, desk) }
         return json ? report(shown) : tell(shown, hasMore: found.count > limit)
     }
 
@@ -47,16 +49,16 @@ struct UserListCommand: AccountCommand {
         return account.map { [$0] }?.filter { account in after.map { $0 < account.id } ?? true } ?? []
     }
 
-    private func tell(_ shown: [AccountAnswer], hasMore: Bool) -> CommandResult {
+    private func tell(_ shown: [AccountView], hasMore: Bool) -> CommandResult {
         guard let last = shown.last else {
             let none = email == nil && after == nil ? "There are no accounts yet." : "There is no such account."
             return CommandResult(output: none + "\n")
         }
-        let table = CheckTable.table(AccountAnswer.columns, shown.map(\.row))
+        let table = CheckTable.table(AccountView.columns, shown.map(\.row))
         return CommandResult(output: table + (hasMore ? "\nThere are more: --after \(last.account.id.text)\n" : ""))
     }
 
-    private func report(_ shown: [AccountAnswer]) -> CommandResult {
+    private func report(_ shown: [AccountView]) -> CommandResult {
         .json { json in
             json.beginArray()
             for answer in shown {
@@ -81,12 +83,12 @@ struct UserShowCommand: AccountCommand {
 
     func run(_ desk: AccountDesk) async throws -> CommandResult {
         let account = try await desk.account(user)
-        let belongings = try await AccountBelongings(of: account, desk.directory)
-        let answer = AccountAnswer(account, desk)
+        let belongings = try await AccountDetails(of: account, desk.directory)
+        let answer = AccountView(account, desk)
         return json ? report(answer, belongings) : tell(answer, belongings)
     }
 
-    private func tell(_ answer: AccountAnswer, _ belongings: AccountBelongings) -> CommandResult {
+    private func tell(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
         var rows = answer.rows
         for identity in belongings.identities {
             rows.append(["identity", "\(identity.provider.rawValue) \(identity.subject), linked at \(ISO8601.text(identity.linkedAt))"])
@@ -104,7 +106,7 @@ struct UserShowCommand: AccountCommand {
         return CommandResult(output: text)
     }
 
-    private func report(_ answer: AccountAnswer, _ belongings: AccountBelongings) -> CommandResult {
+    private func report(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
         .json { json in
             json.beginObject()
             answer.write(&json)

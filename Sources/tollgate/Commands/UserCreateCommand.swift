@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Credentials
 internal import Wire
 
@@ -57,7 +58,7 @@ struct UserCreateCommand: AccountCommand {
         enrolment.tier = try tier?.kept(desk, label: "--tier ")
         enrolment.tierUntil = tier?.until
         let account = try await desk.administration.create(enrolment)
-        let answer = AccountAnswer(account, desk)
+        let answer = AccountView(account, desk)
         if json { return answer.report() }
         return CommandResult(output: "Opened the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
     }

@@ -1,3 +1,4 @@
+internal import Settings
 internal import Transport
 
 /// TLS towards https upstreams: one context for each file of authorities, and one for the system's.

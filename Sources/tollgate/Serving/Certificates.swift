@@ -1,3 +1,4 @@
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -14,13 +15,13 @@ struct Certificates {
     /// as long as the process. Sessions last two hours, so the key before it is all that must still open.
     private static let ticketKeyLife: UInt64 = 12 * 3_600_000
 
-    init(_ configuration: Configuration, at moment: Moment) throws(TLSFault) {
+    init(_ configuration: GatewayConfiguration, at moment: Moment) throws(TLSFault) {
         ticketKeySince = moment.monotonic
         try adopt(configuration, now: moment.wall)
     }
 
     /// Reads the files that `configuration` names. On a fault nothing changes.
-    mutating func adopt(_ configuration: Configuration, now: WallTime) throws(TLSFault) {
+    mutating func adopt(_ configuration: GatewayConfiguration, now: WallTime) throws(TLSFault) {
         let pairs = configuration.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
         let clientAuthority = configuration.tlsClientAuthority
         let stamps = Self.stamps(pairs, clientAuthority)

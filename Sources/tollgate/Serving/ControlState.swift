@@ -1,9 +1,12 @@
 internal import Accounts
+internal import Admin
 internal import Contracts
 internal import Credentials
 internal import Gate
+internal import Issuers
 internal import Proxy
 internal import Redis
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -12,7 +15,7 @@ internal import Wire
 /// What the threads of the control plane share: the configuration and keys in force, and the way to the workers.
 final class ControlState: Sendable {
     private struct State {
-        var configuration: Configuration
+        var configuration: GatewayConfiguration
         var keys: IssuerKeys
         /// Snapshots of keys that belong to an earlier configuration are passed over.
         var keysGeneration: UInt64 = 0
@@ -38,7 +41,7 @@ final class ControlState: Sendable {
     private let state: Mutex<State>
 
     init(
-        _ configuration: Configuration, keys: IssuerKeys, labels: MetricLabels, build: BuildInfo,
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, build: BuildInfo,
         mailboxes: [Mailbox<WorkerMessage>], log: ServerLog
     ) {
         self.mailboxes = mailboxes
@@ -58,7 +61,7 @@ final class ControlState: Sendable {
         log.info("the admin token, made now and told this once", ("token", String(decoding: adminToken.bytes, as: UTF8.self)))
     }
 
-    var configuration: Configuration { state.withLock { $0.configuration } }
+    var configuration: GatewayConfiguration { state.withLock { $0.configuration } }
     var keys: IssuerKeys { state.withLock { $0.keys } }
 
     /// Held while a policy is made and told: workers get them in the order in which they came into force, and never the
@@ -99,7 +102,7 @@ final class ControlState: Sendable {
     }
 
     /// Takes over a whole configuration. The caller has made sure that it makes a policy.
-    func adopt(_ configuration: Configuration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime)
+    func adopt(_ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime)
         throws(RouteFault)
     {
         try publishing.withLock { _ throws(RouteFault) in
@@ -108,7 +111,7 @@ final class ControlState: Sendable {
     }
 
     private func publish(
-        _ configuration: Configuration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, _ upstreams: [UpstreamSnapshot], now: WallTime
     ) throws(RouteFault) {
         let labels = state.withLock { state in
             state.configuration = configuration
@@ -116,8 +119,9 @@ final class ControlState: Sendable {
             state.keysGeneration = generation
             state.policyVersion += 1
             state.labels.declare(configuration)
-            state.process.keepIssuers(configuration.keyHolders.map(\.name))
-            let clocks = configuration.keyHolders.map { Clock.keySet($0.name) } + configuration.upstreams.map { Clock.upstream($0.name) }
+            let holders = IssuersPlan(configuration).outside.map(\.name)
+            state.process.keepIssuers(holders)
+            let clocks = holders.map { Clock.keySet($0) } + configuration.upstreams.map { Clock.upstream($0.name) }
             state.process.clocks.keep(clocks.map(\.source))
             return state.labels
         }
@@ -353,29 +357,8 @@ final class ControlState: Sendable {
     }
 }
 
-extension MetricLabels {
-    mutating func declare(_ configuration: Configuration) {
-        // The gateway's own endpoints and its own issuer come last, as they do in the policy.
-        declare(
-            routes: configuration.routes.map(\.rule.name) + configuration.endpoints.map(\.endpoint.name) + ["own-keys"],
-            upstreams: configuration.upstreams.map(\.name),
-            tiers: configuration.tiers.names, issuers: configuration.trusts.map(\.name) + [TrustDeclaration.ownName])
-    }
-}
-
-extension WorkerSettings {
-    init(_ configuration: Configuration, workers: Int) {
-        self.init()
-        headTimeout = UInt64(configuration.headerTimeoutMilliseconds)
-        idleTimeout = UInt64(configuration.idleTimeoutMilliseconds)
-        bodyTimeout = UInt64(configuration.bodyTimeoutMilliseconds)
-        sendTimeout = UInt64(configuration.sendTimeoutMilliseconds)
-        maxClients = max(1, configuration.maxConnections / workers)
-    }
-}
-
 extension ControlState {
-    /// A worker could not be built: the others serve on, and the log says so.
+    /// A worker could not be built; the others serve on.
     func workerFailed(_ id: Int, _ fault: any Error) {
         log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(fault)"))
     }

@@ -1,6 +1,10 @@
+internal import Admin
 internal import Credentials
 internal import Gate
+internal import Issuers
+internal import Mail
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -11,25 +15,25 @@ struct Gateway {
     private let control: ControlState
     private let log: ServerLog
     private let accessLog: LineSink?
-    private let feed: KeyFeed
+    private let feed: KeySetRefresher
     private let resolver: UpstreamResolver
     private let redisResolver: RedisResolver?
     private let courier: DeliveryCourier
     private let accounts: AccountHost
-    private let outsideRefreshes: OutsideRefreshes
+    private let outsideRefreshes: ExternalRefresher
     private let workers: WorkerThreads
     private var certificates: Certificates
     private let addresses: [(address: SocketAddress, kind: StaticString)]
 
     /// Binds, reads keys and starts every thread; what cannot be done is thrown as a sentence.
-    init(_ configuration: Configuration) throws {
+    init(_ configuration: GatewayConfiguration) throws {
         let moment = EventLoop.now()
         let count = configuration.workers ?? coreCount
-        log = try ServerLog(configuration)
+        log = try ServerLog(configuration.settings)
         certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
         addresses = sockets.addresses
-        let keys = try KeyFeed.load(configuration, at: moment)
+        let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(configuration)
         let wakers = try (0..<count).map { _ in try Waker() }
@@ -37,27 +41,28 @@ struct Gateway {
             configuration, keys: keys, labels: labels, build: BuildInfo(version: Version.text, commit: "", swift: "6.3"),
             mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) }, log: log)
         self.control = control
-        control.adopt(try AdminToken.open(configuration))
+        control.adopt(try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory))
         accessLog = configuration.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(configuration.upstreams, log: log) { control.resolved($0, $1) }
         let log = log
-        feed = try KeyFeed(
-            configuration, own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
+        feed = try KeySetRefresher(
+            IssuersPlan(configuration), own: keys.ownRing, onChange: { control.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.tell($0) }, onClock: { control.sawClock(.keySet($0), date: $1, now: $2) })
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) { control.redisResolved($0) } }
         if let redisResolver { control.redisResolved(redisResolver.addresses) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
-        courier = try DeliveryCourier(configuration, log: log)
+        courier = try DeliveryCourier(configuration.mail, outbox: Outbox(dataDirectory: configuration.dataDirectory)) { log.write($0) }
+        log.writeOutboxChannels(of: configuration.mail)
         accounts = try AccountHost(configuration, control: control, feed: feed, table: limiter, courier: courier)
         try accounts.start(configuration)
-        outsideRefreshes = OutsideRefreshes(control: control)
+        outsideRefreshes = ExternalRefresher(configuration, control: control)
         workers = WorkerThreads()
         let plan = WorkerPlan(
             configuration: configuration, policy: try control.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
             control: control, feed: feed, accounts: accounts,
-            refreshes: TokenRefreshes(accounts: accounts, outside: outsideRefreshes))
+            refreshes: TokenRefreshes(own: { [accounts] in await accounts.refresh($0) }, outside: outsideRefreshes))
         for (id, waker) in wakers.enumerated() {
             try workers.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -134,29 +139,30 @@ struct Gateway {
     /// Answers the changed settings that were not taken: those that need a restart, and those that the process environment
     /// sets.
     private mutating func adopt(
-        _ loaded: LoadedSettings, at moment: Moment
+        _ loaded: LoadedConfiguration, at moment: Moment
     ) throws(Refused) -> (fixed: [String], overridden: [String]) {
         guard var configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
         let running = control.configuration
-        let ignored = (configuration.keepUnchangeable(of: running), configuration.keepOverridden(of: running))
+        let ignored = (configuration.keepUnchangeable(of: running), configuration.settings.keepOverridden(of: running.settings))
         do {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
-            let keys = try KeyFeed.load(configuration, at: moment, earlier: control.keys)
+            let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment, earlier: control.keys)
             // Made once to see that it can be: from here on nothing fails.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let upstreams = try resolver.adopt(configuration.upstreams)
-            control.adopt(try AdminToken.open(configuration))
+            control.adopt(try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory))
             let generation = feed.nextGeneration()
             try accounts.adopt(configuration)
-            courier.adopt(configuration)
+            courier.adopt(configuration.mail)
+            log.writeOutboxChannels(of: configuration.mail)
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)
             // Only now, so that its first snapshot of this configuration is not taken for one of another.
-            feed.adopt(configuration, own: keys.ownRing, generation: generation)
+            feed.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
             accounts.adopted()
             if let context = certificates.context { control.adoptCertificates(context) }
             self.certificates = certificates
-            log.adopt(configuration)
+            log.adopt(configuration.settings)
             return ignored
         } catch {
             throw Refused(["\(error)"])
@@ -205,13 +211,5 @@ extension ServerLog {
         case .warning: warning("keys", ("issuer", issuer), ("detail", event.message))
         case .error: error("keys", ("issuer", issuer), ("detail", event.message))
         }
-    }
-}
-
-extension IssuerKeys {
-    /// A gateway that runs always has keys of its own: it makes them when it first starts.
-    var ownRing: SigningKeyRing {
-        guard let own else { preconditionFailure("no signing keys") }
-        return own
     }
 }

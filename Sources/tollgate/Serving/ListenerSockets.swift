@@ -1,4 +1,5 @@
 internal import Proxy
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -9,7 +10,7 @@ struct ListenerSockets {
     /// Every address in use, as it can be connected to, and what is spoken there.
     private(set) var addresses: [(address: SocketAddress, kind: StaticString)] = []
 
-    init(_ configuration: Configuration, workers: Int, tls: TLSServerContext?) throws(SystemFault) {
+    init(_ configuration: GatewayConfiguration, workers: Int, tls: TLSServerContext?) throws(SystemFault) {
         ofWorker = Array(repeating: [], count: workers)
         for declaration in configuration.listeners {
             try bind(declaration, "http") { Listener(socket: $0, announces: declaration.expectsProxyHeader) }

@@ -1,6 +1,7 @@
 internal import Redis
 internal import Synchronization
 internal import Transport
+internal import Wire
 
 /// Follows the name in `REDIS_URL` to its addresses: once at start, then again and again on a thread of its own.
 final class RedisResolver: Sendable {

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -10,23 +11,14 @@ struct ServerLog: Sendable {
     private let line: LogLine
     private let threshold: LogThreshold
 
-    init(_ configuration: Configuration) throws(SystemFault) {
+    init(_ settings: Configuration) throws(SystemFault) {
         sink = try LineSink(descriptor: STDERR_FILENO)
-        line = LogLine(configuration.accessLog == .text ? .text : .json)
-        threshold = LogThreshold(Self.level(configuration))
+        line = LogLine(settings.accessLog == .text ? .text : .json)
+        threshold = LogThreshold(settings.logLevel)
     }
 
     /// Takes over the level of another configuration.
-    func adopt(_ configuration: Configuration) { threshold.lowest = Self.level(configuration) }
-
-    private static func level(_ configuration: Configuration) -> Telemetry.LogLevel {
-        switch configuration.logLevel {
-        case .debug: .debug
-        case .info: .info
-        case .warning: .warning
-        case .error: .error
-        }
-    }
+    func adopt(_ settings: Configuration) { threshold.lowest = settings.logLevel }
 
     func debug(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.debug, message, fields) }
     func info(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.info, message, fields) }
@@ -34,7 +26,7 @@ struct ServerLog: Sendable {
     func error(_ message: StaticString, _ fields: (name: StaticString, value: String)...) { write(.error, message, fields) }
 
     private func write(
-        _ level: Telemetry.LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
+        _ level: LogLevel, _ message: StaticString, _ fields: [(name: StaticString, value: String)]
     ) {
         guard level >= threshold.lowest else { return }
         var out = ByteBuffer(capacity: 512)
@@ -52,10 +44,10 @@ struct ServerLog: Sendable {
 private final class LogThreshold: Sendable {
     private let level: Atomic<Int>
 
-    init(_ level: Telemetry.LogLevel) { self.level = Atomic(level.rawValue) }
+    init(_ level: LogLevel) { self.level = Atomic(level.rawValue) }
 
-    var lowest: Telemetry.LogLevel {
-        get { Telemetry.LogLevel(rawValue: level.load(ordering: .relaxed)) ?? .info }
+    var lowest: LogLevel {
+        get { LogLevel(rawValue: level.load(ordering: .relaxed)) ?? .info }
         set { level.store(newValue.rawValue, ordering: .relaxed) }
     }
 }

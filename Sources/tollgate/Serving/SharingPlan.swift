@@ -2,6 +2,7 @@ internal import Credentials
 internal import Gate
 internal import Proxy
 internal import Redis
+internal import Settings
 internal import Transport
 internal import Wire
 
@@ -15,7 +16,7 @@ struct SharingPlan: Sendable {
     private let settings: LimitLedger.Settings
 
     /// nil where `REDIS_URL` is not set. `addresses` are those of its name, where it has one.
-    init?(_ configuration: Configuration, workers: Int, addresses: [SocketAddress]?) throws {
+    init?(_ configuration: GatewayConfiguration, workers: Int, addresses: [SocketAddress]?) throws {
         guard let endpoint = configuration.redis else { return nil }
         self.endpoint = endpoint
         tls = endpoint.usesTLS ? try TLSClientContext(protocols: []) : nil
@@ -37,7 +38,7 @@ struct SharingPlan: Sendable {
 
     /// What limit keys are made with. Gateways that count together must make the same ones. Without a secret that they share
     /// it is a hash that everybody can compute: whoever reads Redis or the log can test a guess at whom a key counts.
-    static func hash(_ configuration: Configuration) -> KeyedHash {
+    static func hash(_ configuration: GatewayConfiguration) -> KeyedHash {
         guard configuration.redis != nil else { return .random() }
         guard let secret = configuration.keySecret else { return KeyedHash(derivedFrom: ("" as StaticString).rawBytes) }
         return KeyedHash(derivedFrom: secret.rawBytes)

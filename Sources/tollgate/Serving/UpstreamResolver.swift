@@ -1,4 +1,5 @@
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Transport
 internal import Wire

@@ -1,8 +1,11 @@
+internal import Admin
 internal import Contracts
 internal import Credentials
 internal import Gate
 internal import HTTP
+internal import Issuers
 internal import Proxy
+internal import Settings
 internal import Synchronization
 internal import Telemetry
 internal import Transport
@@ -10,7 +13,7 @@ internal import Wire
 
 /// What every worker is built from.
 struct WorkerPlan: Sendable {
-    let configuration: Configuration
+    let configuration: GatewayConfiguration
     let policy: Policy
     let upstreams: [UpstreamSnapshot]
     let labels: MetricLabels
@@ -19,7 +22,7 @@ struct WorkerPlan: Sendable {
     let sharing: SharingPlan?
     let sink: LineSink?
     let control: ControlState
-    let feed: KeyFeed
+    let feed: KeySetRefresher
     let accounts: AccountHost
     let refreshes: TokenRefreshes
 

@@ -1,0 +1,63 @@
+package import HTTP
+package import Telemetry
+package import Wire
+
+/// What the admin listeners answer: health, readiness, metrics, and the admin API.
+package struct AdminEndpoints: Sendable {
+    /// The figures of every worker.
+    let reports: @Sendable () async -> [MetricsSnapshot]
+    let process: @Sendable () -> ProcessMetrics
+    let readiness: @Sendable () -> Readiness
+    let now: @Sendable () -> WallTime
+    let hosts: @Sendable () -> AdminHosts
+    let api: AdminAPI
+
+    package init(
+        reports: @escaping @Sendable () async -> [MetricsSnapshot], process: @escaping @Sendable () -> ProcessMetrics,
+        readiness: @escaping @Sendable () -> Readiness, now: @escaping @Sendable () -> WallTime,
+        hosts: @escaping @Sendable () -> AdminHosts, api: AdminAPI
+    ) {
+        self.reports = reports
+        self.process = process
+        self.readiness = readiness
+        self.now = now
+        self.hosts = hosts
+        self.api = api
+    }
+
+    package func answer(_ request: LocalRequest) async -> LocalResponse {
+        guard isOpen(request.path) || hosts().allows(request.value(of: "host") ?? "") else {
+            return AdminRefusal.misdirected.response(request.requestID)
+        }
+        if request.path.hasPrefix(AdminAPI.path) { return await api.answer(request) }
+        guard request.method == "GET" || request.method == "HEAD" else {
+            return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
+        }
+        switch request.path {
+        // That this is answered at all says that a loop turns.
+        case "/livez": return .plain(200, "ok\n")
+        case "/readyz": return ready()
+        case "/metrics":
+            let text = Exposition.render(await reports(), process(), at: now())
+            return LocalResponse(status: 200, contentType: Exposition.contentType.description, body: text)
+        default: return .plain(404, "not found: /livez, /readyz, /metrics and /admin/api/ are here\n")
+        }
+    }
+
+    /// What monitors ask for under any name: it tells no secret and changes nothing.
+    private func isOpen(_ path: String) -> Bool { path == "/livez" || path == "/readyz" || path == "/metrics" }
+
+    private func ready() -> LocalResponse {
+        let readiness = readiness()
+        var out = ByteBuffer()
+        readiness.write(into: &out)
+        return LocalResponse(status: readiness.statusCode, contentType: "application/json", body: out.readable.array)
+    }
+}
+
+extension LocalResponse {
+    /// A text for people.
+    package static func plain(_ status: Int, _ text: String, _ fields: [(name: String, value: String)] = []) -> LocalResponse {
+        LocalResponse(status: status, contentType: "text/plain; charset=utf-8", body: Array(text.utf8), fields: fields)
+    }
+}

@@ -1,0 +1,46 @@
+package import Gate
+package import Wire
+
+/// A tier as the operator gives it, and its end: on the command line and to the admin API.
+package struct TierChoice: Sendable {
+    package let name: String
+    package let until: WallTime?
+
+    package enum Fault: Error {
+        case unreadableEnd(String)
+        case pastEnd(WallTime)
+        case unknownTier(String, TierList)
+        case endOfEveryonesTier(String)
+    }
+
+    package init(_ name: String, until: String?) throws(Fault) {
+        self.name = name
+        self.until = until.flatMap { ISO8601.parse($0) }
+        if let until, self.until == nil { throw .unreadableEnd(until) }
+    }
+
+    /// What the accounts keep: nil for the tier that everyone has.
+    package func kept(_ tiers: TierList, now: WallTime) throws(Fault) -> String? {
+        guard let tier = tiers.rank(of: name) else { throw .unknownTier(name, tiers) }
+        if tier == .lowest, until != nil { throw .endOfEveryonesTier(name) }
+        if let until, until <= now { throw .pastEnd(until) }
+        return tier == .lowest ? nil : name
+    }
+}
+
+extension TierChoice.Fault {
+    /// The sentence for whoever gave it; `end` is what they call the end, and `tier` what stands before the tier's name.
+    package func message(end: String, tier: String = "") -> String {
+        switch self {
+        case .unreadableEnd(let text): "\(end) \(quoted(text)) is no RFC 3339 time in UTC, write one like 2027-01-01T00:00:00Z"
+        case .pastEnd(let time): "\(end) \(ISO8601.text(time)) is past, give a time to come"
+        case .unknownTier(let name, let tiers): tier + tiers.complaint(about: name)
+        case .endOfEveryonesTier(let name): "\(end) goes with a tier above \(name), which everyone has for good"
+        }
+    }
+}
+
+extension TierList {
+    /// Why a name is no tier's, and which are.
+    package func complaint(about name: String) -> String { "\(quoted(name)) names no tier, the tiers are \(names.joined(separator: ", "))" }
+}

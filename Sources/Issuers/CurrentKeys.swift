@@ -1,0 +1,34 @@
+internal import Credentials
+internal import Transport
+package import Wire
+
+/// All keys at one moment for a command that ends at once: it makes none of its own, and fetches what was never had.
+package enum CurrentKeys {
+    /// What a person is ready to wait for.
+    private static let patience: UInt64 = 12_000
+
+    package static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
+        let own = try KeyStore.peek(plan, now: moment.wall)
+        var sources = KeySources(plan, own: own, earlier: nil, at: moment)
+        fetchMissing(&sources, at: moment)
+        return sources.snapshot(generation: 0)
+    }
+
+    private static func fetchMissing(_ sources: inout KeySources, at moment: Moment) {
+        let missing = sources.sources.indices.filter { sources.url($0) != nil && sources.sources[$0].keys == nil }
+        guard !missing.isEmpty, let fetcher = JWKSFetcher() else { return }
+        var waiting: Set<Int> = []
+        for index in missing {
+            guard let url = sources.url(index), fetcher.start(index, url: url) == nil else { continue }
+            waiting.insert(index)
+        }
+        let deadline = moment.monotonic.advanced(milliseconds: patience)
+        while !waiting.isEmpty, EventLoop.now().monotonic < deadline {
+            for outcome in fetcher.wait(milliseconds: 1000) {
+                waiting.remove(outcome.id)
+                guard case .success(let document) = outcome.result else { continue }
+                _ = sources.fetched(outcome.id, document, at: EventLoop.now(), jitter: 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+internal import Credentials
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// The key sources of one configuration and what is known of each: read by one thread, without waiting for the network.
+struct KeySources {
+    /// One trust line's source.
+    struct Source {
+        let trust: KeyHolder
+        var keys: KeySet?
+        var status: KeyStatus
+        /// Of a URL.
+        var schedule: JWKSSchedule?
+        /// Of a file, as it was when it was last read.
+        var stamp: FileStamp?
+        /// The keys left out that the log knows of.
+        var loggedRefusals: [KeyFault] = []
+    }
+
+    private(set) var sources: [Source]
+    private(set) var own: SigningKeyRing?
+    private let store: KeyStore?
+    private var ownStamp: FileStamp?
+    private let cache: KeyCache
+    var events: [KeyEvent] = []
+
+    /// Reads files, and takes over from `earlier` what has not changed.
+    init(_ plan: IssuersPlan, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
+        cache = KeyCache(dataDirectory: plan.dataDirectory)
+        let isFile = plan.ownSecret == nil && SharedKeys(plan) == nil
+        store = isFile ? KeyStore(dataDirectory: plan.dataDirectory) : nil
+        self.own = own
+        sources = []
+        ownStamp = store.flatMap { Self.stamp($0.path) }
+        for trust in plan.outside {
+            let kept = earlier?.sources.first { $0.trust.name == trust.name && $0.trust.source == trust.source }
+            sources.append(kept.map { Source($0, trust) } ?? first(trust, at: moment))
+        }
+    }
+
+    /// All keys now.
+    func snapshot(generation: UInt64) -> IssuerKeys {
+        var keys = IssuerKeys(own: own)
+        keys.generation = generation
+        for source in sources {
+            keys.outside[source.trust.name] = source.keys
+            keys.origins[source.trust.name] = source.trust.source
+        }
+        return keys
+    }
+
+    private mutating func first(_ trust: KeyHolder, at moment: Moment) -> Source {
+        var source = Source(trust: trust, status: KeyStatus(name: trust.name))
+        switch trust.source {
+        case .secret(let bytes):
+            do {
+                source.take(KeySet([try VerificationKey(secret: bytes.rawBytes, algorithms: trust.algorithms)]))
+            } catch {
+                source.status.problem = error.message
+            }
+        case .file(let path): readFile(path, into: &source)
+        case .url(let url):
+            let kept = cache.load(trust.name, url: url, now: moment.wall)
+            if let kept {
+                source.take(kept.keys, confirmedAt: kept.fetchedAt)
+                source.logRefusals(&events)
+            }
+            let age = kept.map { UInt64(max(0, moment.wall.microseconds - $0.fetchedAt.microseconds) / 1000) }
+            source.schedule = JWKSSchedule(now: moment.monotonic, cachedAge: age)
+        }
+        return source
+    }
+
+    /// Reads again what changed on disk; answers whether any key did.
+    mutating func lookAtFiles() -> Bool {
+        var changed = lookAtOwn()
+        for index in sources.indices {
+            guard case .file(let path) = sources[index].trust.source else { continue }
+            let stamp = Self.stamp(path)
+            guard let stamp, stamp != sources[index].stamp else { continue }
+            var source = sources[index]
+            readFile(path, into: &source)
+            sources[index] = source
+            changed = changed || source.status.problem == nil
+        }
+        return changed
+    }
+
+    /// The keys that gateways share have been read again; answers whether they are others.
+    mutating func adopt(_ ring: SigningKeyRing) -> Bool {
+        guard own.map({ $0.states != ring.states }) ?? true else { return false }
+        own = ring
+        events.append(KeyEvent(.info, nil, "the signing keys changed, \(ring.entries.count) are in use"))
+        return true
+    }
+
+    private mutating func lookAtOwn() -> Bool {
+        guard let store, let stamp = Self.stamp(store.path), stamp != ownStamp else { return false }
+        ownStamp = stamp
+        do {
+            guard let ring = try store.load() else { return false }
+            own = ring
+            events.append(KeyEvent(.info, nil, "the signing keys changed, \(ring.entries.count) are in use"))
+            return true
+        } catch {
+            events.append(KeyEvent(.error, nil, "\(error.description); the keys read before stay in use"))
+            return false
+        }
+    }
+
+    private mutating func readFile(_ path: String, into source: inout Source) {
+        source.stamp = Self.stamp(path)
+        do {
+            let bytes = try FileBytes.read(path, limit: JWKSFetcher.largestBody)
+            source.take(try KeySet(jwks: bytes.rawBytes))
+            source.logRefusals(&events)
+        } catch {
+            source.fail("\(path): \(error)", &events)
+        }
+    }
+
+    private static func stamp(_ path: String) -> FileStamp? {
+        do {
+            return try FileBytes.stamp(path)
+        } catch {
+            return nil
+        }
+    }
+}
+
+// MARK: - URLs
+
+extension KeySources {
+    /// The next thing to do for any source: its index and the step; nil when all wait.
+    mutating func nextStep(now: MonotonicTime) -> (index: Int, step: JWKSSchedule.Step)? {
+        for index in sources.indices {
+            guard let step = sources[index].schedule?.next(now: now) else { continue }
+            if case .wait = step { continue }
+            return (index, step)
+        }
+        return nil
+    }
+
+    /// When the clock will next ask for something; nil if it will not.
+    mutating func nextDeadline(now: MonotonicTime) -> MonotonicTime? {
+        var earliest: MonotonicTime?
+        for index in sources.indices {
+            guard case .wait(let until)? = sources[index].schedule?.next(now: now) else { continue }
+            earliest = min(earliest ?? until, until)
+        }
+        return earliest
+    }
+
+    func url(_ index: Int) -> String? {
+        guard case .url(let url) = sources[index].trust.source else { return nil }
+        return url
+    }
+
+    func name(_ index: Int) -> String { sources[index].trust.name }
+
+    func index(name: String, url: String) -> Int? {
+        sources.firstIndex { $0.trust.name == name && $0.trust.source == .url(url) }
+    }
+
+    mutating func dropKeys(_ index: Int) {
+        sources[index].keys = nil
+        sources[index].status.keyCount = 0
+        let message = "its keys could not be confirmed for a day and are forgotten, its tokens get 503"
+        events.append(KeyEvent(.error, sources[index].trust.name, message))
+    }
+
+    /// Takes a document in; answers whether the keys are other than before.
+    mutating func fetched(_ index: Int, _ document: FetchedDocument, at moment: Moment, jitter: UInt64) -> Bool {
+        let keys: KeySet
+        do {
+            keys = try KeySet(jwks: document.body.rawBytes)
+        } catch {
+            failed(index, "the answer is no usable key set: \(error.message)", at: moment, jitter: jitter)
+            return false
+        }
+        let before = sources[index].keys?.keys.map(\.serial)
+        sources[index].schedule?.fetched(now: moment.monotonic, maxAge: document.maxAge)
+        sources[index].take(keys, confirmedAt: moment.wall)
+        sources[index].status.fetches += 1
+        sources[index].logRefusals(&events)
+        keep(index, document.body, at: moment)
+        guard before != keys.keys.map(\.serial) else { return false }
+        events.append(KeyEvent(.info, sources[index].trust.name, "has \(keys.keys.count) usable keys"))
+        return true
+    }
+
+    private mutating func keep(_ index: Int, _ body: [UInt8], at moment: Moment) {
+        guard let url = url(index) else { return }
+        do {
+            try cache.save(sources[index].trust.name, url: url, document: body, now: moment.wall)
+        } catch {
+            let message = "its keys are not kept for a restart: \(error.description)"
+            events.append(KeyEvent(.warning, sources[index].trust.name, message))
+        }
+    }
+
+    mutating func failed(_ index: Int, _ problem: String, at moment: Moment, jitter: UInt64) {
+        sources[index].schedule?.failed(now: moment.monotonic, jitter: jitter)
+        sources[index].status.fetches += 1
+        sources[index].status.failures += 1
+        sources[index].fail("\(url(index) ?? ""): \(problem)", &events)
+    }
+
+    /// A token of this issuer named a key that it does not have.
+    mutating func sawUnknownKey(_ name: String, now: MonotonicTime) {
+        guard let index = sources.firstIndex(where: { $0.trust.name == name }) else { return }
+        sources[index].status.unknownKeys += 1
+        sources[index].schedule?.sawUnknownKey(now: now)
+    }
+}
+
+extension KeySources.Source {
+    /// The same source under a line that may say something else besides.
+    init(_ earlier: Self, _ trust: KeyHolder) {
+        self.init(
+            trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp,
+            loggedRefusals: earlier.loggedRefusals)
+    }
+
+    mutating func take(_ keys: KeySet, confirmedAt: WallTime? = nil) {
+        self.keys = keys
+        status.keyCount = keys.keys.count
+        status.confirmedAt = confirmedAt
+        status.problem = nil
+    }
+
+    /// Logs each key that was left out, once for as long as it is in the set.
+    mutating func logRefusals(_ events: inout [KeyEvent]) {
+        let refusals = keys?.refusals ?? []
+        for refusal in refusals where !loggedRefusals.contains(refusal) {
+            events.append(KeyEvent(.warning, trust.name, "a key is left out: \(refusal.message)"))
+        }
+        loggedRefusals = refusals
+    }
+
+    /// Remembers and tells the problem; the keys held stay.
+    mutating func fail(_ problem: String, _ events: inout [KeyEvent]) {
+        if status.problem != problem {
+            let rest = keys == nil ? "there are no keys, its tokens get 503" : "the keys held stay in use"
+            events.append(KeyEvent(.warning, trust.name, "\(problem); \(rest)"))
+        }
+        status.problem = problem
+    }
+}
+
+extension SigningKeyRing {
+    /// What tells two readings of the keys apart.
+    fileprivate var states: [String] { entries.map { "\($0.key.kid ?? "") \($0.state)" } }
+}

@@ -1,0 +1,54 @@
+internal import Gate
+internal import Wire
+
+/// How a refresh is asked for and answered: the form that each contract's document has for it.
+package enum RefreshForm: CaseIterable, Sendable {
+    case password, provider, dlauth, anonymous
+
+    /// What is posted, as JSON.
+    func question(_ token: [UInt8]) -> [UInt8] {
+        var out = ByteBuffer()
+        JSONWriter.append(to: &out) { json in
+            json.beginObject()
+            json.key(tokenName)
+            json.string(token.rawBytes)
+            json.endObject()
+        }
+        return out.readable.array
+    }
+
+    /// The tokens of a 2xx answer; nil for what is no answer of this form. A token that is handed out again unchanged
+    /// counts as none.
+    func tokens(in answer: [UInt8], insteadOf sent: [UInt8]) -> RefreshedTokens? {
+        do throws(RequestObject.Fault) {
+            let answer = try RequestObject(answer)
+            var access: String?
+            for name in accessNames where access == nil { access = try answer.text(name) }
+            guard let access else { return nil }
+            let refresh = try answer.text(tokenName).map { Array($0.utf8) }
+            let tokens = RefreshedTokens(access: Array(access.utf8), refresh: refresh == sent ? nil : refresh)
+            guard tokens.refresh.map(RefreshedTokens.isSendable) ?? true else { return nil }
+            return tokens
+        } catch {
+            return nil
+        }
+    }
+
+    /// The refresh token's name, in both directions.
+    private var tokenName: String {
+        switch self {
+        case .password: "refresh"
+        case .provider, .anonymous: "refreshToken"
+        case .dlauth: "refresh_token"
+        }
+    }
+
+    private var accessNames: [String] {
+        switch self {
+        case .password: ["access"]
+        case .provider: ["accessToken"]
+        case .dlauth: ["access_token", "token"]
+        case .anonymous: ["sessionToken"]
+        }
+    }
+}

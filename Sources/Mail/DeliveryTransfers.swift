@@ -1,0 +1,22 @@
+internal import Fetch
+
+extension TransferGroup {
+    /// Begins to hand over a mail; `wait` says under `id` how it ended. False when libcurl refuses.
+    func start(_ id: Int, _ mail: Mail, by server: MailServer) -> Bool {
+        start(
+            id,
+            MailTransfer(
+                url: server.url, user: server.user, password: server.password, demandsTLS: server.demandsTLS,
+                authorityFile: server.authorityFile, from: mail.from.text, to: mail.to.text, headers: mail.headers,
+                text: mail.text, html: mail.html))
+    }
+
+    /// Begins to post JSON to a webhook, which is not followed elsewhere; `wait` says under `id` how it ended. False when
+    /// libcurl refuses.
+    func start(_ id: Int, post body: [UInt8], to url: String) -> Bool {
+        start(
+            id,
+            HTTPTransfer(
+                url: url, connectMilliseconds: 5_000, totalMilliseconds: 15_000, largestBody: 65_536, body: body))
+    }
+}

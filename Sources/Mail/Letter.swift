@@ -1,0 +1,77 @@
+/// A mail as its reader sees it.
+package struct Letter: Sendable, Equatable {
+    /// A part of it, one below the other.
+    package enum Block: Sendable, Equatable {
+        case text(String)
+        /// Digits or letters to be typed or copied.
+        case code(String)
+        case link(url: String, label: String)
+        /// What only some readers need.
+        case note(String)
+    }
+
+    package var subject: String
+    package var blocks: [Block]
+    /// Who writes.
+    package var signature: String
+
+    /// For readers without HTML; lines end with CR LF.
+    var plainText: String {
+        let parts = blocks.map { block in
+            switch block {
+            case .text(let text), .note(let text): text
+            case .code(let code): "    " + code
+            case .link(let url, let label): "\(label):\r\n\(url)"
+            }
+        }
+        return (parts + ["-- \r\n" + signature]).joined(separator: "\r\n\r\n") + "\r\n"
+    }
+
+    /// One document without anything to load; lines end with CR LF.
+    var html: String {
+        let parts = blocks.map { block in
+            switch block {
+            case .text(let text): "<p style=\"margin:0 0 16px\">\(Self.escaped(text))</p>"
+            case .note(let text): "<p style=\"margin:0 0 16px;font-size:14px;color:#6b7280\">\(Self.escaped(text))</p>"
+            case .code(let code): "<p style=\"\(Self.codeStyle)\">\(Self.escaped(code))</p>"
+            case .link(let url, let label): Self.button(Self.escaped(url), Self.escaped(label))
+            }
+        }
+        return """
+            <!doctype html>
+            <html lang="en">
+            <head>
+            <meta charset="utf-8">
+            <meta name="viewport" content="width=device-width">
+            <meta name="color-scheme" content="light dark">
+            <title>\(Self.escaped(subject))</title>
+            </head>
+            <body style="margin:0;padding:32px 16px">
+            <div style="max-width:480px;margin:0 auto;font:16px/1.5 -apple-system,'Segoe UI',Roboto,Arial,sans-serif">
+            \(parts.joined(separator: "\n"))
+            <p style="margin:32px 0 0;font-size:14px;color:#6b7280">\(Self.escaped(signature))</p>
+            </div>
+            </body>
+            </html>
+
+            """.replacing("\n", with: "\r\n")
+    }
+
+    private static let codeStyle =
+        "margin:0 0 16px;font-family:ui-monospace,Menlo,Consolas,monospace;font-size:30px;font-weight:700;letter-spacing:4px;overflow-wrap:anywhere"
+    private static let buttonStyle =
+        "display:inline-block;padding:12px 20px;border-radius:8px;background:#2742c9;color:#ffffff;font-weight:600;text-decoration:none"
+
+    /// With the address in the open below it: some readers do not follow what they cannot see.
+    private static func button(_ url: String, _ label: String) -> String {
+        """
+        <p style="margin:24px 0"><a href="\(url)" style="\(buttonStyle)">\(label)</a></p>
+        <p style="margin:0 0 16px;font-size:14px;color:#6b7280;overflow-wrap:anywhere">\(url)</p>
+        """
+    }
+
+    private static func escaped(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+            .replacing("\"", with: "&quot;")
+    }
+}

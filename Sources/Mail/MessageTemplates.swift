@@ -1,0 +1,104 @@
+internal import Accounts
+
+/// The text of every message, in one place.
+struct MessageTemplates: Sendable, Equatable {
+    /// The sender's name: `Example`.
+    let signature: String
+    /// The start of a reset link; nil: the mail carries the bare token.
+    let resetURL: String?
+
+    /// `id` tells the message from every other.
+    func render(_ message: Message, id: String) -> OutgoingMessage {
+        switch message.content {
+        case .code(let code, let purpose, let seconds):
+            OutgoingMessage(
+                id: id, kind: "\(purpose.rawValue) code", recipient: message.recipient.address,
+                body: body(code, purpose, seconds, message.recipient), secret: .code(code), usefulSeconds: seconds)
+        case .passwordReset(let token, let seconds): reset(token, seconds, message.recipient, id)
+        }
+    }
+
+    // MARK: codes
+
+    private func body(_ code: String, _ purpose: CodePurpose, _ seconds: Int64, _ recipient: Recipient) -> OutgoingMessage.Body {
+        switch recipient {
+        case .phone: .sms("\(code) is your code for \(signature). It is good for \(Self.span(seconds)). Do not tell it to anybody.")
+        case .email: .mail(letter(code, words(purpose), seconds))
+        }
+    }
+
+    private struct CodeWords {
+        let subject: String
+        let invitation: String
+        /// What holds for a reader who did not ask.
+        let otherwise: String
+    }
+
+    private func words(_ purpose: CodePurpose) -> CodeWords {
+        switch purpose {
+        case .signUp:
+            CodeWords(
+                subject: "Confirm your email for \(signature)", invitation: "Welcome! To confirm your email, enter this code:",
+                otherwise: "If you did not sign up, ignore this mail: nothing happens without the code.")
+        case .email, .sms, .phoneChange:
+            CodeWords(
+                subject: "Your code for \(signature)", invitation: "To confirm that this mail reaches you, enter this code:",
+                otherwise: "If you did not ask for it, ignore this mail: nothing happens without the code.")
+        case .emailChange, .link:
+            CodeWords(
+                subject: "Confirm your new email for \(signature)",
+                invitation: "To use this address for your account from now on, enter this code:",
+                otherwise: "If you did not ask for it, ignore this mail: nothing changes without the code.")
+        case .recovery:
+            CodeWords(
+                subject: "Your way back to \(signature)", invitation: "To sign in without your password, enter this code:",
+                otherwise: "If you did not ask for it, ignore this mail: your password still holds.")
+        }
+    }
+
+    private func letter(_ code: String, _ words: CodeWords, _ seconds: Int64) -> Letter {
+        let note = "The code is good for \(Self.span(seconds)) and for one use. Do not tell it to anybody, whoever asks. \(words.otherwise)"
+        return Letter(
+            subject: words.subject, blocks: [.text(words.invitation), .code(code), .note(note)], signature: signature)
+    }
+
+    // MARK: reset
+
+    private func reset(_ token: String, _ seconds: Int64, _ recipient: Recipient, _ id: String) -> OutgoingMessage {
+        let link = resetURL.map { Self.link($0, token) }
+        let way: [Letter.Block] =
+            link.map { [.text("Choose a new one here:"), .link(url: $0, label: "Choose a new password")] }
+            ?? [.text("To choose a new one, enter this in the app:"), .code(token)]
+        let note = "This is good for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password stays as it is."
+        let letter = Letter(
+            subject: "A new password for \(signature)",
+            blocks: [.text("Somebody, most likely you, has forgotten the password of your account.")] + way + [.note(note)],
+            signature: signature)
+        return OutgoingMessage(
+            id: id, kind: "password reset", recipient: recipient.address, body: .mail(letter),
+            secret: link.map { .link($0) } ?? .code(token), usefulSeconds: seconds)
+    }
+
+    /// `base` with `token` in its query.
+    static func link(_ base: String, _ token: String) -> String {
+        let end = base.firstIndex(of: "#") ?? base.endIndex
+        let (address, fragment) = (base[..<end], base[end...])
+        let mark = !address.contains("?") ? "?" : address.hasSuffix("?") || address.hasSuffix("&") ? "" : "&"
+        return "\(address)\(mark)token=\(token)\(fragment)"
+    }
+
+    /// `10 minutes`
+    static func span(_ seconds: Int64) -> String {
+        let (count, unit) = seconds % 3_600 == 0 ? (seconds / 3_600, "hour") : ((seconds + 59) / 60, "minute")
+        return "\(count) \(unit)\(count == 1 ? "" : "s")"
+    }
+}
+
+extension Recipient {
+    fileprivate var address: String {
+        switch self {
+        case .email(let email): email.text
+        case .phone(let phone): phone.text
+        }
+    }
+}

@@ -1,0 +1,158 @@
+internal import Credentials
+internal import Gate
+internal import Wire
+
+/// What only several settings together, or a secret's bytes, can tell.
+extension ConfigurationReader {
+    /// Every address once, and at least one.
+    mutating func checkListeners() {
+        let isSilent = [Setting.listen, .listenTLS].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
+        if isSilent {
+            fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
+        }
+        if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty {
+            fault(.listenTLS, "needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY")
+        }
+        let groups: [(Setting, [ListenerDeclaration])] = [
+            (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
+            (.adminListen, configuration.adminListeners),
+        ]
+        var taken: [SocketAddress: Setting] = [:]
+        for (setting, listeners) in groups {
+            for listener in listeners where !listener.address.isAnyPort {
+                if let other = taken.updateValue(setting, forKey: listener.address), other != setting {
+                    fault(setting, "\(listener.address) is taken by \(other.name), give it an address of its own")
+                }
+            }
+        }
+    }
+
+    /// A name in a certificate means something only where certificates are asked for.
+    mutating func checkInternals() {
+        for caller in configuration.internals where caller.certificateName != nil {
+            let name = Setting.internalCaller.name + caller.name.uppercased()
+            if configuration.tlsClientAuthority == nil {
+                let message = "has cert-san= and no authority to verify certificates by, set \(Setting.tlsClientCA.name)"
+                findings.fault(Finding(caller.origin, name, message))
+            } else if configuration.tlsListeners.isEmpty {
+                findings.warn(Finding(caller.origin, name, "has cert-san= and there is no TOLLGATE_LISTEN_TLS, it never matches"))
+            }
+        }
+    }
+
+    mutating func checkSecrets() {
+        if let token = configuration.adminToken { checkAdminToken(token) }
+        if let secret = configuration.jwtSecret { checkSigningSecret(secret) }
+        if let secret = configuration.keySecret, secret.count < 32 {
+            secretFault(.keySecret, "is easy to guess, give 32 random bytes or more")
+        }
+    }
+
+    private mutating func checkAdminToken(_ token: [UInt8]) {
+        if !token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
+            secretFault(.adminToken, "holds what no bearer token may, use visible ASCII characters without spaces")
+        } else if token.count < 16 {
+            let origin = configuration.origin(of: .adminToken)
+            findings.warn(Finding(origin, Setting.adminToken.name, "is easy to guess, use 16 characters or more"))
+        }
+    }
+
+    private mutating func checkSigningSecret(_ secret: [UInt8]) {
+        do {
+            _ = try VerificationKey(secret: secret.rawBytes, algorithms: AlgorithmSet(.HS256))
+        } catch {
+            secretFault(.jwtSecret, "is no usable secret (\(error.message)), give 32 random bytes or more")
+        }
+        let algorithm = values.entry(.signingAlgorithm)
+        if algorithm.origin != .builtIn, algorithm.value != SigningAlgorithm.HS256.name {
+            fault(.signingAlgorithm, "does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them")
+        }
+    }
+
+    /// Names and issuers should tell the lines apart.
+    mutating func checkIssuers() {
+        for trust in configuration.trusts {
+            let name = Setting.trust.name + trust.name.uppercased()
+            if trust.name == TrustDeclaration.ownName {
+                let message = "has the name that the gateway's own tokens go under, choose another"
+                findings.fault(Finding(trust.origin, name, message))
+            }
+            if trust.issuer == configuration.issuer {
+                let message = "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same"
+                findings.warn(Finding(trust.origin, name, message))
+            }
+        }
+    }
+
+    /// The upstream of each route, by its name.
+    mutating func resolveRoutes() {
+        for index in configuration.routes.indices { configuration.routes[index] = resolved(configuration.routes[index]) }
+    }
+
+    private mutating func resolved(_ route: RouteDeclaration) -> RouteDeclaration {
+        var route = route
+        let names = configuration.upstreams.map(\.name)
+        if let index = names.firstIndex(of: route.upstream) {
+            route.rule.target = .upstream(index)
+        } else if !route.upstream.isEmpty {
+            let nearest = nearestName(to: route.upstream, in: names)
+            let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"
+            let message = "upstream=\(route.upstream) names no upstream, \(right)"
+            findings.fault(Finding(route.origin, route.variable, message))
+        }
+        return route
+    }
+
+    /// What works and is hardly meant.
+    mutating func checkUse() {
+        let routes = configuration.routes
+        if routes.isEmpty && configuration.contracts.isEmpty {
+            findings.warn(Finding(.builtIn, Setting.route.shownName, "is not set, every request is answered 404"))
+        }
+        let used = Set(routes.map(\.upstream))
+        for upstream in configuration.upstreams where !used.contains(upstream.name) {
+            let name = Setting.upstream.name + upstream.name.uppercased()
+            findings.warn(Finding(upstream.origin, name, "is used by no route"))
+        }
+        guard configuration.internals.isEmpty else { return }
+        for route in routes where route.rule.auth == .internal {
+            findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, nobody can pass"))
+        }
+    }
+
+    /// What this version does not do: said, or refused where leaving it out would open a door.
+    mutating func readUnbuilt() {
+        for setting in Setting.all where setting.stage != .built {
+            for entry in unbuiltEntries(setting) where !entry.value.isEmpty { report(entry, setting.stage) }
+        }
+    }
+
+    private func unbuiltEntries(_ setting: Setting) -> [EnvEntry] {
+        if setting.isFamily { return values.family(setting).map(\.entry) }
+        guard setting.isSecret else { return [values.entry(setting)].filter { $0.origin != .builtIn } }
+        return values.secret(setting).map {
+            [EnvEntry(name: setting.name, value: $0.bytes.rawBytes.text, origin: $0.origin)]
+        } ?? []
+    }
+
+    private mutating func report(_ entry: EnvEntry, _ stage: SettingStage) {
+        switch stage {
+        case .refused(let prefixes) where !prefixes.contains(where: { entry.value.hasPrefix($0) }):
+            let message = "is not built yet in this version and must not be passed over, remove it or leave it empty"
+            findings.fault(Finding(entry.origin, entry.name, message))
+        case .refused, .ignored:
+            findings.warn(Finding(entry.origin, entry.name, "is not built yet in this version, it has no effect"))
+        case .built: break
+        }
+    }
+}
+
+extension TrustDeclaration {
+    /// The name of the gateway's own tokens where outside issuers have theirs.
+    package static let ownName = "tollgate"
+}
+
+extension RouteDeclaration {
+    /// The variable that declares it.
+    package var variable: String { Setting.route.name + rule.name.uppercased() }
+}

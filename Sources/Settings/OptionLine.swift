@@ -1,0 +1,110 @@
+internal import Wire
+
+/// A key that a line of some grammar knows.
+package struct LineOption: Hashable, Sendable {
+    package let key: String
+    /// The values, the default first.
+    package let values: String
+    package let doc: String
+    package let stage: SettingStage
+    /// How often it may stand in a line.
+    package let most: Int
+
+    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built, most: Int = 1) {
+        self.key = key
+        self.values = values
+        self.doc = doc
+        self.stage = stage
+        self.most = most
+    }
+}
+
+/// One line of words and `key=value` options, taken apart, with what was found wrong in it so far.
+///
+/// The typed readers answer nil both for a missing option and for a bad one, and report the bad one.
+struct OptionLine {
+    let entry: EnvEntry
+    /// What is no option, in order.
+    private(set) var words: [String] = []
+    /// The values of each, in order.
+    private var options: [String: [String]] = [:]
+    private(set) var findings = Findings()
+
+    init(_ entry: EnvEntry, knows: [LineOption]) {
+        self.entry = entry
+        for word in entry.value.split(whereSeparator: { $0 == " " || $0 == "\t" }) { add(word, knows) }
+    }
+
+    private mutating func add(_ word: Substring, _ knows: [LineOption]) {
+        guard let equals = word.firstIndex(of: "="), let first = word.first, first.isLetter, isKey(word[..<equals]) else {
+            return words.append(String(word))
+        }
+        let key = String(word[..<equals]), value = String(word[word.index(after: equals)...])
+        guard let option = knows.first(where: { $0.key == key }) else {
+            let nearest = nearestName(to: key, in: knows.map(\.key)) ?? ""
+            return fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
+        }
+        guard options[key, default: []].count < option.most else {
+            let times = option.most == 1 ? "twice, keep one of them" : "more than \(option.most) times, keep \(option.most) at most"
+            return fault("\(key)= is given \(times)")
+        }
+        guard !value.isEmpty else { return fault("\(key)= has no value, write \(option.values) or leave it out") }
+        switch option.stage {
+        case .built: options[key, default: []].append(value)
+        case .ignored: warn("\(key)= is not built yet in this version, it has no effect")
+        case .refused: fault("\(key)= is not built yet in this version and must not be passed over, remove it")
+        }
+    }
+
+    private func isKey(_ text: Substring) -> Bool {
+        text.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 95 }
+    }
+
+    mutating func fault(_ message: String) { findings.fault(Finding(entry.origin, entry.name, message)) }
+    mutating func warn(_ message: String) { findings.warn(Finding(entry.origin, entry.name, message)) }
+
+    /// Whether the option is there, good or bad.
+    func has(_ key: String) -> Bool { options[key] != nil }
+
+    func text(_ key: String) -> String? { options[key]?.first }
+
+    /// The option's value as `read` takes it.
+    mutating func value<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
+        values(key, read).first
+    }
+
+    /// The values of an option that may stand several times, each as `read` takes it, without the bad ones.
+    mutating func values<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value] {
+        options[key, default: []].compactMap { take("\(key)=\($0)", $0, read) }
+    }
+
+    /// Each part of a comma-separated value as `read` takes it; nil when the option is missing.
+    mutating func list<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value]? {
+        guard let text = text(key) else { return nil }
+        return text.split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
+            take("\(key)=\(text)", String(part), read)
+        }
+    }
+
+    /// `text` as `read` takes it, or a fault that shows it as `shown`.
+    mutating func take<Value>(_ shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
+        do {
+            return try read(text)
+        } catch {
+            fault("\(quoted(shown)) \(error.text)")
+            return nil
+        }
+    }
+
+    mutating func duration(_ key: String, _ range: ClosedRange<UInt64>) -> UInt64? {
+        value(key) { text throws(ParseError) in try TypedText.duration(text, range) }
+    }
+
+    mutating func count(_ key: String, _ range: ClosedRange<Int>) -> Int? {
+        value(key) { text throws(ParseError) in try TypedText.count(text, range) }
+    }
+
+    mutating func choice(_ key: String, _ choices: [String]) -> String? {
+        value(key) { text throws(ParseError) in try TypedText.choice(text, choices) }
+    }
+}

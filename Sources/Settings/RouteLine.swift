@@ -1,0 +1,251 @@
+internal import Credentials
+package import Gate
+internal import Wire
+
+/// A route as a line declared it.
+package struct RouteDeclaration: Sendable {
+    package var rule: RouteRule
+    /// The name in `upstream=`, in small letters; `rule.target` is its index once all lines are read.
+    package var upstream: String
+    package var origin: Origin
+}
+
+extension LineOption {
+    package static let route: [LineOption] = [
+        LineOption("upstream", "a name", "where the requests go; required"),
+        LineOption("auth", "required, optional, none or internal", "what is asked of the caller"),
+        LineOption("tier", "a tier", "the lowest that may pass"),
+        LineOption(
+            "limit", "60/m, or free:60/m,premium:600/m",
+            "the rate, `+burst=10` for another burst, `+by=address` for another `limit-by`; up to \(LimitCharge.capacity) times, and all must admit",
+            most: LimitCharge.capacity),
+        LineOption("limit-by", "user, address, session or header:NAME", "whom limits count that do not say so"),
+        LineOption("claims", "name=value,name=value", "what the token must say"),
+        LineOption(
+            "forward", "authorization, email or both with a comma",
+            "keeps the bearer for the upstream; sends emails that are not proven too, and with each `X-User-Email-Verified`"),
+        LineOption(
+            "keep", "NAME,NAME",
+            "lets fields through that are removed because upstreams route or believe by them, such as `X-Original-URL`"),
+        LineOption("strip", "a path", "removed from the start of the path"),
+        LineOption("timeout", "the upstream's", "until the first byte of the answer, and between its parts"),
+        LineOption("body-limit", "10MiB", "the most that a request body may hold"),
+        LineOption("retries", "the upstream's", "more tries of an idempotent request, up to 5"),
+        LineOption(
+            "errors", "password, provider, dlauth, apple, anonymous or problem", "the dialect of refusals"),
+        LineOption("encoded-slash", "refuse or pass", "whether `%2F` in a path is let through undecoded"),
+        LineOption(
+            "filter", "tier, or results[].tier",
+            "removes from JSON answers what is above the caller's tier: objects with that field anywhere, or elements of the array that a path names, also those without the field; up to \(FilterPlan.capacity) times",
+            most: FilterPlan.capacity),
+        LineOption("filter-strict", "on or off", "whether an answer with a body that is not JSON is refused with 502"),
+        LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
+        LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
+        LineOption(
+            "stream-expiry", "close or keep",
+            "whether long answers end with the token that opened them and with its session, where it is the gateway's own"),
+    ]
+}
+
+/// The grammar `[METHODS] [HOST]/PATH key=value…` of `TOLLGATE_ROUTE_<NAME>`.
+enum RouteLine {
+    static func parse(_ entry: EnvEntry, name: String, tiers: TierList) -> (RouteDeclaration, Findings) {
+        var line = OptionLine(entry, knows: LineOption.route)
+        var rule = RouteRule(name: name, path: "/", isPrefix: false, target: .upstream(0))
+        readPattern(&line, into: &rule)
+        readPolicy(&line, tiers, into: &rule)
+        readCarriage(&line, into: &rule)
+        checkTogether(&line, rule)
+        let upstream = line.text("upstream") ?? ""
+        if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
+        return (RouteDeclaration(rule: rule, upstream: upstream.lowercased(), origin: entry.origin), line.findings)
+    }
+
+    private static func readPattern(_ line: inout OptionLine, into rule: inout RouteRule) {
+        var words = line.words
+        guard let pattern = words.popLast() else {
+            return line.fault("has no path, write one like GET,HEAD /api/*")
+        }
+        guard words.count <= 1 else {
+            return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
+        }
+        if let methods = words.popLast() {
+            rule.methods = line.take(methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
+        }
+        readPath(&line, pattern, into: &rule)
+    }
+
+    private static func readPath(_ line: inout OptionLine, _ pattern: String, into rule: inout RouteRule) {
+        guard let slash = pattern.firstIndex(of: "/") else {
+            return line.fault("\(quoted(pattern)) is no path, write one like /api/* or api.example.org/v1/*")
+        }
+        let host = pattern[..<slash], path = pattern[slash...]
+        rule.host = host.isEmpty ? nil : host.lowercased()
+        rule.isPrefix = path.hasSuffix("*")
+        rule.path = String(rule.isPrefix ? path.dropLast() : path)
+        if rule.path.contains("*") || host.contains("*") {
+            line.fault("\(quoted(pattern)) has a * inside, which can only end a path")
+        } else if rule.path.contains(where: { $0 == "?" || $0 == "#" }) {
+            line.fault("\(quoted(pattern)) has a query or a fragment, write the path alone")
+        }
+    }
+
+    private static func methods(_ text: String) throws(ParseError) -> [String] {
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        for name in names where name.isEmpty || name != name.uppercased() || name == "*" {
+            throw ParseError("is no list of methods, write names in capitals like GET,HEAD, or none for all")
+        }
+        guard Set(names).count == names.count else { throw ParseError("names a method twice, keep one of them") }
+        for name in names where name == "TRACE" || name == "CONNECT" {
+            throw ParseError("names \(name), which no route takes, leave it out")
+        }
+        return names
+    }
+
+    private static func readPolicy(_ line: inout OptionLine, _ tiers: TierList, into rule: inout RouteRule) {
+        if let auth = line.choice("auth", ["required", "optional", "none", "internal"]) {
+            rule.auth = AuthMode(name: auth) ?? .required
+        }
+        rule.tier = line.value("tier") { text throws(ParseError) in try tier(text, tiers) }
+        rule.limits = line.values("limit") { text throws(ParseError) in
+            do throws(LimitPolicy.Fault) {
+                return try LimitPolicy(parsing: text, tiers: tiers)
+            } catch {
+                throw ParseError("is no limit: \(error.message)")
+            }
+        }
+        if let limitBy = line.value("limit-by", { text throws(ParseError) in try Self.limitBy(text) }) {
+            rule.limitBy = limitBy
+            if !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
+        }
+        rule.claims = line.list("claims") { text throws(ParseError) in try claim(text) } ?? []
+        rule.shadow = shadow(&line)
+        readFilter(&line, into: &rule)
+    }
+
+    private static func readFilter(_ line: inout OptionLine, into rule: inout RouteRule) {
+        rule.filters = line.values("filter") { text throws(ParseError) in
+            do throws(FilterPath.Fault) {
+                return try FilterPath(parsing: text)
+            } catch {
+                throw ParseError("is no filter: \(error.message)")
+            }
+        }
+        if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
+        rule.filterIsStrict = line.choice("filter-strict", ["on", "off"]) != "off"
+        rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
+        if rule.shadow.contains(.filter), !line.has("filter") {
+            line.fault("shadow=filter needs a filter, add filter=tier or remove it")
+        }
+        for key in ["filter-strict", "filter-require"] where line.has(key) && !line.has("filter") {
+            line.fault("\(key)= needs a filter, add filter=tier or remove it")
+        }
+    }
+
+    private static func readCarriage(_ line: inout OptionLine, into rule: inout RouteRule) {
+        let forwards = line.list("forward") { text throws(ParseError) in try Self.forward(text) } ?? []
+        rule.forwardsAuthorization = forwards.contains(.authorization)
+        rule.forwardsEmail = forwards.contains(.email)
+        rule.keptFields = KeptFields(line.list("keep") { text throws(ParseError) in try kept(text) } ?? [])
+        rule.strip = line.value("strip") { text throws(ParseError) in try strip(text) }
+        rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
+        rule.retries = line.count("retries", 0...5).map { UInt8($0) }
+        let size = line.value("body-limit") { text throws(ParseError) in try TypedText.size(text) }
+        rule.bodyLimit = size ?? rule.bodyLimit
+        if let errors = line.choice("errors", Dialect.ofRoutes.map(\.name)) {
+            rule.errors = Dialect(name: errors) ?? rule.errors
+        }
+        rule.keepsStreams = line.choice("stream-expiry", ["close", "keep"]) == "keep"
+        rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
+    }
+
+    /// Options that contradict each other would be passed over in silence: a fault.
+    private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
+        if rule.auth == .none {
+            for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
+                line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+            if rule.forwardsEmail {
+                line.fault("forward=email cannot hold with auth=none, which looks at no identity, write auth=required")
+            }
+            if line.has("filter") {
+                line.fault("filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see")
+            }
+        }
+        if let strip = rule.strip, !reaches(rule, below: strip) {
+            line.warn("strip=\(strip) is not where every path of the route begins, the others stay as they are")
+        }
+    }
+
+    /// Whether `strip`, at a segment's end, begins every path of the rule.
+    private static func reaches(_ rule: RouteRule, below strip: String) -> Bool {
+        let cut = strip.hasSuffix("/") ? String(strip.dropLast()) : strip
+        return rule.path == cut || rule.path.hasPrefix(cut + "/")
+    }
+
+    private static func tier(_ text: String, _ tiers: TierList) throws(ParseError) -> Tier {
+        guard let tier = tiers.rank(of: text) else {
+            throw ParseError("names no tier, the tiers are \(tiers.names.joined(separator: ", "))")
+        }
+        return tier
+    }
+
+    private static func limitBy(_ text: String) throws(ParseError) -> LimitBy {
+        guard let limitBy = LimitBy(parsing: text) else {
+            throw ParseError("is not known, write user, address, session or header:NAME")
+        }
+        return limitBy
+    }
+
+    private static func claim(_ text: String) throws(ParseError) -> ClaimRequirement {
+        let pair = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        guard pair.count == 2, !pair[0].isEmpty, !pair[1].isEmpty else {
+            throw ParseError("is no list of claims, write claims=name=value,name=value")
+        }
+        return ClaimRequirement(name: pair[0], value: pair[1])
+    }
+
+    private static func strip(_ text: String) throws(ParseError) -> String {
+        guard text.hasPrefix("/"), text != "/", !text.contains("*"), !text.contains("?") else {
+            throw ParseError("is no path to remove, write one like /content")
+        }
+        return text
+    }
+
+    private enum Forwarded { case authorization, email }
+
+    private static func forward(_ text: String) throws(ParseError) -> Forwarded {
+        switch text {
+        case "authorization": return .authorization
+        case "email": return .email
+        default: throw ParseError("is not known, write authorization, email or both with a comma")
+        }
+    }
+
+    private static func kept(_ name: String) throws(ParseError) -> KeptFields {
+        do throws(KeptFields.Fault) {
+            return try KeptFields(named: name)
+        } catch {
+            switch error {
+            case .written: throw ParseError("names \(quoted(name)), which the gateway writes itself, leave it out")
+            case .credential: throw ParseError("names \(quoted(name)), a credential that is for the gateway alone, leave it out")
+            case .framing: throw ParseError("names \(quoted(name)), which ends at the gateway, leave it out")
+            case .notRemoved:
+                let nearest = nearestName(to: name, in: ProxyFields.spellings) ?? ""
+                throw ParseError("names \(quoted(name)), which is not removed, the nearest that is would be \(nearest)")
+            }
+        }
+    }
+
+    private static func shadow(_ line: inout OptionLine) -> ShadowSet {
+        let parts = line.list("shadow") { text throws(ParseError) -> ShadowSet in
+            switch text {
+            case "limit": return .limit
+            case "tier": return .tier
+            case "filter": return .filter
+            default: throw ParseError("is not known, write limit, tier, filter or several with commas")
+            }
+        }
+        return ShadowSet(parts ?? [])
+    }
+}

@@ -1,0 +1,157 @@
+internal import Credentials
+internal import Gate
+internal import Wire
+
+/// How the text of a row becomes a part of the configuration, and how a reload compares and keeps that part.
+struct SettingReader: Sendable {
+    typealias Path<Value> = any WritableKeyPath<Configuration, Value> & Sendable
+    typealias Parse<Value> = @Sendable (String) throws(ParseError) -> Value
+
+    let read: @Sendable (inout ConfigurationReader, Setting) -> Void
+    /// Whether two configurations agree in it.
+    let isSame: @Sendable (Configuration, Configuration) -> Bool
+    /// Gives a configuration the value of another.
+    let keep: @Sendable (inout Configuration, Configuration) -> Void
+
+    private init<Value: Equatable & Sendable>(
+        _ path: Path<Value>, isSame: @escaping @Sendable (Value, Value) -> Bool = { $0 == $1 },
+        _ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Value?
+    ) {
+        self.read = { reader, setting in
+            if let value = read(&reader, setting) { reader.configuration[keyPath: path] = value }
+        }
+        self.isSame = { isSame($0[keyPath: path], $1[keyPath: path]) }
+        keep = { $0[keyPath: path] = $1[keyPath: path] }
+    }
+
+    /// Fills more than one part, or none: never compared.
+    private init(_ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void) {
+        self.read = read
+        isSame = { _, _ in true }
+        keep = { _, _ in }
+    }
+
+    /// Of a setting that is not built yet.
+    static let unread = SettingReader { _, _ in }
+    /// Read by the row of another setting.
+    static let besideAnother = SettingReader { _, _ in }
+
+    // MARK: texts
+
+    static func text(_ path: Path<String>) -> Self { Self(path) { $0.text($1) } }
+
+    static func words<Value: Equatable & Sendable>(_ path: Path<[Value]>, _ parse: @escaping Parse<Value>) -> Self {
+        Self(path) { reader, setting in reader.words(setting).compactMap { reader.take(setting, $0, parse) } }
+    }
+
+    /// One path; the type allows several, so that a second one is a fault and no part of the name.
+    static func oneFile(_ path: Path<String?>) -> Self {
+        Self(path) { reader, setting in
+            let files = reader.words(setting)
+            if files.count > 1 { reader.fault(setting, "names \(counted(files.count, "file")), put all certificates into one") }
+            return .some(files.first)
+        }
+    }
+
+    static func choice<Value: Equatable & Sendable>(
+        _ path: Path<Value>, _ value: @escaping @Sendable (String) -> Value?
+    ) -> Self {
+        Self(path) { reader, setting in
+            guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
+            return reader.take(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.choice(text, choices) }
+                .flatMap(value)
+        }
+    }
+
+    static func url(_ path: Path<String>) -> Self { Self(path) { $0.url($1) } }
+    static func url(_ path: Path<String?>) -> Self { Self(path) { .some($0.url($1)) } }
+
+    // MARK: numbers
+
+    static func count(_ path: Path<Int>) -> Self { Self(path) { $0.count($1) } }
+
+    /// nil where the setting is empty.
+    static func count(_ path: Path<Int?>) -> Self {
+        Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.count(setting)) }
+    }
+
+    static func milliseconds(_ path: Path<UInt32>) -> Self { Self(path) { $0.duration($1).map { UInt32($0) } } }
+    static func seconds(_ path: Path<Int64>) -> Self { Self(path) { $0.duration($1).map { Int64($0 / 1000) } } }
+
+    static func rate(_ path: Path<LimitRate>) -> Self {
+        Self(path) { reader, setting in reader.take(setting, reader.text(setting), TypedText.rate) }
+    }
+
+    // MARK: secrets
+
+    static func secret(_ path: Path<[UInt8]?>) -> Self { Self(path) { .some($0.values.secret($1)?.bytes) } }
+
+    static func secretText(_ path: Path<String?>) -> Self {
+        Self(path) { .some($0.values.secret($1).map { String(decoding: $0.bytes, as: UTF8.self) }) }
+    }
+
+    static func secretURL(_ path: Path<String?>) -> Self {
+        Self(path) { reader, setting in
+            guard let bytes = reader.values.secret(setting)?.bytes else { return .some(nil) }
+            do throws(ParseError) {
+                return try TypedText.webURL(String(decoding: bytes, as: UTF8.self))
+            } catch {
+                reader.secretFault(setting, error.text)
+                return .some(nil)
+            }
+        }
+    }
+
+    // MARK: lines
+
+    /// Listeners are compared without the lines that declare them.
+    static func listeners(_ path: Path<[ListenerDeclaration]>, allowsProxy: Bool = true) -> Self {
+        Self(path, isSame: { $0.map(\.text) == $1.map(\.text) }) { reader, setting in
+            let (listeners, found) = ListenerLine.parse(reader.values.entry(setting), allowsProxy: allowsProxy)
+            reader.findings.add(found)
+            return listeners
+        }
+    }
+
+    /// A family of lines of one grammar, each with the name behind the prefix. Empty lines declare nothing where `parse`
+    /// says so by nil.
+    static func lines<Declaration>(
+        _ path: Path<[Declaration]>,
+        _ parse: @escaping @Sendable (EnvEntry, String, borrowing ConfigurationReader) -> (Declaration?, Findings)
+    ) -> Self {
+        Self { reader, setting in
+            for (name, entry) in reader.family(setting) {
+                let (declaration, found) = parse(entry, name, reader)
+                reader.findings.add(found)
+                if let declaration { reader.configuration[keyPath: path].append(declaration) }
+            }
+        }
+    }
+
+    /// A family whose values another room reads.
+    static func entries(_ path: Path<[EnvEntry]>) -> Self {
+        lines(path) { entry, _, _ in (entry.value.isEmpty ? nil : entry, Findings()) }
+    }
+
+    // MARK: one setting each
+
+    static let tiers = SettingReader(\.tiers) { reader, setting in
+        do throws(TierList.Fault) {
+            return try TierList(reader.words(setting))
+        } catch {
+            reader.fault(setting, error.message)
+            return nil
+        }
+    }
+
+    /// Certificates with the keys of `TOLLGATE_TLS_KEY`, in pairs.
+    static let certificates = SettingReader { reader, setting in
+        let certificates = reader.words(setting), keys = reader.words(.tlsKey)
+        if certificates.count != keys.count {
+            let message = "names \(counted(keys.count, "file")) and TOLLGATE_TLS_CERT \(counted(certificates.count, "file")), give one key for each certificate"
+            reader.fault(keys.isEmpty ? setting : .tlsKey, keys.isEmpty ? "has no key beside it, set TOLLGATE_TLS_KEY" : message)
+        }
+        let origin = reader.values.entry(setting).origin
+        reader.configuration.tlsPairs = zip(certificates, keys).map { TLSPairDeclaration(certificate: $0, key: $1, origin: origin) }
+    }
+}

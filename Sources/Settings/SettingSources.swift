@@ -1,0 +1,138 @@
+internal import Wire
+
+/// Why a file cannot be read, in the system's words.
+package struct UnreadableFile: Error, Sendable {
+    package let reason: String
+    package init(reason: String) { self.reason = reason }
+}
+
+/// Everything a configuration is read from, as values; only the files that settings name are read through `readFile`.
+package struct SettingSources: Sendable {
+    /// The env files in the order given; later ones win.
+    package var files: [(name: String, bytes: [UInt8])]
+    /// The process environment, which wins over all files.
+    package var environment: [(name: String, value: String)]
+    /// Reads a secret, a key set or a certificate.
+    package var readFile: @Sendable (String) -> Result<[UInt8], UnreadableFile>
+
+    package init(
+        files: [(name: String, bytes: [UInt8])], environment: [(name: String, value: String)],
+        readFile: @escaping @Sendable (String) -> Result<[UInt8], UnreadableFile>
+    ) {
+        self.files = files
+        self.environment = environment
+        self.readFile = readFile
+    }
+}
+
+/// The text of every setting that is set, each from the source that wins.
+struct SettingValues {
+    private var entries: [String: EnvEntry] = [:]
+    /// Names in the order in which they were first seen.
+    private var names: [String] = []
+    private var secrets: [String: (bytes: [UInt8], origin: Origin)] = [:]
+    private(set) var findings = Findings()
+    /// What the files say of variables that the environment sets otherwise.
+    private(set) var overridden: [String: String] = [:]
+
+    init(_ sources: SettingSources) {
+        for file in sources.files {
+            let (entries, findings) = EnvFile.parse(file.bytes, name: file.name)
+            self.findings.add(findings)
+            for entry in entries { add(entry) }
+        }
+        for (name, value) in sources.environment.sorted(by: { $0.name < $1.name }) where isOurs(name) {
+            add(EnvEntry(name: name, value: value, origin: .environment))
+        }
+        for setting in Setting.all where setting.isSecret { readSecret(setting, sources) }
+    }
+
+    /// What is set, or the default. An empty text counts as not set, except where empty means "none".
+    func entry(_ setting: Setting) -> EnvEntry {
+        let unset = EnvEntry(name: setting.name, value: setting.byDefault, origin: .builtIn)
+        guard let entry = entries[setting.name] else { return unset }
+        return entry.value.isEmpty && !setting.emptyMeansNone ? unset : entry
+    }
+
+    /// The entries of a family, each with what follows the prefix, in small letters.
+    func family(_ setting: Setting) -> [(name: String, entry: EnvEntry)] {
+        names.compactMap { name in
+            guard Setting.named(name) == setting, let entry = entries[name] else { return nil }
+            return (name.dropFirst(setting.name.count).lowercased(), entry)
+        }
+    }
+
+    /// The value of a secret, from the variable or from its file.
+    func secret(_ setting: Setting) -> (bytes: [UInt8], origin: Origin)? { secrets[setting.name] }
+
+    private mutating func add(_ entry: EnvEntry) {
+        guard Setting.named(entry.name) != nil || Setting.secretFile(entry.name) != nil else { return report(entry) }
+        guard let earlier = entries.updateValue(entry, forKey: entry.name) else { return names.append(entry.name) }
+        if entry.origin == .environment, earlier.value != entry.value { overridden[entry.name] = earlier.value }
+    }
+
+    /// A name that is not ours is an error where it says that it is, and worth a warning where it nearly does.
+    private mutating func report(_ entry: EnvEntry) {
+        let nearest = Setting.nearest(to: entry.name)
+        if entry.name.uppercased().hasPrefix("TOLLGATE_") {
+            let text = "is no setting, the nearest is \(nearest)"
+            findings.fault(Finding(entry.origin, entry.name, text))
+        } else if editDistance(entry.name.prefix(9).uppercased(), "TOLLGATE_") <= 2 {
+            let text = "is no setting and is passed over, the nearest is \(nearest)"
+            findings.warn(Finding(entry.origin, entry.name, text))
+        }
+    }
+
+    private mutating func readSecret(_ setting: Setting, _ sources: SettingSources) {
+        let text = entries[setting.name].flatMap { $0.value.isEmpty ? nil : $0 }
+        let file = entries[setting.name + "_FILE"].flatMap { $0.value.isEmpty ? nil : $0 }
+        guard let file else {
+            if let text { secrets[setting.name] = (Array(text.value.utf8), text.origin) }
+            return
+        }
+        if let text {
+            let message = "is set together with \(setting.name) (\(text.origin.text)), keep one of them"
+            return findings.fault(Finding(file.origin, file.name, message))
+        }
+        do {
+            secrets[setting.name] = (try SecretFile.read(file.value, sources), file.origin)
+        } catch {
+            findings.fault(Finding(file.origin, file.name, error.text))
+        }
+    }
+}
+
+/// A file that holds one secret.
+enum SecretFile {
+    /// The file's bytes without a newline at the end.
+    static func read(_ path: String, _ sources: SettingSources) throws(ParseError) -> [UInt8] {
+        var bytes: [UInt8]
+        do {
+            bytes = try sources.readFile(path).get()
+        } catch {
+            throw ParseError("names a file that cannot be read (\(error.reason)), give the path of a readable file")
+        }
+        if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+        if bytes.last == UInt8(ascii: "\r") { bytes.removeLast() }
+        guard !bytes.isEmpty else { throw ParseError("names an empty file, write the secret into it") }
+        return bytes
+    }
+}
+
+extension Setting {
+    /// Whether an empty text says "none" and is not just a setting left out: lists.
+    var emptyMeansNone: Bool {
+        switch type {
+        case .addresses, .files, .networks, .mounts: true
+        case .folder, .text, .url, .count, .duration, .choice, .rate, .words, .line: isFamily
+        }
+    }
+}
+
+/// Whether a variable of the process environment is for us: not what Kubernetes sets for a service named tollgate.
+private func isOurs(_ name: String) -> Bool {
+    if !name.hasPrefix("TOLLGATE_") { return Setting.named(name) != nil || Setting.secretFile(name) != nil }
+    if name == "TOLLGATE_PORT" || name == "TOLLGATE_SERVICE_HOST" || name.hasPrefix("TOLLGATE_SERVICE_PORT") { return false }
+    let port = name.dropFirst("TOLLGATE_PORT_".count).utf8.prefix { $0.isASCIIDigit }
+    return !(name.hasPrefix("TOLLGATE_PORT_") && !port.isEmpty)
+}

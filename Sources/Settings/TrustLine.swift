@@ -1,0 +1,171 @@
+package import Credentials
+internal import Wire
+
+/// An outside issuer as a line declared it.
+package struct TrustDeclaration: Hashable, Sendable {
+    package var name: String
+    /// nil: matches only tokens without `iss`.
+    package var issuer: String?
+    /// Empty: not checked.
+    package var audiences: [String]
+    package var keySource: KeySource
+    package var algorithms: AlgorithmSet
+    package var userClaim = "sub"
+    package var tierClaim = "tier"
+    package var emailClaim = "email"
+    package var maxLifetimeSeconds: Int64?
+    /// Where and how expired tokens of internal callers are refreshed; nil: they are not.
+    package var refresh: RefreshDeclaration?
+    package var origin: Origin
+}
+
+/// An auth server at which tokens are refreshed.
+package struct RefreshDeclaration: Hashable, Sendable {
+    package var url: String
+    package var contract: RefreshContract
+}
+
+/// The contract in whose form an auth server is asked for a refresh.
+package enum RefreshContract: String, CaseIterable, Sendable { case password, provider, dlauth, anonymous }
+
+extension LineOption {
+    package static let trust: [LineOption] = [
+        LineOption("issuer", "the exact `iss`", "without it the line matches only tokens that have no `iss`"),
+        LineOption("audience", "accepted `aud` values, or any", "one of them must match; `any` leaves `aud` unchecked"),
+        LineOption("jwks", "a URL or a file", "where the issuer's keys are, as a JWK Set"),
+        LineOption("secret-file", "a file", "a shared secret, in place of `jwks`"),
+        LineOption("algorithms", "RS256,ES256", "what may sign: by default all that the keys allow, HS256 for a secret"),
+        LineOption("user-claim", "sub", "the claim that names the user"),
+        LineOption("tier-claim", "tier", "the claim that names the tier"),
+        LineOption("email-claim", "email", "the claim that holds the email"),
+        LineOption("max-lifetime", "unbounded", "the most that `exp` may be after `iat`"),
+        LineOption("refresh", "a URL", "where an internal caller's expired token is refreshed"),
+        LineOption("refresh-contract", "password, provider, dlauth or anonymous", "in which form that URL is asked"),
+    ]
+}
+
+/// The grammar of `TOLLGATE_TRUST_<NAME>`.
+enum TrustLine {
+    static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (TrustDeclaration, Findings) {
+        var line = OptionLine(entry, knows: LineOption.trust)
+        for word in line.words { line.fault("\(quoted(word)) is no option, write key=value, like audience=NAME") }
+        var trust = TrustDeclaration(
+            name: name, issuer: line.text("issuer"), audiences: audiences(&line), keySource: .secret([]),
+            algorithms: [], origin: entry.origin)
+        let algorithms = algorithms(&line)
+        trust.keySource = keySource(&line, sources)
+        trust.algorithms = allowed(algorithms, for: trust.keySource, &line)
+        trust.userClaim = line.text("user-claim") ?? trust.userClaim
+        trust.tierClaim = line.text("tier-claim") ?? trust.tierClaim
+        trust.emailClaim = line.text("email-claim") ?? trust.emailClaim
+        trust.maxLifetimeSeconds = line.duration("max-lifetime", 1000...315_360_000_000).map { Int64($0 / 1000) }
+        trust.refresh = refresh(&line)
+        return (trust, line.findings)
+    }
+
+    private static func refresh(_ line: inout OptionLine) -> RefreshDeclaration? {
+        let contract = line.choice("refresh-contract", RefreshContract.allCases.map(\.rawValue))
+        guard line.has("refresh") else {
+            if line.has("refresh-contract") { line.fault("has refresh-contract= and nothing to refresh at, add refresh=URL or remove it") }
+            return nil
+        }
+        guard let url = line.value("refresh", { text throws(ParseError) in try TypedText.webURL(text) }) else { return nil }
+        return RefreshDeclaration(url: url, contract: contract.flatMap(RefreshContract.init) ?? .password)
+    }
+
+    private static func audiences(_ line: inout OptionLine) -> [String] {
+        guard let text = line.text("audience") else {
+            line.fault("has no audience=, write audience=NAME, or audience=any to accept tokens for everyone")
+            return []
+        }
+        if text == "any" { return [] }
+        let names = text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+        if names.contains("") || names.contains("any") {
+            line.fault("\(quoted("audience=" + text)) is no list of audiences, write names separated by commas, or any alone")
+        }
+        return names
+    }
+
+    private static func algorithms(_ line: inout OptionLine) -> AlgorithmSet? {
+        let names = SigningAlgorithm.allCases.map(\.name)
+        let algorithms = line.list("algorithms") { text throws(ParseError) in
+            guard let algorithm = SigningAlgorithm(name: text) else {
+                let nearest = nearestName(to: text, in: names) ?? ""
+                throw ParseError("names an algorithm that is not known, the nearest to \(quoted(text)) is \(nearest)")
+            }
+            return algorithm
+        }
+        return algorithms.map { AlgorithmSet($0) }
+    }
+
+    private static func keySource(_ line: inout OptionLine, _ sources: SettingSources) -> KeySource {
+        switch (line.text("jwks"), line.text("secret-file")) {
+        case (nil, nil): line.fault("has no keys, write jwks=URL, jwks=FILE or secret-file=FILE")
+        case (_?, _?): line.fault("has both jwks= and secret-file=, keep one of them")
+        case (let jwks?, nil): return jwksSource(&line, jwks, sources)
+        case (nil, let path?):
+            let secret = line.take("secret-file=\(path)", path) { text throws(ParseError) in
+                try SecretFile.read(text, sources)
+            }
+            return .secret(secret ?? [])
+        }
+        return .secret([])
+    }
+
+    /// Where a `jwks=` points to: a URL, or a file that must hold usable keys now.
+    static func jwksSource(_ line: inout OptionLine, _ text: String, _ sources: SettingSources) -> KeySource {
+        guard text.contains("://") else {
+            checkFile(&line, text, sources)
+            return .file(text)
+        }
+        _ = line.take("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
+        return .url(text)
+    }
+
+    /// A key set that is a file must be usable when the gateway starts.
+    private static func checkFile(_ line: inout OptionLine, _ path: String, _ sources: SettingSources) {
+        let shown = quoted("jwks=" + path)
+        switch sources.readFile(path) {
+        case .failure(let fault):
+            line.fault("\(shown) cannot be read (\(fault.reason)), give a URL or the path of a readable file")
+        case .success(let bytes):
+            do {
+                for refusal in try KeySet(jwks: bytes.rawBytes).refusals {
+                    if refusal.isForgeable { line.fault("\(shown): \(refusal.message)") } else { line.warn("\(shown): \(refusal.message)") }
+                }
+            } catch {
+                line.fault("\(shown) holds no usable keys (\(error.message)), give a JWK Set (RFC 7517)")
+            }
+        }
+    }
+
+    /// What may sign, given where the keys are: whoever serves a public key set must not be able to make it a secret.
+    private static func allowed(
+        _ given: AlgorithmSet?, for source: KeySource, _ line: inout OptionLine
+    ) -> AlgorithmSet {
+        switch source {
+        case .secret(let bytes):
+            let algorithms = given ?? AlgorithmSet(.HS256)
+            if !algorithms.isSubset(of: .hmac) {
+                line.fault("has a secret-file= and an algorithm that needs a key pair, write algorithms=HS256, HS384 or HS512")
+            } else if !bytes.isEmpty {
+                checkSecret(bytes, algorithms, &line)
+            }
+            return algorithms
+        case .file: return given ?? .asymmetric
+        case .url:
+            if let given, !given.isDisjoint(with: .hmac) {
+                line.fault("has jwks= with a URL and an HS algorithm, whose secret must not be public, write secret-file=FILE")
+            }
+            return given ?? .asymmetric
+        }
+    }
+
+    private static func checkSecret(_ bytes: [UInt8], _ algorithms: AlgorithmSet, _ line: inout OptionLine) {
+        do {
+            _ = try VerificationKey(secret: bytes.rawBytes, algorithms: algorithms)
+        } catch {
+            line.fault("secret-file= holds no usable secret (\(error.message)), give 64 random bytes")
+        }
+    }
+}

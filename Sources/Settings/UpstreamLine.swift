@@ -1,0 +1,143 @@
+package import Wire
+
+/// Where an upstream listens.
+package enum UpstreamEndpoint: Hashable, Sendable {
+    /// A name (lower case) or an address; the port is given or the scheme's.
+    case host(String, port: UInt16)
+    case unix(path: String)
+}
+
+/// One base URL of an upstream.
+package struct UpstreamBase: Hashable, Sendable {
+    package var isTLS: Bool
+    package var endpoint: UpstreamEndpoint
+    /// What `Host` says with `host=upstream`: the host and, when it is not the scheme's, the port.
+    package var hostField: String
+    /// What goes before each request's path: empty, or `/…` without a slash at the end.
+    package var pathPrefix: String
+    /// As it was written, for messages, metrics and logs.
+    package var text: String
+}
+
+/// Which of an upstream's addresses the next request goes to (`balance=`).
+package enum Balance: String, Hashable, Sendable, CaseIterable { case least, round }
+
+/// An upstream as a line declared it. Times are milliseconds.
+package struct UpstreamDeclaration: Hashable, Sendable {
+    package var name: String
+    package var bases: [UpstreamBase]
+    package var balance: Balance = .least
+    /// The path asked for by active health checks; nil for none.
+    package var healthPath: String?
+    /// From the end of the request to the first byte of the answer, and between its parts.
+    package var timeoutMilliseconds: UInt32 = 30_000
+    package var connectTimeoutMilliseconds: UInt32 = 2_000
+    /// How often an idempotent request is tried again.
+    package var retries: UInt8 = 1
+    /// Connections of all workers to all addresses; nil for no bound.
+    package var maxConnections: Int?
+    /// Whether the upstream receives its own name as `Host` in place of the client's.
+    package var sendsOwnHost = false
+    /// PEM of the CA that signed the upstream's certificate; nil for the system's.
+    package var authorityFile: String?
+    package var origin: Origin
+}
+
+extension LineOption {
+    package static let upstream: [LineOption] = [
+        LineOption("balance", "least or round", "to the address with the fewest requests under way, or in turn"),
+        LineOption("health", "a path", "asked every few seconds; an address that does not answer well is left out"),
+        LineOption("timeout", "30s", "until the first byte of the answer, and between its parts"),
+        LineOption("connect-timeout", "2s", "for the connection, and the TLS handshake"),
+        LineOption("retries", "1", "more tries of an idempotent request that got no answer, up to 5"),
+        LineOption("max-connections", "unbounded", "connections to all its addresses together, of all workers, health checks aside; past it 503"),
+        LineOption("host", "client or upstream", "whose `Host` the upstream receives: each address its own"),
+        LineOption("tls-ca", "a PEM file", "the CA that must have signed its certificate; the system's CAs by default"),
+    ]
+}
+
+/// The grammar `URL… key=value…` of `TOLLGATE_UPSTREAM_<NAME>`.
+enum UpstreamLine {
+    static func parse(_ entry: EnvEntry, name: String) -> (UpstreamDeclaration, Findings) {
+        var line = OptionLine(entry, knows: LineOption.upstream)
+        var bases: [UpstreamBase] = []
+        for word in line.words {
+            let base = line.take(word, word) { text throws(ParseError) in try UpstreamBase(text) }
+            guard let base else { continue }
+            if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
+        }
+        if line.words.isEmpty { line.fault("has no address, write one like http://127.0.0.1:9001") }
+        var upstream = UpstreamDeclaration(name: name, bases: bases, origin: entry.origin)
+        read(&line, into: &upstream)
+        return (upstream, line.findings)
+    }
+
+    private static func read(_ line: inout OptionLine, into upstream: inout UpstreamDeclaration) {
+        if let balance = line.choice("balance", Balance.allCases.map(\.rawValue)) {
+            upstream.balance = balance == Balance.round.rawValue ? .round : .least
+        }
+        if let timeout = line.duration("timeout", 1...86_400_000) { upstream.timeoutMilliseconds = UInt32(timeout) }
+        if let timeout = line.duration("connect-timeout", 1...600_000) {
+            upstream.connectTimeoutMilliseconds = UInt32(timeout)
+        }
+        if let retries = line.count("retries", 0...5) { upstream.retries = UInt8(retries) }
+        upstream.maxConnections = line.count("max-connections", 1...1_000_000)
+        upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
+        upstream.healthPath = line.value("health") { text throws(ParseError) in try originPath(text) }
+        upstream.authorityFile = line.text("tls-ca")
+        if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
+            line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
+        }
+    }
+
+    /// A path that can stand in a request line, with a query if need be.
+    static func originPath(_ text: String) throws(ParseError) -> String {
+        guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
+            throw ParseError("is no path, write one like /healthz")
+        }
+        return text
+    }
+}
+
+extension UpstreamBase {
+    /// `http://host:port`, `https://host/base` or `unix:/path`.
+    package init(_ text: String) throws(ParseError) {
+        if text.hasPrefix("unix:") {
+            self = try Self(unix: text)
+            return
+        }
+        let isTLS = text.hasPrefix("https://")
+        guard isTLS || text.hasPrefix("http://") else {
+            throw ParseError("is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path")
+        }
+        let rest = text.dropFirst(isTLS ? 8 : 7)
+        let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+        let authority = try HostAndPort(String(rest[..<slash]), defaultPort: isTLS ? 443 : 80)
+        let name = authority.isIPv6 ? "[\(authority.host)]" : authority.host
+        self.init(
+            isTLS: isTLS, endpoint: .host(authority.host, port: authority.port),
+            hostField: authority.port == (isTLS ? 443 : 80) ? name : "\(name):\(authority.port)",
+            pathPrefix: try Self.prefix(rest[slash...]), text: text)
+    }
+
+    private init(unix text: String) throws(ParseError) {
+        let path = String(text.dropFirst(5))
+        guard path.hasPrefix("/"), path.utf8.count <= 107 else {
+            throw ParseError("is no unix socket, write unix: and an absolute path of at most 107 bytes")
+        }
+        self.init(isTLS: false, endpoint: .unix(path: path), hostField: "localhost", pathPrefix: "", text: text)
+    }
+
+    private static func prefix(_ path: Substring) throws(ParseError) -> String {
+        let trimmed = path.hasSuffix("/") ? path.dropLast() : path
+        guard !trimmed.isEmpty else { return "" }
+        let plain = trimmed.utf8.allSatisfy { byte in
+            byte.isASCIILetter || byte.isASCIIDigit || "/-._~".utf8.contains(byte)
+        }
+        let dots = trimmed.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        guard plain, dots.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." }) else {
+            throw ParseError("has a base path that is not plain, use letters, digits and -._~ between single slashes")
+        }
+        return String(trimmed)
+    }
+}

@@ -1,0 +1,34 @@
+internal import Synchronization
+
+/// Runs `body` as a task and blocks the calling thread until it has answered; nil after so many milliseconds (-1: no limit).
+/// Never from a thread of the cooperative pool.
+package func blocking<Value: Sendable>(
+    atMost milliseconds: Int32 = -1, _ body: @escaping @Sendable () async -> Value
+) throws(SystemFault) -> Value? {
+    let answer = BlockingAnswer<Value>(waker: try Waker())
+    // Waited for below; past the limit it ends by itself, and its answer goes nowhere.
+    Task { answer.set(await body()) }
+    answer.waker.wait(milliseconds: milliseconds)
+    return answer.value.withLock { $0 }
+}
+
+private final class BlockingAnswer<Value: Sendable>: Sendable {
+    let waker: Waker
+    let value = Mutex<Value?>(nil)
+
+    init(waker: Waker) { self.waker = waker }
+
+    func set(_ value: Value) {
+        self.value.withLock { $0 = value }
+        waker.wake()
+    }
+}
+
+/// Suspends the calling task; returns early when the task is cancelled.
+@Sendable package func pause(milliseconds: UInt64) async {
+    do {
+        try await Task.sleep(nanoseconds: milliseconds * 1_000_000)
+    } catch {
+        // Cancelled: the caller looks at the clock or at its task next.
+    }
+}

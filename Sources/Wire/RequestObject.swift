@@ -1,0 +1,115 @@
+/// The JSON object of a request's body, of which an endpoint reads the members that it knows; others are not looked at,
+/// beyond that they are JSON.
+package struct RequestObject: Sendable {
+    /// What is wrong with a body, as a sentence.
+    package struct Fault: Error, Equatable {
+        package let message: String
+    }
+
+    private enum Member: Sendable {
+        case text(String)
+        case object(Slice)
+        case null
+        case other
+    }
+
+    private let source: [UInt8]
+    private let members: [String: Member]
+
+    /// No members at all.
+    package static let empty = RequestObject(source: [], members: [:])
+
+    private init(source: [UInt8], members: [String: Member]) {
+        self.source = source
+        self.members = members
+    }
+
+    /// Reads `body`, strictly: one object, nothing behind it, at most 32 levels deep, no member twice.
+    package init(_ body: [UInt8]) throws(Fault) {
+        var reading = Reading(body.rawBytes)
+        var members: [String: Member]?
+        do throws(JSONFault) { members = try reading.members() } catch { members = nil }
+        guard let members else { throw Fault.notAnObject }
+        self.init(source: body, members: members)
+    }
+
+    /// The text of a member; nil if it is missing or `null`. A fault for other types, and for NUL in it.
+    package func text(_ name: String) throws(Fault) -> String? {
+        switch members[name] {
+        case nil, .null?: return nil
+        case .text(let text)?:
+            guard !text.utf8.contains(0) else { throw Fault(message: "\(name) must not hold a NUL character") }
+            return text
+        case .object?, .other?: throw Fault(message: "\(name) must be a string")
+        }
+    }
+
+    /// The object that a member is; nil if it is missing or `null`.
+    package func object(_ name: String) throws(Fault) -> RequestObject? {
+        guard let json = try json(name) else { return nil }
+        return try RequestObject(json)
+    }
+
+    /// The object that a member is, as it was sent; nil if it is missing or `null`.
+    package func json(_ name: String) throws(Fault) -> [UInt8]? {
+        switch members[name] {
+        case nil, .null?: return nil
+        case .object(let slice)?: return Array(source[Int(slice.start)..<slice.end])
+        case .text?, .other?: throw Fault(message: "\(name) must be an object")
+        }
+    }
+
+    /// Whether the member is there and more than `null`.
+    package func has(_ name: String) -> Bool {
+        switch members[name] {
+        case nil, .null?: false
+        case .text?, .object?, .other?: true
+        }
+    }
+
+    /// One walk over a body.
+    private struct Reading: ~Copyable, ~Escapable {
+        private var reader: JSONReader
+
+        @_lifetime(copy source)
+        init(_ source: RawSpan) { reader = JSONReader(source) }
+
+        /// nil if the text is no object, or names a member twice: two readers might then see two different requests.
+        @_lifetime(self: copy self)
+        mutating func members() throws(JSONFault) -> [String: Member]? {
+            guard try reader.next() == .beginObject else { return nil }
+            var members: [String: Member] = [:]
+            while case .key(let key) = try reader.next() {
+                guard members.updateValue(try member(), forKey: reader.string(key)) == nil else { return nil }
+            }
+            return try reader.next() == .end ? members : nil
+        }
+
+        @_lifetime(self: copy self)
+        private mutating func member() throws(JSONFault) -> Member {
+            switch try reader.next() {
+            case .string(let text): return .text(reader.string(text))
+            case .null: return .null
+            case .beginObject:
+                let start = reader.offset - 1
+                try leave()
+                return .object(Slice(start: start, count: reader.offset - start))
+            case .beginArray:
+                try leave()
+                return .other
+            case .number, .bool, .endObject, .endArray, .key, .end: return .other
+            }
+        }
+
+        /// Reads to the end of the object or array that has just begun.
+        @_lifetime(self: copy self)
+        private mutating func leave() throws(JSONFault) {
+            let outer = reader.depth - 1
+            while reader.depth > outer { _ = try reader.next() }
+        }
+    }
+}
+
+extension RequestObject.Fault {
+    static let notAnObject = RequestObject.Fault(message: "The body must be a JSON object")
+}

@@ -1,0 +1,128 @@
+internal import Credentials
+internal import Glibc
+internal import Issuers
+internal import Mail
+internal import Settings
+internal import Transport
+internal import Wire
+
+/// The outcome of reading the settings and of having each room read its texts.
+struct LoadedConfiguration: Sendable {
+    /// What could be read. Only without faults does it say what the operator meant.
+    var partial: GatewayConfiguration
+    var findings: Findings
+
+    /// The configuration, if nothing is wrong with it.
+    var configuration: GatewayConfiguration? { findings.faults.isEmpty ? partial : nil }
+
+    /// Reads everything but the files that settings name without their being secrets or key sets.
+    init(_ sources: SettingSources) {
+        let loaded = Settings.load(sources)
+        findings = loaded.findings
+        partial = GatewayConfiguration(loaded.partial, &findings)
+        findings = findings.sorted(files: sources.files.map(\.name))
+    }
+}
+
+/// Where a process gets its configuration from, each time anew: the shell around `Settings`.
+struct ConfigurationLoader: Sendable {
+    /// Read when no other file is named, where it exists.
+    static let usualFile = "config/tollgate.env"
+
+    /// As named on the command line; later ones win.
+    var envFiles: [String]
+    var environment: [(name: String, value: String)]
+
+    init(envFiles: [String], environment: [(name: String, value: String)]) {
+        self.envFiles = envFiles
+        self.environment = environment
+    }
+
+    /// Reads everything again: files, environment, and the files that settings name. Blocking.
+    func load(now: WallTime) -> LoadedConfiguration {
+        var files: [(name: String, bytes: [UInt8])] = []
+        var missing = Findings()
+        for path in envFiles.isEmpty ? [Self.usualFile] : envFiles {
+            switch Self.read(path) {
+            case .success(let bytes): files.append((path, bytes))
+            case .failure(let fault) where envFiles.isEmpty && fault.errno == ENOENT: break
+            case .failure(let fault):
+                let why = systemErrorText(fault.errno)
+                missing.fault(Finding(.wholeFile(path), nil, "cannot be read (\(why)), give the path of an env file"))
+            }
+        }
+        var loaded = LoadedConfiguration(SettingSources(files: files, environment: environment) { Self.readText($0) })
+        MaterialCheck.check(loaded.partial, now: now, &loaded.findings)
+        missing.add(loaded.findings)
+        loaded.findings = missing.sorted(files: envFiles.isEmpty ? [Self.usualFile] : envFiles)
+        return loaded
+    }
+
+    private static func readText(_ path: String) -> Result<[UInt8], UnreadableFile> {
+        read(path).mapError { UnreadableFile(reason: systemErrorText($0.errno)) }
+    }
+
+    private static func read(_ path: String) -> Result<[UInt8], SystemFault> {
+        do {
+            return .success(try FileBytes.read(path, limit: EnvFile.largest))
+        } catch {
+            return .failure(error)
+        }
+    }
+}
+
+/// What only opening the files that a configuration names can tell.
+enum MaterialCheck {
+    static func check(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
+        checkSigningKey(configuration, now: now, &findings)
+        for pair in configuration.tlsPairs {
+            do {
+                let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
+                for warning in try TLSServerContext(pairs: [material], now: now).warnings {
+                    findings.warn(Finding(pair.origin, Setting.tlsCert.name, warning))
+                }
+            } catch {
+                let right = "give PEM files of a certificate and its key"
+                findings.fault(Finding(pair.origin, Setting.tlsCert.name, "\(error.description), \(right)"))
+            }
+        }
+        if let path = configuration.tlsClientAuthority {
+            checkAuthority(path, path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
+        }
+        for upstream in configuration.upstreams {
+            let name = Setting.upstream.name + upstream.name.uppercased()
+            if let path = upstream.authorityFile { checkAuthority(path, "tls-ca=" + path, upstream.origin, name, &findings) }
+        }
+        if let path = configuration.mail.mail?.server.authorityFile {
+            checkAuthority(path, "tls-ca=" + path, configuration.settings.origin(of: .smtpURL), Setting.smtpURL.name, &findings)
+        }
+    }
+
+    /// `shown` is how the setting names the file.
+    private static func checkAuthority(
+        _ path: String, _ shown: String, _ origin: Origin, _ name: String, _ findings: inout Findings
+    ) {
+        do {
+            _ = try TLSClientContext(authorityFile: path)
+        } catch {
+            let right = "give a PEM file of the CA's certificate"
+            findings.fault(Finding(origin, name, "\(shown): \(error.description), \(right)"))
+        }
+    }
+
+    /// The setting is for keys to come: it does not change the key that signs now.
+    private static func checkSigningKey(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
+        // No database is asked before it is needed.
+        guard configuration.jwtSecret == nil, IssuersPlan(configuration).sharing == nil else { return }
+        let name = Setting.signingAlgorithm.name
+        do {
+            guard let key = try KeyStore.peek(IssuersPlan(configuration), now: now)?.active else { return }
+            guard key.algorithm != configuration.signingAlgorithm else { return }
+            let wanted = configuration.signingAlgorithm.name
+            let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
+            findings.warn(Finding(configuration.settings.origin(of: .signingAlgorithm), name, message))
+        } catch {
+            findings.warn(Finding(configuration.settings.origin(of: .signingAlgorithm), name, error.description))
+        }
+    }
+}

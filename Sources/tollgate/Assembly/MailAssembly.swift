@@ -1,0 +1,63 @@
+internal import Mail
+internal import Settings
+internal import Wire
+
+extension MailPlan {
+    /// The mail server of `SMTP_URL`, which needs a sender, and the webhook for text messages.
+    init(_ settings: Configuration, _ findings: inout Findings) {
+        let server = Self.server(settings, &findings)
+        let from = Self.sender(settings, &findings)
+        if server != nil, settings.mailFrom.isEmpty {
+            let message = "has no sender beside it, set TOLLGATE_MAIL_FROM like Example <no-reply@example.org>"
+            findings.fault(Finding(settings.origin(of: .smtpURL), Setting.smtpURL.name, message))
+        }
+        let route = server.flatMap { server in from.map { MailRoute(server: server, from: $0) } }
+        self.init(
+            mail: route, sender: from?.name, smsURL: settings.smsURL, resetURL: settings.resetURL, publicURL: settings.publicURL)
+    }
+
+    /// A fault shows nothing of the URL, which may hold a password.
+    private static func server(_ settings: Configuration, _ findings: inout Findings) -> MailServer? {
+        guard let url = settings.smtpURL else { return nil }
+        do throws(ParseError) {
+            return try MailServer(url)
+        } catch {
+            findings.fault(Finding(settings.origin(of: .smtpURL), Setting.smtpURL.name, error.text))
+            return nil
+        }
+    }
+
+    private static func sender(_ settings: Configuration, _ findings: inout Findings) -> Sender? {
+        guard !settings.mailFrom.isEmpty else { return nil }
+        do throws(ParseError) {
+            return try Sender(settings.mailFrom)
+        } catch {
+            let message = "\(quoted(settings.mailFrom)) \(error.text)"
+            findings.fault(Finding(settings.origin(of: .mailFrom), Setting.mailFrom.name, message))
+            return nil
+        }
+    }
+}
+
+extension ServerLog {
+    /// Never the message, nor its recipient in the clear.
+    func write(_ event: DeliveryEvent) {
+        switch event {
+        case .sent(let message, let attempts):
+            debug("message sent", ("kind", message.kind), ("to", message.recipientDigest), ("attempts", "\(attempts)"))
+        case .postponed(let message, let reason, let milliseconds):
+            warning(
+                "message postponed", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason),
+                ("retry_ms", "\(milliseconds)"))
+        case .lost(let message, let reason):
+            error("message lost", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason))
+        }
+    }
+
+    func writeOutboxChannels(of plan: MailPlan) {
+        guard !plan.outboxChannels.isEmpty else { return }
+        info(
+            "messages land in the development outbox, read them by tollgate outbox",
+            ("kept", plan.outboxChannels.joined(separator: ", ")))
+    }
+}

@@ -1,0 +1,96 @@
+internal import Contracts
+internal import Credentials
+internal import Gate
+internal import Settings
+internal import Wire
+
+/// Whether routes and the endpoints of the contracts can stand side by side.
+struct RouteChecks {
+    let configuration: Configuration
+    let contracts: MountTable
+    var findings = Findings()
+    /// The endpoints of the account page whose paths no route takes.
+    private(set) var pages: [MountTable.Place] = []
+
+    init(_ configuration: Configuration, _ contracts: MountTable) {
+        self.configuration = configuration
+        self.contracts = contracts
+        checkSideBySide(configuration.routes)
+    }
+
+    /// Asks the route table until it takes the rest, so that each fault is reported and none hides another.
+    private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
+        var rest = withoutCopies(routes)
+        // Two mounts that clash have been reported already.
+        let endpoints = contracts.clash == nil ? contracts.places.map(\.rule) : []
+        while true {
+            do throws(RouteFault) {
+                let rules = endpoints + rest.map(\.rule)
+                _ = try RouteTable(rules)
+                pages = try contracts.pages(beside: rules)
+                break
+            } catch {
+                let culprit = report(error, among: rest)
+                let before = rest.count
+                rest.removeAll { $0.rule.name == culprit }
+                guard rest.count < before else { break }
+            }
+        }
+        let requirements = RouteRule.requirements(of: routes.map(\.rule))
+        if requirements.count > Trust.maximumRequirements, let last = routes.last(where: { !$0.rule.claims.isEmpty }) {
+            let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
+            findings.fault(Finding(last.origin, last.variable, message))
+        }
+    }
+
+    /// The routes whose pattern was not there before; the others are reported. What the table would find too, but one by one.
+    private mutating func withoutCopies(_ routes: [RouteDeclaration]) -> [RouteDeclaration] {
+        var first: [String: String] = [:]
+        return routes.filter { route in
+            guard let earlier = first[route.rule.pattern] else {
+                first[route.rule.pattern] = route.rule.name
+                return true
+            }
+            _ = report(.equal(earlier, route.rule.name), among: routes)
+            return false
+        }
+    }
+
+    /// Reports one fault of the table, and answers the name of the route that has it.
+    private mutating func report(_ fault: RouteFault, among routes: [RouteDeclaration]) -> String {
+        switch fault {
+        case .equal(let first, let second):
+            return report(second, "takes the same requests as \(owner(first, routes)), change or remove one", routes)
+        case .badPath(let name, let path):
+            return report(name, "has a path that cannot be matched: \(path.message), write it as clients should send it", routes)
+        case .badMethod(let name, let method):
+            return report(name, "\(quoted(method)) is no method, write names like GET,HEAD", routes)
+        case .badHost(let name, let host):
+            return report(name, "\(quoted(host)) is no host, write a name without a port like api.example.org", routes)
+        case .badStrip(let name, let strip):
+            return report(name, "strip=\(strip) is no path to remove, write one like /content", routes)
+        case .unknownRequirement(let name, let claim):
+            return report(name, "claims=\(claim) cannot be asked for, remove it", routes)
+        case .tooManyLimits(let name):
+            return report(name, "has more than \(LimitCharge.capacity) limits, keep \(LimitCharge.capacity) at most", routes)
+        case .identityNeeded(let name):
+            return report(name, "has auth=none, so nobody can meet its tier=, claims= or filter=, write auth=required", routes)
+        }
+    }
+
+    /// Where a route or an endpoint of a contract comes from.
+    private func owner(_ name: String, _ routes: [RouteDeclaration]) -> String {
+        if let route = routes.first(where: { $0.rule.name == name }) {
+            return "\(Setting.route.name)\(name.uppercased()) (\(route.origin.text))"
+        }
+        guard let place = contracts.places.first(where: { $0.endpoint.name == name }) else { return name }
+        return "\(place.rule.pattern) of \(place.mount.text) in \(Setting.contracts.name) (\(configuration.origin(of: .contracts).text))"
+    }
+
+    private mutating func report(_ name: String, _ message: String, _ routes: [RouteDeclaration]) -> String {
+        if let route = routes.first(where: { $0.rule.name == name }) {
+            findings.fault(Finding(route.origin, route.variable, message))
+        }
+        return name
+    }
+}

@@ -1,0 +1,37 @@
+internal import Accounts
+internal import Admin
+internal import Wire
+
+extension AccountView {
+    init(_ account: Account, _ desk: AccountDesk) {
+        self.init(account, tiers: desk.tiers, graceSeconds: desk.tierGraceSeconds, now: desk.now)
+    }
+
+    /// The whole answer of a command that has changed the account.
+    func report() -> CommandResult {
+        .json { json in
+            json.beginObject()
+            write(&json)
+            json.endObject()
+        }
+    }
+}
+
+extension TierChoice {
+    /// As the words of a command have it.
+    init(_ name: String, _ arguments: Arguments) throws(UsageFault) {
+        do throws(Fault) {
+            try self.init(name, until: arguments.value("until"))
+        } catch {
+            throw UsageFault(message: error.message(end: "--until"), command: arguments.command)
+        }
+    }
+
+    func kept(_ desk: AccountDesk, label: String = "") throws(AccountCommandFault) -> String? {
+        do throws(Fault) {
+            return try kept(desk.tiers, now: desk.now)
+        } catch {
+            throw AccountCommandFault(message: error.message(end: "--until", tier: label), exitCode: 2)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import Testing
+import Wire
+
+@testable import Mail
+
+/// A message as tests send it.
+func dispatch(
+    to recipient: String = "ada@example.org", body: OutgoingMessage.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
+    id: String = "id"
+) -> OutgoingMessage {
+    OutgoingMessage(
+        id: id, kind: "sign-up code", recipient: recipient, body: body, secret: .code("123456"), usefulSeconds: usefulSeconds)
+}
+
+let sampleLetter = Letter(
+    subject: "Confirm your email for Zoë", blocks: [.text("Enter this code:"), .code("123456"), .note("It is good for 10 minutes.")],
+    signature: "Zoë & Co")
+
+@Suite struct DeliveryQueueTests {
+    private var queue = DeliveryQueue()
+
+    private func time(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: 1_000_000_000 * (seconds + 1)) }
+
+    @Test mutating func aMessageIsDueAtOnceAndGoneWhenSent() throws {
+        #expect(queue.add(dispatch(), now: time(0)) == nil)
+        let taken = queue.takeDue(now: time(0))
+        let entry = try #require(taken)
+        #expect(queue.takeDue(now: time(0)) == nil, "it is under way")
+        #expect(queue.nextDue == nil)
+        #expect(queue.settle(entry.id, .sent, now: time(1), jitter: 0) == .sent(dispatch(), attempts: 1))
+        #expect(queue.isEmpty)
+        #expect(queue.settle(entry.id, .sent, now: time(1), jitter: 0) == nil)
+    }
+
+    @Test mutating func aFailureIsTriedAgainLaterAndLater() throws {
+        _ = queue.add(dispatch(), now: time(0))
+        var now = time(0)
+        var pauses: [UInt64] = []
+        while let entry = queue.takeDue(now: now) {
+            guard case .postponed(_, _, let pause) = queue.settle(entry.id, .failed("away"), now: now, jitter: 0) else { break }
+            pauses.append(pause)
+            #expect(queue.takeDue(now: now) == nil)
+            now = now.advanced(milliseconds: pause)
+        }
+        #expect(pauses == [750, 3_000, 11_250, 45_000, 90_000, 225_000])
+        #expect(queue.isEmpty, "a code that has expired is not worth sending")
+    }
+
+    @Test mutating func aRefusalIsFinal() throws {
+        _ = queue.add(dispatch(), now: time(0))
+        let taken = queue.takeDue(now: time(0))
+        let entry = try #require(taken)
+        #expect(queue.settle(entry.id, .refused("no such mailbox"), now: time(0), jitter: 0) == .lost(dispatch(), reason: "no such mailbox"))
+        #expect(queue.isEmpty)
+    }
+
+    @Test mutating func whatHasWaitedLongestGoesFirst() throws {
+        for (second, name) in ["a", "b", "c"].enumerated() { _ = queue.add(dispatch(id: name), now: time(UInt64(second))) }
+        let taken = queue.takeDue(now: time(5))
+        let first = try #require(taken)
+        #expect(first.dispatch.id == "a")
+        _ = queue.settle(first.id, .failed("away"), now: time(5), jitter: 0)
+        #expect(queue.takeDue(now: time(5))?.dispatch.id == "b")
+        #expect(queue.takeDue(now: time(5))?.dispatch.id == "c")
+        #expect(queue.takeDue(now: time(5)) == nil)
+        #expect(queue.takeDue(now: time(6))?.dispatch.id == "a")
+    }
+
+    @Test mutating func pastItsBoundAMessageIsLostAndSaidSo() {
+        for _ in 0..<DeliveryQueue.capacity { #expect(queue.add(dispatch(), now: time(0)) == nil) }
+        #expect(queue.add(dispatch(id: "x"), now: time(0)) == .lost(dispatch(id: "x"), reason: "too many messages wait"))
+    }
+
+    @Test mutating func atTheEndWhatWaitsIsTriedOnceMoreAndTheRestIsNamed() throws {
+        _ = queue.add(dispatch(id: "a"), now: time(0))
+        _ = queue.add(dispatch(id: "b"), now: time(0))
+        let taken = queue.takeDue(now: time(0))
+        let entry = try #require(taken)
+        _ = queue.settle(entry.id, .failed("away"), now: time(0), jitter: 0)
+        _ = queue.takeDue(now: time(0))
+        #expect(queue.takeDue(now: time(0)) == nil)
+        queue.hurry(now: time(0))
+        #expect(queue.takeDue(now: time(0))?.dispatch.id == "a")
+        let events = queue.abandon("the gateway ends")
+        #expect(events == ["a", "b"].map { .lost(dispatch(id: $0), reason: "the gateway ends") })
+        #expect(queue.isEmpty)
+    }
+
+    @Test(arguments: 1...20) func aPauseIsSpreadByAQuarterEachWay(_ failures: Int) {
+        let pauses = [0, UInt64.max / 2, UInt64.max].map { RetrySchedule.pause(failures: failures, jitter: $0) }
+        let nominal = [1_000, 4_000, 15_000, 60_000, 120_000, 300_000][min(failures, 6) - 1] as UInt64
+        for pause in pauses { #expect((nominal * 3 / 4...nominal * 5 / 4).contains(pause)) }
+    }
+
+    @Test(arguments: [
+        (nil, 250, false, DeliveryOutcome.sent), ("Couldn't connect", 0, false, .failed("Couldn't connect")),
+        ("broke off", 550, false, .refused("broke off, the server answered 550")), ("broke off", 451, false, .failed("broke off, the server answered 451")),
+        ("login denied", 535, true, .failed("login denied, the server answered 535")),
+    ])
+    func anAnswerOfAMailServerIsJudged(_ complaint: String?, _ status: Int, _ isDenied: Bool, _ outcome: DeliveryOutcome) {
+        #expect(.mail(complaint: complaint, status: status, isLoginDenied: isDenied) == outcome)
+    }
+
+    @Test(arguments: [(200, true), (202, true), (204, true), (299, true), (301, false), (500, false), (503, false), (429, false), (408, false), (0, false)])
+    func anAnswerOfAWebhookIsGoodOrComesAgain(_ status: Int, _ isGood: Bool) {
+        let outcome = DeliveryOutcome.webhook(complaint: nil, status: status)
+        #expect(outcome == (isGood ? .sent : .failed("the server answered \(status)")))
+    }
+
+    @Test(arguments: [400, 401, 404, 410, 422]) func aWebhookThatRefusesIsNotAskedAgain(_ status: Int) {
+        #expect(.webhook(complaint: nil, status: status) == DeliveryOutcome.refused("the server answered \(status)"))
+        #expect(.webhook(complaint: "broke off", status: status) == DeliveryOutcome.failed("broke off"))
+    }
+
+    @Test func theLogNamesNobody() {
+        #expect(dispatch(to: "ada@example.org").recipientDigest == "cfe00dde46ef9426")
+        #expect(dispatch(to: "bob@example.org").recipientDigest != dispatch().recipientDigest)
+    }
+}

@@ -1,0 +1,223 @@
+import Foundation
+import Synchronization
+import TestServers
+import Testing
+import Transport
+import Wire
+
+@testable import Mail
+
+/// The thread with real servers at the other end.
+@Suite struct DeliveryTests {
+    private let folder = TemporaryFolder()
+
+    private final class Log: Sendable {
+        private let all = Mutex<[DeliveryEvent]>([])
+        func add(_ event: DeliveryEvent) { all.withLock { $0.append(event) } }
+        var events: [DeliveryEvent] { all.withLock { $0 } }
+    }
+
+    private let log = Log()
+
+    private func plan(_ smtp: String?, sms: String? = nil) throws -> MailPlan {
+        let from = try Sender("Zoë <no-reply@example.org>")
+        let route = try smtp.map { text throws(ParseError) in MailPlan.MailRoute(server: try MailServer(text), from: from) }
+        return MailPlan(mail: route, sender: from.name, smsURL: sms, resetURL: nil, publicURL: "https://api.example.org/x")
+    }
+
+    private func thread(_ plan: MailPlan) throws -> DeliveryThread {
+        let log = log
+        return try DeliveryThread(plan, outbox: Outbox(dataDirectory: folder.path)) { log.add($0) }
+    }
+
+    private func eventually(_ what: Comment, _ isReached: () -> Bool) {
+        let deadline = EventLoop.now().monotonic.advanced(milliseconds: 15_000)
+        while EventLoop.now().monotonic < deadline, !isReached() { usleep(5_000) }
+        #expect(isReached(), what)
+    }
+
+    private func expectSent(_ sink: MailSink, by thread: DeliveryThread, isEncrypted: Bool, login: String?) throws {
+        thread.send(dispatch())
+        eventually("the mail arrives") { sink.received.count == 1 }
+        let mail = try #require(sink.received.first)
+        #expect(mail.isEncrypted == isEncrypted)
+        #expect(mail.login == login)
+        #expect(mail.from == "no-reply@example.org")
+        #expect(mail.to == ["ada@example.org"])
+        thread.stop(within: 5_000)
+        #expect(log.events == [.sent(dispatch(), attempts: 1)])
+    }
+
+    @Test func aMailSaysTheSameTwiceAndEveryReaderUnderstandsIt() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        try expectSent(sink, by: thread, isEncrypted: false, login: nil)
+        let mail = try #require(sink.received.first)
+        #expect(mail.defects == [])
+        #expect(mail.type == "multipart/alternative")
+        #expect(mail.parts.map(\.type) == ["text/plain", "text/html"])
+        #expect(mail.parts.first?.text == sampleLetter.plainText)
+        #expect(mail.parts.last?.text == sampleLetter.html)
+        #expect(mail.longestLine <= 998)
+        #expect(mail.headers["Subject"] == "Confirm your email for Zoë")
+        #expect(mail.headers["From"] == "Zoë <no-reply@example.org>")
+        #expect(mail.headers["To"] == "ada@example.org")
+        #expect(mail.headers["Message-ID"] == "<id@example.org>")
+        #expect(mail.headers["MIME-Version"] == "1.0" || mail.headers["Mime-Version"] == "1.0")
+        #expect(mail.headers["Auto-Submitted"] == "auto-generated")
+        #expect(mail.headers["Date"]?.hasSuffix(" +0000") == true)
+    }
+
+    @Test func mailIsUpgradedAndThePasswordIsGivenUnderTLS() throws {
+        let certificate = try TestCertificate()
+        let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "p@ss"))
+        let thread = try thread(plan("smtp://ada:p%40ss@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
+        try expectSent(sink, by: thread, isEncrypted: true, login: "ada")
+    }
+
+    @Test func mailByTLSAtOnceIsSent() throws {
+        let certificate = try TestCertificate()
+        let sink = try MailSink(.tls, certificate: certificate.files)
+        let thread = try thread(plan("smtps://localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
+        try expectSent(sink, by: thread, isEncrypted: true, login: nil)
+    }
+
+    @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerThatCannotProveWhoItIsGetsNothing(_ security: MailSink.Security) throws {
+        let (own, other) = (try TestCertificate(), try TestCertificate())
+        // Their files stay until the end.
+        defer { withExtendedLifetime((own, other)) {} }
+        let sink = try MailSink(security, certificate: own.files)
+        let scheme = security == .tls ? "smtps" : "smtp"
+        let thread = try thread(plan("\(scheme)://localhost:\(sink.port)?tls-ca=\(other.chain)"))
+        thread.send(dispatch())
+        eventually("an attempt fails") { !log.events.isEmpty }
+        thread.stop(within: 0)
+        guard case .postponed(_, let reason, _)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
+        #expect(reason.contains("certificate") || reason.contains("SSL"), "\(reason)")
+        #expect(sink.received.isEmpty)
+    }
+
+    @Test func aWrongPasswordIsToldAndTriedAgain() throws {
+        let certificate = try TestCertificate()
+        let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "right"))
+        let thread = try thread(plan("smtp://ada:wrong@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
+        thread.send(dispatch())
+        eventually("an attempt fails") { !log.events.isEmpty }
+        thread.stop(within: 0)
+        guard case .postponed(_, let reason, _)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
+        #expect(reason.contains("535"), "\(reason)")
+        #expect(!reason.contains("wrong"))
+    }
+
+    @Test func aServerThatIsBusyIsAskedAgain() throws {
+        let sink = try MailSink(answers: ["451 busy"])
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        thread.send(dispatch())
+        eventually("the mail arrives") { sink.received.count == 1 }
+        thread.stop(within: 5_000)
+        #expect(log.events.count == 2)
+        #expect(log.events.last == .sent(dispatch(), attempts: 2))
+    }
+
+    @Test func aServerThatRefusesForGoodIsNotAskedAgain() throws {
+        let sink = try MailSink(answers: ["550 no such user"])
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        thread.send(dispatch())
+        eventually("the refusal is told") { !log.events.isEmpty }
+        thread.stop(within: 5_000)
+        guard case .lost(_, let reason)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
+        #expect(reason.hasSuffix("the server answered 550"))
+        #expect(log.events.count == 1)
+        #expect(sink.received.isEmpty)
+    }
+
+    @Test func anAddressThatWouldBreakTheHeaderIsNeverSent() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        let evil = dispatch(to: "ada@example.org\r\nBcc: eve@example.org")
+        thread.send(evil)
+        thread.send(dispatch())
+        eventually("the good one arrives") { sink.received.count == 1 }
+        thread.stop(within: 5_000)
+        #expect(sink.received.allSatisfy { $0.to == ["ada@example.org"] && $0.headers["Bcc"] == nil })
+        #expect(log.events.contains(.lost(evil, reason: "mail cannot be addressed to the recipient")))
+    }
+
+    @Test func aServerThatHangsHoldsUpNobodyAndWhatIsLeftAtTheEndIsNamed() throws {
+        let silent = try SilentServer()
+        let thread = try thread(plan("smtp://127.0.0.1:\(silent.port)"))
+        for number in 0..<20 { thread.send(dispatch(id: "\(number)")) }
+        thread.stop(within: 200)
+        #expect(Set(log.events.map(\.id)) == Set((0..<20).map { "\($0)" }))
+        #expect(log.events.allSatisfy { $0.isLoss })
+    }
+
+    @Test func manyMailsGoOutOfOneThread() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
+        for number in 0..<50 { thread.send(dispatch(to: "u\(number)@example.org", id: "\(number)")) }
+        eventually("all arrive") { sink.received.count == 50 }
+        thread.stop(within: 5_000)
+        #expect(Set(sink.received.flatMap(\.to)) == Set((0..<50).map { "u\($0)@example.org" }))
+        #expect(log.events.count == 50)
+    }
+
+    @Test func withoutAServerMailLandsInTheOutbox() throws {
+        let thread = try thread(plan(nil))
+        let sms = dispatch(to: "+4915112345678", body: .sms("123456 is your code."))
+        thread.send(dispatch())
+        thread.send(sms)
+        thread.stop(within: 5_000)
+        let entries = try Outbox(dataDirectory: folder.path).read()
+        #expect(entries.map(\.to) == ["ada@example.org", "+4915112345678"])
+        #expect(entries.map(\.channel) == [.mail, .sms])
+        #expect(log.events == [.sent(dispatch(), attempts: 1), .sent(sms, attempts: 1)])
+    }
+
+    @Test func aNewPlanCountsFromTheNextAttemptOn() throws {
+        let sink = try MailSink()
+        let thread = try thread(plan("smtp://127.0.0.1:1"))
+        thread.send(dispatch())
+        eventually("an attempt fails") { !log.events.isEmpty }
+        thread.adopt(try plan("smtp://127.0.0.1:\(sink.port)"))
+        eventually("the mail arrives") { sink.received.count == 1 }
+        thread.stop(within: 5_000)
+    }
+
+    @Test func aTextMessageIsPostedToTheWebhook() throws {
+        let hook = try WebhookStub([202])
+        let thread = try thread(plan(nil, sms: hook.url))
+        let sms = dispatch(to: "+4915112345678", body: .sms("123456 is \"your\" code."))
+        thread.send(sms)
+        eventually("it is told") { log.events == [.sent(sms, attempts: 1)] }
+        thread.stop(within: 5_000)
+        let request = try #require(hook.requests.first)
+        #expect(request.head.hasPrefix("POST /sms?key=k HTTP/1.1\r\n"))
+        #expect(request.head.contains("Content-Type: application/json\r\n"))
+        let body = try #require(try JSONSerialization.jsonObject(with: request.body) as? [String: String])
+        #expect(body == ["to": "+4915112345678", "text": "123456 is \"your\" code."])
+    }
+
+    @Test func aWebhookThatFailsIsAskedAgainAndNeverFollowedElsewhere() throws {
+        let hook = try WebhookStub([500, 302, 200])
+        let thread = try thread(plan(nil, sms: hook.url))
+        let sms = dispatch(to: "+4915112345678", body: .sms("x"))
+        thread.send(sms)
+        eventually("it fails") { log.events.count == 1 }
+        // At the end what waits is tried at once.
+        thread.stop(within: 10_000)
+        #expect(log.events.last == .sent(sms, attempts: 3))
+        #expect(hook.requests.count == 3)
+        #expect(hook.requests.allSatisfy { $0.head.hasPrefix("POST /sms?key=k ") })
+    }
+}
+
+extension DeliveryEvent {
+    fileprivate var id: String {
+        switch self {
+        case .sent(let dispatch, _), .postponed(let dispatch, _, _), .lost(let dispatch, _): dispatch.id
+        }
+    }
+
+    fileprivate var isLoss: Bool { if case .lost = self { true } else { false } }
+}
