@@ -199,6 +199,23 @@ import Wire
         #expect(office.limiter.counted(.recipientMessages) == 2)
     }
 
+    /// Each change kills the codes that were sent: without a bound, a squatter kept the owner from proving her email.
+    @Test func oneAccountChangesItsPasswordSoOftenAndNoMore() async throws {
+        let office = try Office()
+        let (squatter, other) = (try await office.signUp("ada@example.com"), try await office.signUp("bob@example.com"))
+        func change(_ signedIn: SignedIn, _ number: Int) async throws -> AccountError? {
+            let session = try #require(signedIn.grant?.session)
+            return await fault {
+                try await office.passwords.changePassword(
+                    to: Password("password number \(number)"), rules: .length,
+                    session: CallerSession(user: signedIn.account.id, session: session.id), caller: office.caller)
+            }
+        }
+        for number in 0..<10 { #expect(try await change(squatter, number) == nil) }
+        #expect(try await change(squatter, 10) == .tooManyAttempts(retryAfterSeconds: 20))
+        #expect(try await change(other, 0) == nil)
+    }
+
     @Test func whenTheBudgetIsSpentNoMoreSMSGoToAnybody() async throws {
         let office = try Office()
         var refused = 0

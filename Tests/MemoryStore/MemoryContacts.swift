@@ -102,6 +102,7 @@ extension MemoryStore.State {
         case .attach(let user, let releasing):
             let ended = releasing.map { release($0, occasion) } ?? []
             accounts[user]?.updatedAt = occasion.now
+            if let account = accounts[user] { dropCodes(of: account) }
             dropCodes(to: recipient)
             switch recipient {
             case .email(let email):

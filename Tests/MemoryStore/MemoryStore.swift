@@ -110,10 +110,12 @@ extension MemoryStore.State {
     /// Drops the codes and reset tokens that were sent to an account.
     mutating func dropCodes(of account: Account) {
         for recipient in account.recipients { dropCodes(to: recipient) }
-        if let email = account.email { resets = resets.filter { $0.value.email.key != email.key } }
     }
 
-    mutating func dropCodes(to recipient: Recipient) { codes = codes.filter { $0.value.recipient != recipient.key } }
+    mutating func dropCodes(to recipient: Recipient) {
+        codes = codes.filter { $0.value.recipient != recipient.key }
+        resets = resets.filter { $0.value.email.key != recipient.key }
+    }
 
     /// Takes from an account all that its opener put there or could get in with.
     mutating func strip(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {

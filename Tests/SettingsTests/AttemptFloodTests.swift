@@ -53,6 +53,7 @@ import Wire
         for number in 0..<640 {
             _ = await attempts.charge([AttemptBucket(.accountFailures, "nobody-\(number)@example.org")])
             _ = await attempts.charge([AttemptBucket(.recipientMessages, "nobody-\(number)@example.org")])
+            _ = await attempts.charge([AttemptBucket(.familiarFailures, "192.0.2.7 nobody-\(number)@example.org")])
         }
         #expect(await !isAdmitted(address))
     }

@@ -114,7 +114,7 @@ import Wire
         let declared = [upstream("https://127.0.0.1:9443")]
         let resolver = try UpstreamResolver(declared, log: log) { _, _ in }
         let before = resolver.snapshots()
-        let after = try resolver.adopt(declared)
+        let after = resolver.adopt(declared, try resolver.contexts(for: declared))
         #expect(before[0].addresses[0].tls != nil && before[0].addresses[0].tls === after[0].addresses[0].tls)
         log.close()
     }

@@ -360,6 +360,25 @@ import Wire
         for name in ["attached@x", "opened@x", "completed@x"] { try await nothingIsPending(store, name) }
     }
 
+    /// A reset token of the address that an account gives up, or gets, opens nothing any more.
+    @Test(arguments: Backend.allCases)
+    func anEmailThatChangesHandsTakesNoResetTokenAlong(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let caller = try await store.opened("old@x", hash: nil)
+        let tokens: [(name: String, digest: [UInt8])] = [("old@x", [1]), ("new@x", [2])]
+        for token in tokens {
+            _ = try await store.putResetToken(
+                PendingReset(digest: token.digest, email: try email(token.name), expiresAt: at(600).now))
+        }
+        _ = try await put(store, try mail("new@x"), .emailChange)
+        let proof = ContactProof.change(caller: caller.account.id)
+        _ = try await redeem(store, try mail("new@x"), proof, .emailChange, callerSession: caller.session?.id)
+        #expect(try await store.account(caller.account.id)?.email == (try email("new@x")))
+        for token in tokens { #expect(try await !store.holdsResetToken(digest: token.digest, now: at(2).now), "\(token.name)") }
+    }
+
     @Test(arguments: Backend.allCases)
     func aSignUpThatNobodyEverGotIntoGivesWay(_ backend: Backend) async throws {
         let bench = try backend.bench()

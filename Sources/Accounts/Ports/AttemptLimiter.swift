@@ -22,6 +22,8 @@ package struct AttemptBucket: Sendable, Hashable {
         case smsBudget = "sms-budget"
         /// Accounts opened from one address, whatever the contract.
         case addressOpenings = "address-openings"
+        /// Passwords that one account is given by its own sessions: each kills the codes and reset tokens of its email.
+        case passwordChanges = "password-changes"
         /// Wrong admin tokens from one address.
         case adminFailures = "admin-failures"
     }
@@ -79,6 +81,7 @@ package struct AttemptRates: Sendable, Equatable {
         case .addressMessages: AttemptRate(burst: 100, perHour: 1_800)
         case .smsBudget: sms
         case .addressOpenings: openings
+        case .passwordChanges: AttemptRate(burst: 10, perHour: 20)
         case .adminFailures: AttemptRate(burst: 20, perHour: 60)
         }
     }

@@ -96,10 +96,13 @@ package struct PasswordAccounts: Sendable {
         to password: Password, rules: PasswordRules, session: CallerSession, caller: Caller
     ) async throws(AccountError) -> Sessions.Granted {
         try rules.check(password, email: nil)
-        let hash = try await work.hash(password, for: caller.address)
+        let attempts = try await Attempts(limiter, [AttemptBucket(.passwordChanges, session.user.text)])
         let occasion = base.occasion(caller)
-        let signIn = try await base.asking { () throws(StoreFault) in
-            try await base.store.setPassword(hash, of: session.user, keeping: session.session, occasion)
+        let signIn = try await attempts.make { () throws(AccountError) in
+            let hash = try await work.hash(password, for: caller.address)
+            return try await base.asking { () throws(StoreFault) in
+                try await base.store.setPassword(hash, of: session.user, keeping: session.session, occasion)
+            }
         }
         guard let signIn else { throw .sessionEnded }
         await base.tell(signIn.ended)

@@ -137,13 +137,12 @@ extension SQLTransaction {
     /// Drops the codes and reset tokens that were sent to an account.
     func dropCodes(of account: Account) throws(SQLFault) {
         for recipient in account.recipients { try dropCodes(to: recipient.key) }
-        guard let email = account.email else { return }
-        try change(.unlogged, "DELETE FROM reset_tokens WHERE email_key = $1", [.text(email.key)])
     }
 
-    /// An account gets its addresses without the codes that were sent there before: they may have gone to another mailbox,
-    /// for what differs in case alone is the same address only once an account says how it is spelled.
+    /// An account gets its addresses without the codes and reset tokens that were sent there before: they may have gone to
+    /// another mailbox, for what differs in case alone is the same address only once an account says how it is spelled.
     func dropCodes(to recipient: String) throws(SQLFault) {
+        try change(.unlogged, "DELETE FROM reset_tokens WHERE email_key = $1", [.text(recipient)])
         try change(
             .unlogged, "DELETE FROM codes WHERE purpose IN (\(Self.purposes)) AND recipient = $1", [.text(recipient)])
     }

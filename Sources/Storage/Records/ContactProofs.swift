@@ -73,6 +73,8 @@ extension SQLTransaction {
     private mutating func attach(
         _ recipient: Recipient, to account: inout Account, _ occasion: Occasion
     ) throws(SQLFault) {
+        // What was sent to the address that it gives up as well.
+        try dropCodes(of: account)
         switch recipient {
         case .email(let email):
             account.email = email

@@ -127,11 +127,12 @@ extension AttemptCounts {
 }
 
 extension AttemptBucket.Kind {
-    /// Anybody can invent names and recipients; addresses one must have, and a history with an account.
+    /// Anybody can invent names and recipients; addresses one must have.
     fileprivate var subject: SubjectKind {
         switch self {
-        case .accountFailures, .accountNewcomers, .newcomerFailures, .recipientMessages: .attemptName
-        case .familiarFailures, .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges:
+            .attemptName
+        case .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
         case .smsBudget: .deployment
         }
     }

@@ -148,12 +148,15 @@ struct Gateway {
             var certificates = certificates
             try certificates.adopt(configuration, now: moment.wall)
             let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment, earlier: control.keys)
-            // Made once to see that it can be: from here on nothing fails.
+            // Made once to see that it can be.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
-            let upstreams = try resolver.adopt(configuration.upstreams)
-            control.adopt(try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory))
-            let generation = feed.nextGeneration()
+            let contexts = try resolver.contexts(for: configuration.upstreams)
+            let token = try AdminToken.open(configured: configuration.adminToken, dataDirectory: configuration.dataDirectory)
+            // The last step that may fail; if it does, nothing has changed.
             try accounts.adopt(configuration)
+            let upstreams = resolver.adopt(configuration.upstreams, contexts)
+            control.adopt(token)
+            let generation = feed.nextGeneration()
             courier.adopt(configuration.mail)
             log.writeOutboxChannels(of: configuration.mail)
             try control.adopt(configuration, keys: keys, generation: generation, upstreams, now: moment.wall)

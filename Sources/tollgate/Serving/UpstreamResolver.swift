@@ -64,9 +64,13 @@ final class UpstreamResolver: Sendable {
         }
     }
 
+    /// What TLS to `upstreams` needs, for `adopt`. Throws for an authority's file that cannot be used.
+    func contexts(for upstreams: [UpstreamDeclaration]) throws -> AuthorityContexts {
+        try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
+    }
+
     /// Changes over to another configuration, and answers its upstreams as `snapshots` does.
-    func adopt(_ upstreams: [UpstreamDeclaration]) throws -> [UpstreamSnapshot] {
-        let contexts = try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
+    func adopt(_ upstreams: [UpstreamDeclaration], _ contexts: AuthorityContexts) -> [UpstreamSnapshot] {
         state.withLock { state in
             state.upstreams = upstreams
             state.contexts = contexts
