@@ -28,8 +28,9 @@ install_packages() {
     say "tollgate: installing ${missing[*]}"
     # A package that starts a service must not: the tests start their own servers, on ports of their own.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    # Another installation may hold the lock: it is waited for.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-        apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+        apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # Swift 6.3 is the one thing Debian does not have.
