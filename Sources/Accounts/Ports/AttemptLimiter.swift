@@ -45,7 +45,7 @@ package struct AttemptBucket: Sendable, Hashable {
     package static let smsBudget = AttemptBucket(.smsBudget, "")
 }
 
-/// What may pass at once, and how many more in each window.
+/// A rate of attempts: `burst` at once, and `count` more in each window.
 package struct AttemptRate: Sendable, Hashable {
     package let count: UInt32
     package let windowSeconds: UInt32
@@ -116,7 +116,7 @@ package struct AttemptRefusal: Sendable, Equatable {
     }
 }
 
-/// What a limiter says to an attempt.
+/// The limiter's verdict on an attempt.
 package enum AttemptVerdict: Sendable, Equatable {
     /// It may be made, and was charged on every bucket.
     case admitted([AttemptCharge])
@@ -135,7 +135,7 @@ package protocol AttemptLimiter: Sendable {
     func giveBack(_ charges: [AttemptCharge])
 }
 
-/// What an attempt was charged, until it is known what came of it.
+/// The charges of one attempt, held until its outcome is known.
 struct Attempts: Sendable {
     private let limiter: any AttemptLimiter
     private let charges: [AttemptCharge]
@@ -149,7 +149,7 @@ struct Attempts: Sendable {
         }
     }
 
-    /// What may be made uncharged.
+    /// An attempt that is charged nothing.
     init(uncharged limiter: any AttemptLimiter) {
         self.limiter = limiter
         charges = []

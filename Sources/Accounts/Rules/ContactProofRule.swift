@@ -53,7 +53,7 @@ package enum ContactRefusal: Equatable, Sendable {
     case callerGone
 }
 
-/// Whoever proves an address owns it: an account that was opened with it and never proved it is the prover's, unless the
+/// A proof of an address gives ownership: an account that was opened with it and never proved it becomes the prover's, unless the
 /// prover is signed in to it.
 ///
 /// A code that was sent for a sign-up is the last step of that sign-up, not a proof by somebody else: the password just

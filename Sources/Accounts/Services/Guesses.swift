@@ -3,13 +3,13 @@ internal import Wire
 /// Admits and counts guesses: at passwords, codes, reset tokens and ID tokens.
 ///
 /// A guess is charged when it is admitted, and given back when it was right or never judged. An account has three
-/// allowances for wrong ones, tried in this order, so that who guesses keeps nobody out but themselves:
+/// allowances for wrong ones, tried in this order, so that an attacker locks out only the addresses that guess:
 ///
 /// 1. For everybody: 30 at once and 180 an hour.
 /// 2. For newcomers, addresses with fewer than two wrong guesses at this account in the last hour: 2 at once and 2 an hour
 ///    for each of them, 20 and 60 for all together.
-/// 3. For familiar addresses, from which the account was signed in before: 5 and 10 for each. The store is asked whether an
-///    address is one only here, and for each address no oftener than it may guess: the time that takes is no oracle.
+/// 3. For familiar addresses, from which the account was signed in before: 5 and 10 for each. Only this step asks the store
+///    whether an address is one, and for each address and account no oftener than it may guess.
 ///
 /// One address that attacks an account can use up the first allowance alone, and the owner is let in by the second from any
 /// other; many together can use up the second, and the owner is let in by the third from where they signed in before. So
@@ -17,7 +17,7 @@ internal import Wire
 /// 1,800 over all accounts. A wrong guess by the first allowance is marked in the second when it has been judged: from one
 /// address at once 32 may pass.
 struct Guesses: Sendable {
-    /// What came of a guess.
+    /// The outcome of a guess that was judged.
     enum Judgement<Value: Sendable>: Sendable {
         case right(Value)
         /// With what the caller is told.
