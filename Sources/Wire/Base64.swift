@@ -1,8 +1,7 @@
-/// Base64 with the standard alphabet (RFC 4648 §4), as password hashes are written in. Only the canonical spelling
-/// decodes; for control planes, it copies.
+/// Base64 with the standard alphabet (RFC 4648 §4), as in password hashes. Decodes only the canonical spelling. It allocates:
+/// for the control plane.
 package enum Base64 {
-    /// The bytes that `text` spells, which ends with the `=` it needs if `isPadded` and without any otherwise; nil if it
-    /// is spelled in another way.
+    /// Decodes `text`, with all of its `=` padding if `isPadded` and with none otherwise; nil if it is not canonical.
     package static func decode(_ text: RawSpan, isPadded: Bool) -> [UInt8]? {
         var count = text.byteCount
         if isPadded {
@@ -21,6 +20,7 @@ package enum Base64 {
         return Base64URL.decode(letters.readable)
     }
 
+    /// Encodes `bytes`, with `=` padding if `isPadded`.
     package static func encode(_ bytes: RawSpan, isPadded: Bool) -> String {
         var letters = ByteBuffer()
         Base64URL.encode(bytes, into: &letters)

@@ -1,9 +1,9 @@
-/// Base64 with the URL-safe alphabet and without padding (RFC 4648 §5), as JOSE uses it.
+/// Base64 with the URL-safe alphabet and without padding (RFC 4648 §5), as JOSE uses it (RFC 7515 §2).
 ///
-/// Only the canonical spelling decodes: no `=`, no white space, and the bits left over at the end are zero. So two
-/// texts that differ never decode to the same bytes, and a token cannot be respelled past a comparison.
+/// Decodes only the canonical spelling: no `=`, no white space, unused bits at the end zero. Two different texts therefore
+/// never decode to the same bytes, and a respelled token cannot slip past a comparison.
 package enum Base64URL {
-    /// Appends the bytes that `text` spells to `out`; false if `text` is not canonical, and then `out` is unchanged.
+    /// Decodes `text` and appends the bytes to `out`; false, with `out` unchanged, if `text` is not canonical.
     package static func decode(_ text: RawSpan, into out: inout ByteBuffer) -> Bool {
         let length = text.byteCount
         guard length % 4 != 1 else { return false }
@@ -17,7 +17,7 @@ package enum Base64URL {
             offset += 8
         }
         guard whole < length else { return true }
-        // The last one to seven letters, filled up with the letter for zero.
+        // The last 1 to 7 letters, padded with "A", the letter for zero.
         guard let values = sixBitValues(ofLetters: tail(of: text, from: whole)) else { return refuse(&out, before) }
         let bits = packed(values)
         let count = decodedCount(length - whole)
@@ -26,12 +26,12 @@ package enum Base64URL {
         return true
     }
 
-    /// Appends the spelling of `bytes` to `out`.
+    /// Encodes `bytes` and appends the letters to `out`.
     package static func encode(_ bytes: RawSpan, into out: inout ByteBuffer) {
         let count = bytes.byteCount
         out.reserve(encodedCount(count) + 8)
         var offset = 0
-        // Eight bytes are read for every six used, so the last group always takes the slower way.
+        // Each step loads eight bytes and uses six; the last group may not have eight, so the loop below encodes it.
         while offset + 8 <= count {
             out.append(lowBytes: letters(ofBits: bytes.load64(offset).byteSwapped), count: 8)
             offset += 6
@@ -45,23 +45,24 @@ package enum Base64URL {
         }
     }
 
-    /// The bytes that `text` spells, nil if it is not canonical.
+    /// Decodes `text`; nil if it is not canonical.
     package static func decode(_ text: RawSpan) -> [UInt8]? {
         var out = ByteBuffer()
         guard decode(text, into: &out) else { return nil }
         return out.readable.array
     }
 
+    /// Encodes `bytes` as a string.
     package static func encode(_ bytes: RawSpan) -> String {
         var out = ByteBuffer()
         encode(bytes, into: &out)
         return out.readable.text
     }
 
-    /// How many bytes `letters` letters spell.
+    /// The number of bytes that `letters` letters decode to.
     package static func decodedCount(_ letters: Int) -> Int { letters / 4 * 3 + letters % 4 * 3 / 4 }
 
-    /// How many letters spell `bytes` bytes.
+    /// The number of letters that `bytes` bytes encode to.
     package static func encodedCount(_ bytes: Int) -> Int { bytes / 3 * 4 + (bytes % 3 * 4 + 2) / 3 }
 
     private static func refuse(_ out: inout ByteBuffer, _ before: Int) -> Bool {
@@ -78,10 +79,10 @@ package enum Base64URL {
         return word
     }
 
-    /// The values of eight letters, each in the byte of its letter; nil if one is not of the alphabet.
+    /// The values of eight letters, each in its letter's byte; nil if one is outside the alphabet.
     ///
-    /// The letters lie in five runs of ASCII. `atLeast` turns 1 at the start of a run and at the first byte behind it,
-    /// so the exclusive-or over all ten bounds is 1 exactly inside a run; and each run start corrects the sum.
+    /// The alphabet is five runs of ASCII. `atLeast` flips to 1 at a run's first byte and at the first byte after it, so the
+    /// exclusive-or over all ten bounds is 1 exactly inside a run. Each run's first bound then shifts ASCII to the value.
     @inline(__always)
     private static func sixBitValues(ofLetters word: UInt64) -> UInt64? {
         guard word & highBits == 0 else { return nil }

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A queue of bytes: written at the end, read from the start, owned by one holder.
+/// A noncopyable queue of bytes: appended at the end, consumed from the start.
 ///
-/// An empty buffer of capacity 0 owns no memory. It grows by doubling when more is appended than fits; whoever feeds
-/// it from the network sets the bound. This is the one type that owns raw bytes, so that the rest need not.
+/// A buffer of capacity 0 owns no memory. It doubles when an append does not fit and has no upper bound of its own: code
+/// that fills it from the network sets one. Raw memory for bytes is owned by this type alone.
 @safe @frozen
 public struct ByteBuffer: ~Copyable {
     @usableFromInline var base: UnsafeMutableRawPointer?
@@ -20,14 +20,14 @@ public struct ByteBuffer: ~Copyable {
         self.capacity = capacity
     }
 
-    // Most are empty, and a call of the system's library is dear even for nothing.
+    // Most buffers are empty, and even free(nil) costs a call.
     deinit { if let base = unsafe base { unsafe free(base) } }
 
-    /// Bytes waiting to be read.
+    /// The number of readable bytes.
     @inlinable public var count: Int { end - start }
     @inlinable public var isEmpty: Bool { end == start }
 
-    /// The bytes waiting to be read.
+    /// The readable bytes.
     @inlinable public var readable: RawSpan {
         @_lifetime(borrow self) get {
             guard let base = unsafe base else { return RawSpan() }
@@ -64,7 +64,7 @@ public struct ByteBuffer: ~Copyable {
         end += count
     }
 
-    /// Copies 1 to 128 bytes in place: most pieces of a head are as short, and the call of a library function costs more.
+    /// memcpy with an inlined path for 1 to 128 bytes: most parts of a head are that short, and the call costs more than the copy.
     @inlinable static func copy(_ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int) {
         if count > 128 { return unsafe target.copyMemory(from: source, byteCount: count) }
         if count > 32 {
@@ -87,7 +87,7 @@ public struct ByteBuffer: ~Copyable {
         }
     }
 
-    /// Copies `count` bytes as the first and the last word of a size, which may overlap.
+    /// Copies `count` bytes as a first and a last `Word`, which may overlap.
     @inlinable @inline(__always) static func copyEnds<Word: BitwiseCopyable>(
         _ source: UnsafeRawPointer, to target: UnsafeMutableRawPointer, _ count: Int, as type: Word.Type
     ) {
@@ -99,7 +99,7 @@ public struct ByteBuffer: ~Copyable {
         unsafe target.storeBytes(of: tail, toByteOffset: last, as: type)
     }
 
-    /// Appends bytes once more that it holds already; `range` counts from the first readable one.
+    /// Appends a copy of bytes that are already in the buffer; `range` counts from the first readable byte.
     public mutating func append(copyOf range: Range<Int>) {
         precondition(range.lowerBound >= 0 && range.upperBound <= count)
         guard !range.isEmpty else { return }
@@ -108,7 +108,7 @@ public struct ByteBuffer: ~Copyable {
         end += range.count
     }
 
-    /// In line, so that the length of a literal is known there and nothing is called for it.
+    /// Appends a literal. Always inlined, so that the compiler knows its length and emits stores in place of a call.
     @inlinable @inline(__always) public mutating func append(_ text: StaticString) {
         let count = text.utf8CodeUnitCount
         guard count > 0 else { return }
@@ -136,13 +136,12 @@ public struct ByteBuffer: ~Copyable {
         append(lowBytes: word.byteSwapped, count: count)
     }
 
-    /// The UTF-8 of one scalar.
+    /// Appends one scalar as UTF-8.
     public mutating func append(scalar: Unicode.Scalar) {
         UTF8.encode(scalar).map { for byte in $0 { append(byte) } }
     }
 
-    /// The UTF-8 of `text`: for configuration and slow paths; a data path has its bytes already. A literal is taken as
-    /// a StaticString.
+    /// Appends `text` as UTF-8; for configuration and slow paths. Disfavoured, so that a literal picks the StaticString overload.
     @_disfavoredOverload
     public mutating func append(_ text: String) {
         var text = text
@@ -153,7 +152,7 @@ public struct ByteBuffer: ~Copyable {
         unsafe append(bytes.span.bytes)
     }
 
-    /// `value` in decimal, without sign or padding.
+    /// Appends `value` in decimal, without padding.
     public mutating func append(decimal value: UInt64) {
         guard value < DecimalDigits.bound else {
             append(decimal: value / DecimalDigits.bound)
@@ -168,7 +167,7 @@ public struct ByteBuffer: ~Copyable {
         append(decimal: UInt64(value.magnitude))
     }
 
-    /// `value` in lower-case hexadecimal, `digits` digits wide (1 to 16), high digits first.
+    /// Appends the lowest `digits` (1 to 16) hexadecimal digits of `value`, in lower case, the highest first.
     public mutating func append(hex value: UInt64, digits: Int) {
         precondition((1...16).contains(digits))
         reserve(16)
@@ -180,8 +179,8 @@ public struct ByteBuffer: ~Copyable {
         end += digits
     }
 
-    /// Eight hexadecimal digits as bytes, the first in the highest: each nibble gets a byte of its own, and those above 9
-    /// move from the digits to the letters.
+    /// Eight hexadecimal digits as ASCII, the first in the highest byte: spreads nibbles to bytes, then adds 39 to those above
+    /// 9, which takes them from the digits to the letters.
     private static func hexDigits(_ value: UInt32) -> UInt64 {
         var spread = UInt64(value)
         spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
@@ -191,7 +190,7 @@ public struct ByteBuffer: ~Copyable {
         return spread &+ 0x3030_3030_3030_3030 &+ isLetter &* 39
     }
 
-    /// Drops the first `count` readable bytes, which must be there.
+    /// Drops the first `count` readable bytes; traps if there are fewer.
     @inlinable public mutating func discard(_ count: Int) {
         precondition(count >= 0 && count <= end - start)
         start += count
@@ -201,7 +200,7 @@ public struct ByteBuffer: ~Copyable {
         }
     }
 
-    /// Keeps only the first `count` readable bytes, which must be there.
+    /// Keeps only the first `count` readable bytes; traps if there are fewer.
     @inlinable public mutating func truncate(to count: Int) {
         precondition(count >= 0 && count <= end - start)
         end = start + count
@@ -213,14 +212,14 @@ public struct ByteBuffer: ~Copyable {
         end = 0
     }
 
-    /// Overwrites one readable byte.
+    /// Overwrites the readable byte at `offset`; traps if there is none.
     @inlinable public mutating func set(_ byte: UInt8, at offset: Int) {
         precondition(offset >= 0 && offset < end - start)
         unsafe base!.storeBytes(of: byte, toByteOffset: start + offset, as: UInt8.self)
     }
 
-    /// Lets `body` write up to `room` bytes behind the readable ones and say how many it wrote: for system calls and
-    /// C libraries that fill memory.
+    /// Calls `body` with `room` writable bytes after the readable ones; it returns how many it wrote. For system calls and C
+    /// libraries that fill memory.
     @unsafe @inlinable
     public mutating func withUnsafeRoom(_ room: Int, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
         reserve(room)

@@ -1,6 +1,6 @@
 public import Glibc
 
-/// A run of bytes inside a larger one, as 32-bit offsets: what parsers hand out in place of copies.
+/// A range of bytes in a buffer, as 32-bit offset and count. Parsers return slices in place of copies.
 @frozen
 public struct Slice: Equatable, Sendable {
     public var start: UInt32
@@ -58,7 +58,7 @@ extension RawSpan {
         let count = byteCount
         guard count == other.byteCount else { return false }
         guard count > 0 else { return true }
-        // Two words that overlap spare most names the call.
+        // Two overlapping loads compare short names without a call.
         if count >= 8, count <= 16 { return load64(0) == other.load64(0) && load64(count &- 8) == other.load64(count &- 8) }
         if count >= 4, count < 8 { return load32(0) == other.load32(0) && load32(count &- 4) == other.load32(count &- 4) }
         return unsafe withUnsafeBytes { mine in
@@ -102,7 +102,7 @@ extension RawSpan {
         }
     }
 
-    /// A copy as text; what is not UTF-8 becomes U+FFFD. For logs, messages and slow paths.
+    /// A copy as text; invalid UTF-8 becomes U+FFFD. For logs, messages and slow paths.
     public var text: String {
         unsafe withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
@@ -139,16 +139,16 @@ extension String {
 }
 
 extension UInt64 {
-    /// Eight times the same byte.
+    /// A word of eight equal bytes.
     @inlinable public init(repeatingByte byte: UInt8) { self = UInt64(byte) &* 0x0101_0101_0101_0101 }
 }
 
 extension UInt8 {
-    /// The byte with an ASCII capital made small.
+    /// The byte in ASCII lower case; other bytes are unchanged.
     @inlinable public var lowercasedASCII: UInt8 { self &- 65 < 26 ? self | 0x20 : self }
     @inlinable public var isASCIIDigit: Bool { self &- 48 < 10 }
     @inlinable public var isASCIILetter: Bool { (self | 0x20) &- 97 < 26 }
-    /// The value of a hexadecimal digit of either case.
+    /// The value of a hexadecimal digit of either case; nil for any other byte.
     @inlinable public var hexValue: UInt8? {
         if isASCIIDigit { return self &- 48 }
         let letter = (self | 0x20) &- 97

@@ -1,12 +1,14 @@
-/// A block of addresses: `10.0.0.0/8`, `2001:db8::/32`, or one address alone.
+/// A block of addresses in CIDR notation (RFC 4632): `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 ///
-/// Bits behind the prefix are ignored, as they are everywhere (`127.0.0.1/8`). A block of IPv6 addresses holds no
-/// IPv4 address, so that `::/0` does not quietly mean everybody.
+/// Host bits are ignored (`127.0.0.1/8` is `127.0.0.0/8`). An IPv6 block contains no IPv4 address, so that `::/0` does not
+/// match IPv4 clients.
 package struct CIDR: Hashable, Sendable {
+    /// The block's first address: host bits are zero.
     package let network: IPAddress
-    /// How many of the 128 bits count; for IPv4 96 more than written.
+    /// Prefix length, 0 to 128; for IPv4 96 more than written.
     let prefix: Int
 
+    /// Parses an address with an optional `/length`, without leading zeros; nil for anything else.
     package init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(parsing: String(first)) else { return nil }
@@ -25,20 +27,21 @@ package struct CIDR: Hashable, Sendable {
         self.prefix = prefix
     }
 
+    /// Whether `address` is of the same family and in the block.
     package func contains(_ address: IPAddress) -> Bool {
         address.isIPv4 == isIPv4 && Self.masked(address, prefix) == network
     }
 
     package var isIPv4: Bool { prefix >= 96 && network.isIPv4 }
 
-    /// The block as text, bits behind the prefix zero.
+    /// The block in CIDR notation, host bits zero.
     package var text: String { "\(network.text)/\(isIPv4 ? prefix - 96 : prefix)" }
 
     private static func masked(_ address: IPAddress, _ prefix: Int) -> IPAddress {
         IPAddress(high: address.high & mask(prefix), low: address.low & mask(prefix - 64))
     }
 
-    /// A word with its `bits` highest bits set; none below 1, all above 63.
+    /// A word with its highest `bits` set, clamped to 0...64.
     private static func mask(_ bits: Int) -> UInt64 { bits <= 0 ? 0 : UInt64.max << UInt64(max(0, 64 - bits)) }
 
     private static func bits(_ text: Substring) -> Int? {

@@ -1,4 +1,4 @@
-/// A moment taken apart by the proleptic Gregorian calendar, in UTC.
+/// A wall time broken down into date and time of day, in UTC and the proleptic Gregorian calendar.
 struct CivilTime: Equatable {
     var year: Int64
     /// 1 to 12.
@@ -14,13 +14,14 @@ struct CivilTime: Equatable {
 
     init(_ time: WallTime) {
         let seconds = time.seconds
-        // Wraps and comes back at the very start of the range.
+        // The wrapping operators matter at the lowest WallTime only, where the two overflows cancel out.
         millisecond = (time.microseconds &- seconds &* 1_000_000) / 1_000
         let days = seconds >= 0 ? seconds / 86_400 : -((86_399 - seconds) / 86_400)
         let rest = seconds - days * 86_400
         (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60)
         weekday = ((days % 7) + 11) % 7
-        // Years are counted from March, so that the leap day ends one (Howard Hinnant, "chrono-compatible algorithms").
+        // Years start in March here, so that a leap day is a year's last day (Howard Hinnant, "chrono-Compatible Low-Level
+        // Date Algorithms").
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
         let dayOfEra = shifted - era * 146_097
@@ -43,7 +44,7 @@ struct CivilTime: Equatable {
 }
 
 extension ByteBuffer {
-    /// `value` in decimal, `digits` wide, filled up with zeros; digits that do not fit are lost.
+    /// Appends `value` in decimal, padded with zeros to `digits`; higher digits are cut.
     mutating func append(padded value: Int64, digits: Int) {
         var divisor: UInt64 = 1
         for _ in 1..<digits { divisor *= 10 }
@@ -56,9 +57,9 @@ extension ByteBuffer {
     }
 }
 
-/// Dates as HTTP fields carry them (RFC 9110 §5.6.7, IMF-fixdate).
+/// Dates in HTTP fields (RFC 9110 §5.6.7, IMF-fixdate).
 package enum HTTPDate {
-    /// Appends for example `Sun, 06 Nov 1994 08:49:37 GMT`, always 29 bytes.
+    /// Appends the time as `Sun, 06 Nov 1994 08:49:37 GMT`, always 29 bytes.
     package static func write(_ time: WallTime, into out: inout ByteBuffer) {
         let civil = CivilTime(time)
         out.append(name(civil.weekday, of: "SunMonTueWedThuFriSat"))
@@ -73,7 +74,7 @@ package enum HTTPDate {
         out.append(" GMT")
     }
 
-    /// The moment that `text` spells in exactly this form; nil for anything else, be it one of the obsolete forms.
+    /// Parses an IMF-fixdate; nil for anything else, the obsolete forms included.
     package static func parse(_ text: RawSpan) -> WallTime? {
         guard text.byteCount == 29, let month = month(text.extracting(8..<11)), let year = number(text, 12, 4),
             let day = number(text, 5, 2), let hour = number(text, 17, 2), let minute = number(text, 20, 2),
@@ -81,7 +82,7 @@ package enum HTTPDate {
         else { return nil }
         let days = CivilTime.days(year: year, month: month, day: day)
         let time = WallTime(seconds: days * 86_400 + hour * 3_600 + minute * 60 + second)
-        // What is spelled right is what would be written: the day of the week and every separator, and no 31 June.
+        // Writing the time again checks the rest: weekday, separators, and days that do not exist, like 31 June.
         var again = ByteBuffer(capacity: 32)
         write(time, into: &again)
         return again.readable.equals(text) ? time : nil

@@ -1,12 +1,12 @@
-/// Up to eight decimal digits as the bytes of a word, the first in the lowest: what is written and read of them at once.
+/// Up to eight decimal digits as the ASCII bytes of one word, the first digit lowest, so that all are read or written at once.
 package struct DecimalDigits: Equatable, Sendable {
     package let word: UInt64
     package let count: Int
 
-    /// Numbers from here on have more digits.
+    /// The first number with more than eight digits.
     package static let bound: UInt64 = 100_000_000
 
-    /// The digits of `value`, below `bound`, without padding.
+    /// The digits of `value` (below `bound`), without padding.
     @inline(__always) package init(_ value: UInt64) {
         let digits = Self.padded(value)
         let zeros = min((digits ^ UInt64(repeatingByte: 0x30)).trailingZeroBitCount / 8, 7)
@@ -14,7 +14,7 @@ package struct DecimalDigits: Equatable, Sendable {
         count = 8 - zeros
     }
 
-    /// Eight digits of `value`, below `bound`: halves, quarters and digits are divided side by side.
+    /// The eight digits of `value` (below `bound`), zero-padded: splits into halves, quarters and digits, each step on all lanes.
     @inline(__always) static func padded(_ value: UInt64) -> UInt64 {
         let halves = value / 10_000 | (value % 10_000) << 32
         let hundreds = (halves &* 10_486) >> 20 & 0x0000_007F_0000_007F
@@ -23,15 +23,16 @@ package struct DecimalDigits: Equatable, Sendable {
         return (tens | (quarters &- tens &* 10) << 8) | UInt64(repeatingByte: 0x30)
     }
 
-    /// The number that the digits at the beginning of eight bytes spell, and how many they are. Pairs, quarters and halves are
-    /// put together side by side.
+    /// Parses the leading digits of eight bytes; returns their value and their number (0 to 8). Joins pairs, then quarters,
+    /// then halves, each step on all lanes.
     @inline(__always) static func read(_ word: UInt64) -> (value: UInt64, count: Int) {
         let digits = word ^ UInt64(repeatingByte: 0x30)
-        // Only a byte above 9 has a bit up there, in itself or with 6 added; what an addition carries on lies behind it.
+        // A byte above 9 sets a bit of the upper nibble, itself or after adding 6. A carry only disturbs bytes after the
+        // first such byte, which are not used.
         let others = (digits | digits &+ UInt64(repeatingByte: 6)) & UInt64(repeatingByte: 0xF0)
         let count = others.trailingZeroBitCount / 8
         guard count > 0 else { return (0, 0) }
-        // To the end of the word, behind zeros.
+        // Shifted to the high end, so that the missing leading digits are zeros.
         let aligned = digits << UInt64(64 - 8 * count)
         let pairs = (aligned &* 10 &+ aligned >> 8) & 0x00FF_00FF_00FF_00FF
         let quarters = (pairs &* 100 &+ pairs >> 16) & 0x0000_FFFF_0000_FFFF
@@ -39,15 +40,15 @@ package struct DecimalDigits: Equatable, Sendable {
     }
 }
 
-/// Numbers in decimal with one space between two, as of a reply; each has at most sixteen digits, two words.
+/// Reader of decimal numbers separated by single spaces, as in the replies of our Lua scripts. At most 16 digits each.
 package struct DecimalReader: ~Escapable {
     private let text: RawSpan
-    /// Where the next number begins.
+    /// The offset of the next number.
     package private(set) var offset: Int
-    /// Whether all has been read.
+    /// Whether the whole text has been read.
     package private(set) var isAtEnd = false
 
-    /// Reads on from `offset`, where a number begins.
+    /// A reader at `offset`, at which a number must begin.
     @_lifetime(copy text)
     package init(_ text: RawSpan, from offset: Int = 0) {
         precondition(offset <= text.byteCount)
@@ -55,7 +56,7 @@ package struct DecimalReader: ~Escapable {
         self.offset = offset
     }
 
-    /// The next number; nil if there is none, or what stands there is none.
+    /// The next number; nil at the end or at a syntax error.
     @_lifetime(self: copy self)
     package mutating func next() -> UInt64? {
         guard !isAtEnd else { return nil }
@@ -74,7 +75,7 @@ package struct DecimalReader: ~Escapable {
         return value
     }
 
-    /// The next eight bytes; behind the end stand zeros.
+    /// The next eight bytes, zero past the end of the text.
     @inline(__always) private var nextWord: UInt64 {
         if offset + 8 <= text.byteCount { return text.load64(offset) }
         var word: UInt64 = 0

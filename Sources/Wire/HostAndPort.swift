@@ -1,10 +1,12 @@
-/// Host and port of a URL (RFC 3986 §3.2), without user information.
+/// Host and port of a URL's authority (RFC 3986 §3.2). User information is refused.
 package struct HostAndPort: Hashable, Sendable {
     /// Lower case; an IPv6 address without its brackets.
     package let host: String
+    /// 1 to 65535.
     package let port: UInt16
     package let isIPv6: Bool
 
+    /// Parses `host`, `host:port` or `[v6]:port`; throws what is wrong, as the end of a sentence.
     package init(_ text: String, defaultPort: UInt16) throws(ParseError) {
         guard !text.contains("@") else { throw ParseError("carries a user or a password, remove the part before the @") }
         let bytes = Array(text.utf8)

@@ -1,6 +1,6 @@
-/// An IPv4 or IPv6 address: 128 bits, IPv4 in its mapped form (`::ffff:a.b.c.d`), so that one comparison serves both.
+/// An IPv4 or IPv6 address as 128 bits; IPv4 in its mapped form (`::ffff:a.b.c.d`), so that both compare alike.
 ///
-/// An IPv6 text that spells a mapped address is that IPv4 address. Zones (`%eth0`) are refused.
+/// A mapped address in IPv6 notation is the IPv4 address. Zones (`%eth0`) are refused.
 @frozen
 public struct IPAddress: Hashable, Sendable {
     /// The first and the last eight bytes, the first byte highest.
@@ -23,15 +23,15 @@ public struct IPAddress: Hashable, Sendable {
     /// The four bytes of an IPv4 address, the first highest; nil for IPv6.
     @inlinable public var v4: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
 
-    /// Whether it is of this machine: `127.0.0.0/8` or `::1`.
+    /// Whether it is a loopback address: `127.0.0.0/8` or `::1`.
     public var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
 
-    /// What rate limits count by: the address itself, and for IPv6 its /64, of which one customer has 2^64.
+    /// The key for rate limits: the address itself, or the /64 of an IPv6 address, since one customer usually has a whole /64.
     @inlinable public var limitPrefix: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
 }
 
 extension IPAddress {
-    /// Dotted decimal without leading zeros, or the forms of RFC 4291 §2.2; nil for anything else.
+    /// Parses dotted decimal without leading zeros or a form of RFC 4291 §2.2; nil for anything else.
     package init?(parsing text: RawSpan) {
         if let v4 = Self.dotted(text) {
             self.init(v4: v4)
@@ -47,7 +47,7 @@ extension IPAddress {
         self = address
     }
 
-    /// Appends the address as text, IPv6 as RFC 5952 has it.
+    /// Appends the address as text, IPv6 in the canonical form of RFC 5952.
     package func write(into out: inout ByteBuffer) {
         if isIPv4 { writeDotted(into: &out) } else { writeHextets(into: &out) }
     }
@@ -58,7 +58,7 @@ extension IPAddress {
         return out.readable.text
     }
 
-    /// The value of four decimal numbers, each 0 to 255 and spelled without leading zeros.
+    /// Parses four dotted numbers, each 0 to 255 without leading zeros; nil for anything else.
     static func dotted(_ text: RawSpan) -> UInt32? {
         guard text.byteCount <= 15 else { return nil }
         var value: UInt32 = 0
@@ -90,9 +90,9 @@ extension IPAddress {
         out.append(lowBytes: digits, count: count)
     }
 
-    /// The digits of a number below 256, the first lowest, and how many they are.
+    /// The digits of a number below 256 as ASCII, the first in the lowest byte, and their number.
     private static func decimal(_ octet: UInt64) -> (digits: UInt64, count: Int) {
-        // Exact for these ranges: n / 100 below 256, and n / 10 below 100.
+        // Multiplication in place of division; exact for n / 100 below 256 and n / 10 below 100.
         let hundreds = (octet &* 41) >> 12
         let rest = octet &- hundreds &* 100
         let tens = (rest &* 103) >> 10
@@ -133,12 +133,12 @@ extension IPAddress {
     }
 }
 
-/// Reads the text of an IPv6 address: up to eight groups of hexadecimal digits, one `::`, at the end perhaps IPv4.
+/// Parser of an IPv6 address: up to eight hexadecimal groups, at most one `::`, and optionally an IPv4 address at the end.
 private struct HextetReader: ~Escapable {
     let text: RawSpan
     var groups = InlineArray<8, UInt16>(repeating: 0)
     var count = 0
-    /// How many groups stand before `::`.
+    /// The number of groups before `::`; nil without one.
     var gap: Int?
 
     @_lifetime(copy text)
@@ -160,7 +160,7 @@ private struct HextetReader: ~Escapable {
         return gap == nil && count < 8 || count == 8 && gap != nil ? nil : joined()
     }
 
-    /// Reads one group and the colons behind it; answers where the next one begins.
+    /// Reads one group and the colons after it; returns the offset of the next group.
     @_lifetime(self: copy self)
     private mutating func group(at start: Int) -> Int? {
         var value: UInt32 = 0
@@ -175,7 +175,7 @@ private struct HextetReader: ~Escapable {
         return offset == text.byteCount ? offset : colons(at: offset)
     }
 
-    /// Behind a colon comes a group, or a second colon, which may end the text.
+    /// Reads one colon, after which a group must follow, or `::`, which may end the text.
     @_lifetime(self: copy self)
     private mutating func colons(at offset: Int) -> Int? {
         guard text[offset] == UInt8(ascii: ":"), offset + 1 < text.byteCount else { return nil }
@@ -202,9 +202,9 @@ private struct HextetReader: ~Escapable {
     private func joined() -> IPAddress {
         var halves: (high: UInt64, low: UInt64) = (0, 0)
         for index in 0..<count {
-            let place = index < (gap ?? 8) ? index : index + 8 - count
-            let value = UInt64(groups[index]) << UInt64(48 - 16 * (place & 3))
-            if place < 4 { halves.high |= value } else { halves.low |= value }
+            let position = index < (gap ?? 8) ? index : index + 8 - count
+            let value = UInt64(groups[index]) << UInt64(48 - 16 * (position & 3))
+            if position < 4 { halves.high |= value } else { halves.low |= value }
         }
         return IPAddress(high: halves.high, low: halves.low)
     }

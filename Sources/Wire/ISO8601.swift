@@ -1,6 +1,6 @@
-/// Moments as logs and JSON carry them (RFC 3339), in UTC alone.
+/// Timestamps in logs and JSON (RFC 3339), UTC only.
 package enum ISO8601 {
-    /// Appends for example `2026-01-02T03:04:05.678Z`, always 24 bytes.
+    /// Appends the time as `2026-01-02T03:04:05.678Z`, always 24 bytes.
     package static func write(_ time: WallTime, into out: inout ByteBuffer) {
         let civil = CivilTime(time)
         out.append(padded: civil.year, digits: 4)
@@ -15,14 +15,15 @@ package enum ISO8601 {
         out.append(UInt8(ascii: "Z"))
     }
 
+    /// The same as a string.
     package static func text(_ time: WallTime) -> String {
         var out = ByteBuffer(capacity: 24)
         write(time, into: &out)
         return out.readable.text
     }
 
-    /// The moment that `2027-01-01T00:00:00Z` names, with up to nine digits of a second's fraction (kept to the
-    /// microsecond) and `Z` or `+00:00` behind it; nil for other forms and for days and hours that do not exist.
+    /// Parses `2027-01-01T00:00:00Z`, with an optional fraction of 1 to 9 digits (cut to microseconds) and `Z` or `+00:00`; nil
+    /// for other forms, and for dates and times that do not exist.
     package static func parse(_ text: String) -> WallTime? {
         text.withRawBytes { parse($0) }
     }
@@ -47,7 +48,7 @@ package enum ISO8601 {
             (1...12).contains(month), day >= 1
         else { return nil }
         let days = CivilTime.days(year: year, month: month, day: day)
-        // A day that does not exist, such as 30 February, comes back as another.
+        // A day that does not exist, such as 30 February, converts back to a different one.
         let civil = CivilTime(WallTime(seconds: days * 86_400))
         return civil.month == month && civil.day == day ? days : nil
     }
@@ -60,7 +61,7 @@ package enum ISO8601 {
         return hour * 3_600 + minute * 60 + second
     }
 
-    /// Microseconds, and where the digits end.
+    /// Microseconds, and the offset after the last digit.
     private static func fraction(_ text: RawSpan, from start: Int) -> (Int64, Int)? {
         var offset = start
         var value: Int64 = 0

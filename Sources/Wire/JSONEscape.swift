@@ -1,4 +1,4 @@
-/// One escape of a JSON string: the scalar it spells and the bytes it takes, a surrogate pair being one (RFC 8259 §7).
+/// One escape in a JSON string: its scalar and its length in bytes. A surrogate pair is one escape (RFC 8259 §7).
 struct JSONEscape {
     var scalar: UInt32
     var length: Int
@@ -55,8 +55,8 @@ struct JSONEscape {
 }
 
 extension RawSpan {
-    /// The first offset from `start` on that holds a quote, a backslash, a control character or a byte above ASCII;
-    /// the end of the span if there is none. What it passes over stands for itself in a JSON string.
+    /// The offset of the first quote, backslash, control character or non-ASCII byte at or after `start`, or the end of the
+    /// span. The bytes before it stand for themselves in a JSON string.
     @inline(__always)
     func endOfPlainText(from start: Int) -> Int {
         // Most names and many strings end in the first word.
@@ -100,16 +100,16 @@ extension RawSpan {
     }
 }
 
-/// The first eight bytes of a text, as far as they stand for themselves in a JSON string.
+/// The first eight bytes of a text, cut at the first byte that does not stand for itself in a JSON string.
 struct PlainWord {
     static let ones = UInt64(repeatingByte: 1)
     static let highBits = UInt64(repeatingByte: 0x80)
     static let backslashes = UInt64(repeatingByte: 0x5C)
-    /// With this bit turned over, the quote comes to stand just above the control characters.
+    /// Flipping this bit turns the quote (0x22) into 0x20, just above the control characters, so that one comparison finds both.
     static let quoteBit = UInt64(repeatingByte: 0x02)
     static let belowQuote = UInt64(repeatingByte: 0x21)
 
-    /// The bytes up to the first that is special, and the lower bits of that one.
+    /// The bytes before the first special byte, and the lower seven bits of that byte.
     private let text: UInt64
     private let marks: UInt64
 
@@ -120,7 +120,7 @@ struct PlainWord {
         text = word & ((marks & (0 &- marks)) &- 1)
     }
 
-    /// As it would stand in front of its closing quote.
+    /// The word of `name` as if read from a JSON text, where a closing quote follows the name.
     init(name: RawSpan) {
         var word: UInt64 = 0
         for offset in 0..<min(8, name.byteCount) { word |= UInt64(name[offset]) &<< UInt64(8 * offset) }
@@ -129,15 +129,15 @@ struct PlainWord {
         marks = 0
     }
 
-    /// Whether a special byte is among the eight.
+    /// Whether the text ends within the eight bytes, at a special byte.
     @inline(__always) var isWhole: Bool { marks != 0 }
-    /// How many bytes are before it.
+    /// The number of bytes before the first special byte.
     @inline(__always) var count: Int { marks.trailingZeroBitCount / 8 }
-    /// A number below 64 that is the same for the same text.
+    /// A six-bit hash of the text, for the set of watched names.
     @inline(__always) var bit: UInt64 { (text &* 0xC4CE_B9FE_1A85_EC53) &>> 58 }
 
-    /// The high bit of each byte of `word` that is below 0x20, above 0x7F, a quote or a backslash. A byte above a hit
-    /// may be marked wrongly, by the borrow; the lowest mark is always right.
+    /// Sets the high bit of each byte of `word` that is below 0x20, above 0x7F, a quote or a backslash. The borrow of a hit may
+    /// mark a higher byte wrongly; the lowest mark is always right.
     @inline(__always)
     static func specialBytes(_ word: UInt64) -> UInt64 {
         let quotes = (word ^ quoteBit) &- belowQuote
@@ -145,7 +145,7 @@ struct PlainWord {
         return (quotes | backslashes | word) & highBits
     }
 
-    /// The same of two words, among other bits.
+    /// The same for two words; the caller masks with `highBits`.
     @inline(__always)
     static func specialBytes(_ words: SIMD2<UInt64>) -> SIMD2<UInt64> {
         let quotes = (words ^ SIMD2(repeating: quoteBit)) &- SIMD2(repeating: belowQuote)

@@ -1,15 +1,15 @@
-/// What is wrong with a text that should be JSON, and where: the offset of the byte that cannot stand there.
+/// A JSON syntax error and the offset of the offending byte.
 package struct JSONFault: Error, Equatable, Sendable {
     package enum Kind: Equatable, Sendable {
         /// The text ends inside a value.
         case endsEarly
         /// A byte that the grammar does not allow there.
         case unexpectedByte
-        /// A string that is not UTF-8, or an escape that spells no Unicode scalar.
+        /// A string that is not UTF-8, or an escape that is no Unicode scalar.
         case notUnicode
-        /// More open arrays and objects than the reader was told to follow.
+        /// More open arrays and objects than the reader's maximum depth.
         case tooDeep
-        /// More bytes than 32-bit offsets can name.
+        /// More bytes than fit 32-bit offsets.
         case tooLong
     }
 
@@ -17,53 +17,53 @@ package struct JSONFault: Error, Equatable, Sendable {
     package var offset: Int
 }
 
-/// The inside of a JSON string: where it lies, without its quotes, and whether it must be unescaped to be compared.
+/// The contents of a JSON string, without its quotes, and whether they contain escapes.
 package struct JSONText: Equatable, Sendable {
     package var slice: Slice
     package var hasEscapes: Bool
 }
 
-/// One step through a JSON text.
+/// A token of `JSONReader`.
 package enum JSONToken: Equatable, Sendable {
     case beginObject, endObject, beginArray, endArray
     /// A member's name; its value comes next.
     case key(JSONText)
     case string(JSONText)
-    /// A number as it is spelled, known to follow the grammar.
+    /// The source of a number, which follows the grammar.
     case number(Slice)
     case bool(Bool)
     case null
-    /// The text was one complete value and nothing behind it but white space.
+    /// The text has ended after one complete value; only white space followed.
     case end
 }
 
 /// A strict pull reader over one complete JSON text (RFC 8259): no comments, no trailing commas, no lone surrogates,
 /// UTF-8 only, without a byte order mark.
 ///
-/// Keys are handed out as often as they occur, so that a caller can refuse duplicates. Each byte is looked at once;
-/// nothing is copied or allocated. After a fault every further call throws the same fault.
+/// Duplicate keys are all returned, so that a caller can refuse them. Each byte is read once; nothing is copied or allocated.
+/// After a fault every further call throws the same fault.
 package struct JSONReader: ~Escapable {
-    /// The text being read; the slices in tokens lie in it.
+    /// The text; the slices in tokens refer to it.
     package let bytes: RawSpan
-    /// How many arrays and objects may be open at once.
+    /// The maximum number of open arrays and objects.
     let maximumDepth: Int
     /// Arrays and objects open now.
     package private(set) var depth = 0
-    /// The offset of the first byte not yet read.
+    /// The offset of the first unread byte.
     package private(set) var offset = 0
     /// One bit per open container, the innermost lowest: 1 for an object.
     private var containers: UInt64 = 0
     private var expects = Expectation.value
     private var fault: JSONFault?
 
-    /// What may come next.
+    /// The state of the parser: which tokens the grammar allows next.
     private enum Expectation {
         case value
-        /// Just behind `{`: a key, or the end.
+        /// After `{`: a key or `}`.
         case firstKey
-        /// Just behind `[`: a value, or the end.
+        /// After `[`: a value or `]`.
         case firstElement
-        /// Behind a value: a comma, the end of its container, or of the text.
+        /// After a value: a comma, the end of its container, or the end of the text.
         case afterValue
     }
 
@@ -88,8 +88,8 @@ package struct JSONReader: ~Escapable {
         }
     }
 
-    /// Reads past one whole value, however deep, and checks it like any other: for members nobody asked for. To be
-    /// called where a value comes next: behind a key, or for an element known to be there.
+    /// Skips one whole value and validates it like any other. Call it only where a value comes next: after a key, or for an
+    /// array element that is known to exist.
     @_lifetime(self: copy self)
     package mutating func skipValue() throws(JSONFault) {
         let outer = depth
@@ -165,7 +165,7 @@ package struct JSONReader: ~Escapable {
         return wasObject ? .endObject : .endArray
     }
 
-    /// A member's name and the colon behind it.
+    /// A member's name and the colon after it.
     @_lifetime(self: copy self)
     private mutating func key() throws(JSONFault) -> JSONToken {
         guard peek() == UInt8(ascii: "\"") else { throw unexpected() }
@@ -188,7 +188,7 @@ package struct JSONReader: ~Escapable {
         return token
     }
 
-    /// A string from its opening to behind its closing quote.
+    /// A string, both quotes included.
     @_lifetime(self: copy self)
     private mutating func text() throws(JSONFault) -> JSONText {
         let start = offset + 1

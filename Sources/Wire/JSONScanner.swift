@@ -1,43 +1,45 @@
-/// Where a walk over JSON text has stopped.
+/// The event at which `JSONScanner` stops.
 package enum JSONStep: UInt8, Sendable {
-    /// All bytes have been read, and more must come.
+    /// The piece has been read to its end; the next one is needed.
     case starved
     case beginObject, endObject, beginArray, endArray
-    /// A name that is watched, or one that may be; its value comes next.
+    /// A watched name, or one with the same hash; its value comes next.
     case key
-    /// A string, number or word that was asked for.
+    /// The string, number or word that the caller asked for.
     case scalar
-    /// The comma between two members or elements, or the line feed between two lines, that was asked for.
+    /// The comma between members or elements, or the line feed between lines, that the caller asked for.
     case separator
 }
 
-/// A strict walk over JSON text (RFC 8259) that arrives in pieces, cut anywhere: what `JSONReader` is for a whole text.
+/// A strict streaming JSON scanner (RFC 8259): takes a text in pieces that may be cut anywhere. For whole texts there is
+/// `JSONReader`.
 ///
-/// It stops only where its user may have something to do; names, scalars and commas that nobody asked for, and arrays that
-/// hold nothing else, are checked and passed over. It keeps none of the text but names and strings that were cut or escaped,
-/// the first 255 bytes of them. Offsets are those of the piece that was handed in. After a fault it must not be asked again.
+/// It stops only at containers, watched names, and the scalar or separator that its caller asked for. Everything else is
+/// validated and skipped. Of the text it copies only names and strings that were cut or escaped, up to 255 bytes of each.
+/// Offsets are relative to the current piece. After a fault it must not be called again.
 package struct JSONScanner: ~Copyable {
-    /// Arrays and objects that may be open at once.
+    /// The maximum number of open arrays and objects.
     package static let maximumDepth = 128
-    /// Of a text that is not read in place, so many bytes are kept.
+    /// The maximum number of bytes copied of a name or string that was cut or escaped.
     package static let longestText = 255
 
-    /// The names that are worth stopping at, as the bits of their first words.
+    /// The names to stop at: a 64-bit set of `PlainWord.bit`. A collision only costs the caller a comparison.
     var watchedNames: UInt64 = 0
-    /// Stop behind the next scalar, if one comes before anything else.
+    /// Stop after the next value if it is a scalar. Reset by that value.
     package var asksForScalar = false
-    /// Stop behind the next comma of this container.
+    /// Stop after the next comma of this container. Reset by it, or by the end of the container.
     package var asksForSeparator = false
-    /// Nothing at this depth or below is worth stopping at.
+    /// No stops at this depth or deeper.
     package var quietDepth = Int.max
     /// One JSON text in each line, with no line feed inside.
     package let isLines: Bool
 
-    /// The first byte of the piece that is not read.
+    /// The offset of the first unread byte of the piece.
     package internal(set) var offset = 0
-    /// Where the latest value ended, or the bracket of the container that has none yet; below 0 in an earlier piece.
+    /// The offset after the latest value, or after the opening bracket of a container without one yet; negative if that was in
+    /// an earlier piece.
     package var valueEnd = 0
-    /// What `valueEnd` was before the latest value: the comma and the name that belong to it stand in between.
+    /// `valueEnd` before the latest value: that value's comma and name start here.
     package internal(set) var lead = 0
     /// Arrays and objects open now.
     package internal(set) var depth = 0
@@ -48,23 +50,23 @@ package struct JSONScanner: ~Copyable {
 
     var phase = Phase.value
     var number = NumberPhase.minus
-    /// Of the word being read, the letters to come.
+    /// The letters still expected of `true`, `false` or `null`, the next in the lowest byte.
     var letters: UInt64 = 0
     /// One bit per depth: 1 for an object.
     var shallow: UInt64 = 0
     var deep: UInt64 = 0
     var isInObject = false
 
-    /// Where the text being read begins, or what of it is not yet in `spelled`.
+    /// The start of the current name or string, or of the part that is not yet in `spelled`.
     var textStart = 0
     var textEnd = 0
     var keepsText = false
-    /// Whether the text is in `spelled`, for it was cut or has escapes.
+    /// Whether the text is in `spelled` because it was cut or has escapes.
     var isSpelled = false
-    /// Whether the text just read was too long to be kept.
+    /// Whether the text just read exceeded `longestText`.
     package internal(set) var isTooLong = false
     var spelled = ByteBuffer()
-    /// The beginning of an escape or of a scalar above ASCII, cut by the end of a piece.
+    /// The first bytes of an escape or of a non-ASCII scalar that the end of a piece has cut.
     var fragment = ByteBuffer()
 
     enum Phase: UInt8 {
@@ -72,7 +74,7 @@ package struct JSONScanner: ~Copyable {
         case inKey, inString, inNumber, inWord
     }
 
-    /// What has been read of a number: `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
+    /// The position inside a number: `-? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?`
     enum NumberPhase: UInt8 {
         case minus, zero, digits, point, fraction, e, sign, exponent
     }
@@ -81,17 +83,17 @@ package struct JSONScanner: ~Copyable {
 
     // MARK: pieces
 
-    /// The next piece of the text is at hand.
+    /// Begins the next piece of the text.
     package mutating func beginPiece() { offset = 0 }
 
-    /// A piece of `count` bytes has been read to its end.
+    /// Ends a piece of `count` bytes, all of them read.
     package mutating func endPiece(_ count: Int) {
         valueEnd -= count
         lead -= count
         offset = 0
     }
 
-    /// Whether the latest byte lies inside a scalar that nobody asked for.
+    /// Whether the latest byte is inside a scalar that the caller did not ask for.
     package var isInsideScalar: Bool {
         switch phase {
         case .inString, .inNumber, .inWord: !asksForScalar
@@ -99,10 +101,10 @@ package struct JSONScanner: ~Copyable {
         }
     }
 
-    /// Whether nothing but white space has come, or nothing else behind the last line.
+    /// Whether only white space has come, in the text or since the last line feed between texts.
     package var isBlank: Bool { if case .value = phase { depth == 0 } else { false } }
 
-    /// The text is over.
+    /// Ends the text; throws `endsEarly` inside a value.
     package mutating func end() throws(JSONFault) {
         if case .inNumber = phase, depth == 0, number.isWhole { phase = .afterValue }
         var isBetween = isLines && isBlank
@@ -112,7 +114,7 @@ package struct JSONScanner: ~Copyable {
 
     // MARK: steps
 
-    /// Reads on in `bytes`, the piece at hand, to where something is worth stopping at.
+    /// Scans `bytes`, the current piece, up to the next stop.
     package mutating func next(_ bytes: RawSpan) throws(JSONFault) -> JSONStep {
         if phase.rawValue >= Phase.inKey.rawValue, let step = try resume(bytes) { return step }
         while true {
@@ -145,7 +147,7 @@ package struct JSONScanner: ~Copyable {
         }
     }
 
-    /// Goes on inside a token that the end of a piece cut.
+    /// Continues a token that the end of the last piece has cut.
     mutating func resume(_ bytes: RawSpan) throws(JSONFault) -> JSONStep? {
         switch phase {
         case .inKey:
@@ -183,7 +185,7 @@ package struct JSONScanner: ~Copyable {
         return scalarEnded() ? .scalar : nil
     }
 
-    /// Begins a number or a word; answers whether it is read to its end.
+    /// Begins a number or a word; returns whether its end is in this piece.
     mutating func beginPlain(_ byte: UInt8, _ bytes: RawSpan) throws(JSONFault) -> Bool {
         isString = false
         isNull = byte == UInt8(ascii: "n")
@@ -200,7 +202,7 @@ package struct JSONScanner: ~Copyable {
         }
     }
 
-    /// Whether the scalar that has been read was asked for.
+    /// Ends a scalar; returns whether the caller asked for it.
     @inline(__always)
     mutating func scalarEnded() -> Bool {
         phase = .afterValue
@@ -256,7 +258,8 @@ package struct JSONScanner: ~Copyable {
         return close()
     }
 
-    /// Whether there is a byte that is no white space. In lines, a line feed stands between texts and nowhere else.
+    /// Skips white space; returns whether another byte follows in the piece. In `isLines` mode a line feed may stand only
+    /// between texts.
     @inline(__always)
     mutating func skipWhiteSpace(_ bytes: RawSpan) throws(JSONFault) -> Bool {
         while offset < bytes.byteCount {
@@ -273,10 +276,10 @@ package struct JSONScanner: ~Copyable {
         return false
     }
 
-    /// From now on, stops at every name.
+    /// Stops at every name from now on.
     package mutating func watchEverything() { watchedNames = .max }
 
-    /// From now on, stops at this name.
+    /// Stops at this name, too, from now on.
     package mutating func watch(_ name: RawSpan) { watchedNames |= 1 &<< PlainWord(name: name).bit }
 
     var unexpected: JSONFault { JSONFault(kind: .unexpectedByte, offset: offset) }

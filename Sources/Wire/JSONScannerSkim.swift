@@ -1,8 +1,8 @@
-/// Passing over what nobody asked for: most of most texts. What is read here is plain: whole in this piece, with 24 bytes
-/// behind it, in ASCII and without escapes. Anything else is left where it begins.
+/// The fast path of the scanner, which skips unwatched members. It handles plain members only: wholly in this piece with 24
+/// bytes after them, in ASCII and without escapes. Anything else is left to the general path.
 extension JSONScanner {
-    /// Passes over the members that come next; answers the name of the first that is watched, if it gets there. Where nothing
-    /// is plain, it stays where it is.
+    /// Skips plain members up to the first with a watched name, for which it returns `.key`. Returns nil, and leaves `offset`
+    /// there, at the first member that is not plain.
     @inline(__always)
     mutating func skim(_ bytes: RawSpan) -> JSONStep? {
         let watched = depth < quietDepth ? watchedNames : 0
@@ -56,7 +56,7 @@ extension JSONScanner {
 }
 
 extension RawSpan {
-    /// Where the string at `start` ends, if it is plain; 0 if not.
+    /// The offset after the string at `start` if it is plain, else 0.
     @inline(__always)
     fileprivate func endOfPlainString(at start: Int) -> Int {
         let end = endOfPlainText(from: start &+ 1)
@@ -64,7 +64,7 @@ extension RawSpan {
         return 0
     }
 
-    /// Where the array at `start` ends, if it holds plain scalars and nothing else; 0 if not.
+    /// The offset after the array at `start` if it contains plain scalars only, else 0.
     fileprivate func endOfPlainArray(at start: Int) -> Int {
         let limit = byteCount &- 24
         var offset = start &+ 1
@@ -82,7 +82,7 @@ extension RawSpan {
         return 0
     }
 
-    /// Where the number or word at `start` ends, which begins with `byte`; 0 if it is neither.
+    /// The offset after the number or word at `start`, whose first byte is `byte`; 0 if it is neither.
     fileprivate func endOfPlain(_ byte: UInt8, at start: Int) -> Int {
         if byte.isASCIIDigit || byte == UInt8(ascii: "-") {
             var number = JSONScanner.NumberPhase(beginning: byte)

@@ -1,7 +1,7 @@
-/// Names, strings, numbers and words, each of which the end of a piece may cut.
+/// The scanner's tokens: names, strings, numbers and words, each of which the end of a piece may cut.
 extension JSONScanner {
-    /// The name or string just read, which nothing else has been since, without its escapes; of one that is too long to be
-    /// kept, only its beginning. Mutating, for a borrowed scanner is copied at each call.
+    /// The name or string just scanned, unescaped; only its beginning if `isTooLong`. Valid until the scanner goes on. Mutating
+    /// because the compiler would copy a borrowed scanner at each call.
     @_lifetime(&self, copy bytes)
     package mutating func text(_ bytes: RawSpan) -> RawSpan {
         if isSpelled { return spelled.readable }
@@ -41,7 +41,7 @@ extension JSONScanner {
         isTooLong = false
     }
 
-    /// Reads on to behind the closing quote, if that is here.
+    /// Reads a text up to and including its closing quote; false if the piece ends first.
     @inline(__always)
     mutating func readText(_ bytes: RawSpan) throws(JSONFault) -> Bool {
         let end = bytes.endOfPlainText(from: offset)
@@ -53,7 +53,7 @@ extension JSONScanner {
         return try readSpelled(bytes, from: end)
     }
 
-    /// Reads on where the text has an escape, a scalar above ASCII, or the end of the piece.
+    /// The general path of `readText`: for escapes, non-ASCII scalars, and texts that the end of the piece cuts.
     mutating func readSpelled(_ bytes: RawSpan, from plainEnd: Int) throws(JSONFault) -> Bool {
         if !isSpelled {
             isSpelled = true
@@ -90,7 +90,7 @@ extension JSONScanner {
         return false
     }
 
-    /// The escape at hand; nil if the piece ends within it.
+    /// The escape at `offset`; nil if the piece ends within it.
     func escape(_ bytes: RawSpan) throws(JSONFault) -> JSONEscape? {
         do throws(JSONFault) {
             return try JSONEscape(in: bytes, at: offset)
@@ -100,7 +100,7 @@ extension JSONScanner {
         }
     }
 
-    /// Keeps the rest of the piece, which is less than one character.
+    /// Keeps the rest of the piece, an incomplete escape or scalar, for the next one. Returns false.
     mutating func cut(_ bytes: RawSpan) -> Bool {
         fragment.removeAll()
         fragment.append(bytes.dropping(offset))
@@ -119,7 +119,7 @@ extension JSONScanner {
         return try readSpelled(bytes, from: bytes.endOfPlainText(from: offset))
     }
 
-    /// Empties the fragment if it is a whole character now.
+    /// Moves the fragment to `spelled` if it is a whole escape or scalar now.
     mutating func completeFragment() throws(JSONFault) {
         var whole = ByteBuffer()
         swap(&whole, &fragment)
@@ -154,7 +154,7 @@ extension JSONScanner {
 }
 
 extension JSONScanner {
-    /// Answers whether a byte behind the number is here.
+    /// Reads a number on; returns whether the piece has a byte after it, which alone shows that it has ended.
     mutating func readNumber(_ bytes: RawSpan) throws(JSONFault) -> Bool {
         offset = number.advance(in: bytes, from: offset)
         guard offset < bytes.byteCount else { return false }
@@ -196,8 +196,8 @@ extension JSONScanner.NumberPhase {
         }
     }
 
-    /// Answers where what continues the number ends. Most digits follow others, and most numbers end in a comma: neither
-    /// asks a table.
+    /// Advances over the bytes that continue the number and returns the offset after them. Digits after digits and the comma
+    /// at the end are checked first, since they are the usual case.
     @inline(__always)
     mutating func advance(in bytes: RawSpan, from start: Int) -> Int {
         var offset = start
@@ -211,7 +211,7 @@ extension JSONScanner.NumberPhase {
         return offset
     }
 
-    /// nil if the digit does not continue the number.
+    /// The phase after a digit; nil if it does not continue the number.
     @inline(__always)
     private func afterDigit(_ byte: UInt8) -> Self? {
         if case .digits = self { return self }
@@ -224,7 +224,7 @@ extension JSONScanner.NumberPhase {
         }
     }
 
-    /// nil if `byte`, which is no digit, does not continue the number.
+    /// The phase after `byte`, which is no digit; nil if it does not continue the number.
     private func afterSign(_ byte: UInt8) -> Self? {
         switch (self, byte) {
         case (.zero, UInt8(ascii: ".")), (.digits, UInt8(ascii: ".")): .point

@@ -1,5 +1,5 @@
 extension JSONReader {
-    /// The bytes of a text or number as they stand in the source, escapes and all.
+    /// The source bytes of a text or number, escapes included.
     @_lifetime(copy self)
     package func source(_ slice: Slice) -> RawSpan { bytes[slice] }
 
@@ -15,7 +15,7 @@ extension JSONReader {
         self.text(text, equals: other.rawBytes)
     }
 
-    /// Appends what `text` says, without its escapes, to `out`: UTF-8, never more bytes than the source.
+    /// Unescapes `text` and appends it to `out`: UTF-8, never more bytes than the source.
     package func unescape(_ text: JSONText, into out: inout ByteBuffer) {
         let inner = bytes[text.slice]
         guard text.hasEscapes else { return out.append(inner) }
@@ -29,7 +29,7 @@ extension JSONReader {
         }
     }
 
-    /// Appends what the escape at `offset` spells, and answers how many bytes it took.
+    /// Appends the scalar of the escape at `offset`; returns the escape's length.
     private static func appendUnescaped(_ text: RawSpan, at offset: Int, to out: inout ByteBuffer) -> Int {
         do {
             let escape = try JSONEscape(in: text, at: offset)
@@ -40,7 +40,7 @@ extension JSONReader {
         }
     }
 
-    /// What `text` says, as a string.
+    /// `text`, unescaped, as a string.
     package func string(_ text: JSONText) -> String {
         guard text.hasEscapes else { return bytes[text.slice].text }
         var plain = ByteBuffer(capacity: Int(text.slice.count))
@@ -48,13 +48,13 @@ extension JSONReader {
         return plain.readable.text
     }
 
-    /// The number spelled at `slice` if it is a whole one that fits, however it is spelled: `3`, `3.0`, `30e-1`.
+    /// The number at `slice` if it is an integer that fits, however it is written: `3`, `3.0`, `30e-1`; else nil.
     package func integer(_ slice: Slice) -> Int64? {
         let number = JSONNumber(bytes[slice])
         return number.isWhole ? number.truncated : nil
     }
 
-    /// The number spelled at `slice` rounded down to a whole one, nil if that does not fit.
+    /// The number at `slice` rounded down to an integer; nil if that does not fit.
     package func floor(_ slice: Slice) -> Int64? {
         let number = JSONNumber(bytes[slice])
         guard let truncated = number.truncated, !number.isWhole, number.isNegative else { return number.truncated }
@@ -63,15 +63,15 @@ extension JSONReader {
     }
 }
 
-/// A JSON number taken apart exactly, without floating point.
+/// A JSON number, evaluated exactly, without floating point.
 struct JSONNumber {
     var isNegative = false
-    /// The digits before the point, with their sign; nil if they do not fit.
+    /// The number rounded towards zero; nil if that does not fit.
     var truncated: Int64?
-    /// Whether nothing but zeros stands behind the point.
+    /// Whether the fraction is zero.
     var isWhole = true
 
-    /// `text` must follow the grammar, as every number token does; then the walk is over its digits alone.
+    /// `text` must follow the grammar, as every number token does.
     init(_ text: RawSpan) {
         isNegative = text.byteCount > 0 && text[0] == UInt8(ascii: "-")
         let exponentMark = Self.exponentMark(in: text)
@@ -84,7 +84,7 @@ struct JSONNumber {
         read(text, upTo: exponentMark, wholeDigits: digitsBeforePoint + pointShift)
     }
 
-    /// Adds up the first `wholeDigits` digits, with zeros for those that are not spelled, and looks at the others.
+    /// Evaluates the first `wholeDigits` digits, padded with zeros, and checks the others for a fraction.
     private mutating func read(_ text: RawSpan, upTo end: Int, wholeDigits: Int) {
         var position = 0
         var magnitude: UInt64? = 0
@@ -119,7 +119,7 @@ struct JSONNumber {
         return text.byteCount
     }
 
-    /// The exponent spelled from `start` on, 0 if there is none; beyond a billion it stays there.
+    /// The exponent from `start` on, clamped to a billion; 0 if there is none.
     private static func exponent(in text: RawSpan, from start: Int) -> Int {
         guard start < text.byteCount else { return 0 }
         var magnitude = 0

@@ -1,7 +1,7 @@
-/// Appends `bytes` as a JSON string, quotes included: the only place in the tree that escapes for JSON.
+/// Appends `bytes` as a JSON string, quotes included. The only function in the tree that escapes JSON.
 ///
-/// Quotes, backslashes and control characters are escaped; each byte that is not part of valid UTF-8 becomes U+FFFD, so
-/// that whatever a peer sent makes a line that every reader accepts.
+/// Escapes quotes, backslashes and control characters. Each byte that is not part of valid UTF-8 becomes U+FFFD, so that
+/// arbitrary bytes from a peer still produce valid JSON.
 package func appendJSONString(_ bytes: RawSpan, into out: inout ByteBuffer) {
     let count = bytes.byteCount
     out.reserve(count + 2)
@@ -16,7 +16,7 @@ package func appendJSONString(_ bytes: RawSpan, into out: inout ByteBuffer) {
     out.append(UInt8(ascii: "\""))
 }
 
-/// Appends what stands for the byte or the scalar at `offset`, and answers how many bytes it took.
+/// Appends the byte or scalar at `offset`, escaped if need be; returns how many bytes of the source that was.
 private func appendSpecial(_ bytes: RawSpan, at offset: Int, into out: inout ByteBuffer) -> Int {
     switch bytes[offset] {
     case UInt8(ascii: "\""): out.append("\\\"")
@@ -35,7 +35,7 @@ private func appendSpecial(_ bytes: RawSpan, at offset: Int, into out: inout Byt
     return 1
 }
 
-/// Writes one JSON text, commas included; the caller sees to it that what is opened is closed.
+/// Writer of one JSON text. It places commas; the caller closes the objects and arrays that it opens.
 ///
 ///     JSONWriter.append(to: &out) { json in
 ///         json.beginObject()
@@ -54,10 +54,10 @@ package struct JSONWriter: ~Copyable {
 
     private init(_ out: consuming ByteBuffer) { self.out = out }
 
-    /// What was written.
+    /// The text.
     package consuming func finish() -> ByteBuffer { out }
 
-    /// Appends to `buffer` what `body` writes.
+    /// Calls `body` with a writer that appends to `buffer`.
     package static func append(to buffer: inout ByteBuffer, _ body: (inout JSONWriter) -> Void) {
         var writer = JSONWriter(exchange(&buffer, with: ByteBuffer()))
         body(&writer)
@@ -111,7 +111,7 @@ package struct JSONWriter: ~Copyable {
         out.append("null")
     }
 
-    /// A value that is JSON already, for example one that a JSONReader passed.
+    /// A value that is valid JSON already, for example one that a JSONReader accepted.
     package mutating func verbatim(_ json: RawSpan) {
         separate()
         out.append(json)
@@ -135,12 +135,12 @@ package struct JSONWriter: ~Copyable {
 }
 
 extension JSONWriter {
-    /// A member that is left out when there is nothing to say.
+    /// A member that is omitted if `text` is nil.
     package mutating func optional(_ name: StaticString, _ text: String?) {
         if let text { field(name, text) }
     }
 
-    /// A member that is an array of what `each` writes.
+    /// A member that is an array; `each` writes one value for each element.
     package mutating func array<Element>(_ name: StaticString, _ elements: [Element], _ each: (inout JSONWriter, Element) -> Void) {
         key(name)
         beginArray()

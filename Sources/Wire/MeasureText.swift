@@ -1,12 +1,12 @@
-/// Durations as people write them in settings: `500ms`, `10s`, `5m`, `24h`, `30d`.
+/// Durations in settings: `500ms`, `10s`, `5m`, `24h`, `30d`.
 package enum DurationText {
-    /// Milliseconds; nil for anything but digits and one unit, and past ten thousand days.
+    /// Parses a duration to milliseconds; nil for anything but digits and one unit, and above 10,000 days.
     package static func parse(_ text: String) -> UInt64? {
         guard let (value, factor) = Measure.parse(text, units), value <= longest / factor else { return nil }
         return value * factor
     }
 
-    /// `milliseconds` in the largest unit that keeps it whole.
+    /// `milliseconds` in the largest unit in which it is an integer.
     package static func text(_ milliseconds: UInt64) -> String { Measure.text(milliseconds, units) }
 
     private static let units: [(name: String, factor: UInt64)] = [
@@ -15,16 +15,16 @@ package enum DurationText {
     private static let longest: UInt64 = 10_000 * 86_400_000
 }
 
-/// Sizes as people write them in settings: `512`, `512B`, `64KiB`, `10MiB`, `2GiB`.
+/// Sizes in settings: `512`, `512B`, `64KiB`, `10MiB`, `2GiB`.
 package enum SizeText {
-    /// Bytes; nil for anything but digits and one unit, and past 1 PiB.
+    /// Parses a size to bytes; nil for anything but digits and an optional unit, and above 1 PiB.
     package static func parse(_ text: String) -> UInt64? {
         let written = text.utf8.last?.isASCIIDigit == true ? text + "B" : text
         guard let (value, factor) = Measure.parse(written, units), value <= largest / factor else { return nil }
         return value * factor
     }
 
-    /// `bytes` in the largest unit that keeps it whole.
+    /// `bytes` in the largest unit in which it is an integer.
     package static func text(_ bytes: UInt64) -> String { Measure.text(bytes, units) }
 
     private static let units: [(name: String, factor: UInt64)] = [
@@ -34,7 +34,7 @@ package enum SizeText {
 }
 
 private enum Measure {
-    /// The digits before the unit, and what that unit stands for.
+    /// The number before the unit, and the unit's factor.
     static func parse(_ text: String, _ units: [(name: String, factor: UInt64)]) -> (UInt64, UInt64)? {
         let digits = text.utf8.prefix(while: \.isASCIIDigit)
         let unit = String(text.dropFirst(digits.count))

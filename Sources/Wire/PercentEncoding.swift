@@ -1,6 +1,6 @@
 /// Percent-encoding (RFC 3986 §2.1).
 package enum PercentEncoding {
-    /// The bytes that `text` stands for; nil if a `%` has not two hexadecimal digits behind it. A `+` stays one.
+    /// Decodes `text`; nil if a `%` is not followed by two hexadecimal digits. A `+` stays a `+`.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = text.makeIterator()

@@ -1,4 +1,4 @@
-/// Untrusted text as a terminal may show it: on one line, each control character replaced by U+FFFD.
+/// Untrusted text made safe for a terminal: each control character, line feeds included, becomes U+FFFD.
 package func visible(_ text: some StringProtocol) -> String { visible(text.unicodeScalars) }
 
 private func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
@@ -10,7 +10,7 @@ private func visible(_ scalars: some Sequence<Unicode.Scalar>) -> String {
     return clean
 }
 
-/// Untrusted text in a message: in quotes, on one line, cut after 80 characters.
+/// Untrusted text for a message: as `visible`, in quotes, cut after 80 characters.
 package func quoted(_ text: some StringProtocol) -> String {
     let clean = visible(text.unicodeScalars.prefix(81))
     return clean.unicodeScalars.count > 80 ? "\"\(clean.unicodeScalars.prefix(80))…\"" : "\"\(clean)\""
@@ -19,7 +19,7 @@ package func quoted(_ text: some StringProtocol) -> String {
 /// A number with its noun: `1 file`, `2 files`.
 package func counted(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 
-/// `a, b or c`.
+/// A list of words joined as `a, b or c`.
 package func alternatives(_ words: [String]) -> String {
     guard words.count > 1, let last = words.last else { return words.first ?? "" }
     return "\(words.dropLast().joined(separator: ", ")) or \(last)"

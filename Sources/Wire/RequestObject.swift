@@ -1,7 +1,6 @@
-/// The JSON object of a request's body, of which an endpoint reads the members that it knows; others are not looked at,
-/// beyond that they are JSON.
+/// The JSON object of a request body. An endpoint reads the members that it knows; of unknown members only the syntax is checked.
 package struct RequestObject: Sendable {
-    /// What is wrong with a body, as a sentence.
+    /// The error for a body, as a sentence for the client.
     package struct Fault: Error, Equatable {
         package let message: String
     }
@@ -16,7 +15,7 @@ package struct RequestObject: Sendable {
     private let source: [UInt8]
     private let members: [String: Member]
 
-    /// No members at all.
+    /// An object without members.
     package static let empty = RequestObject(source: [], members: [:])
 
     private init(source: [UInt8], members: [String: Member]) {
@@ -24,7 +23,7 @@ package struct RequestObject: Sendable {
         self.members = members
     }
 
-    /// Reads `body`, strictly: one object, nothing behind it, at most 32 levels deep, no member twice.
+    /// Parses `body` strictly: one object, no bytes after it, at most 32 levels deep, no duplicate members.
     package init(_ body: [UInt8]) throws(Fault) {
         var reading = Reading(body.rawBytes)
         var members: [String: Member]?
@@ -33,7 +32,7 @@ package struct RequestObject: Sendable {
         self.init(source: body, members: members)
     }
 
-    /// The text of a member; nil if it is missing or `null`. A fault for other types, and for NUL in it.
+    /// The string value of a member; nil if it is missing or `null`. Throws for other types and for a string with a NUL.
     package func text(_ name: String) throws(Fault) -> String? {
         switch members[name] {
         case nil, .null?: return nil
@@ -44,13 +43,13 @@ package struct RequestObject: Sendable {
         }
     }
 
-    /// The object that a member is; nil if it is missing or `null`.
+    /// The object value of a member; nil if it is missing or `null`. Throws for other types.
     package func object(_ name: String) throws(Fault) -> RequestObject? {
         guard let json = try json(name) else { return nil }
         return try RequestObject(json)
     }
 
-    /// The object that a member is, as it was sent; nil if it is missing or `null`.
+    /// The object value of a member as the bytes that were sent; nil if it is missing or `null`. Throws for other types.
     package func json(_ name: String) throws(Fault) -> [UInt8]? {
         switch members[name] {
         case nil, .null?: return nil
@@ -59,7 +58,7 @@ package struct RequestObject: Sendable {
         }
     }
 
-    /// Whether the member is there and more than `null`.
+    /// Whether the member exists and is not `null`.
     package func has(_ name: String) -> Bool {
         switch members[name] {
         case nil, .null?: false
@@ -74,36 +73,36 @@ package struct RequestObject: Sendable {
         @_lifetime(copy source)
         init(_ source: RawSpan) { reader = JSONReader(source) }
 
-        /// nil if the text is no object, or names a member twice: two readers might then see two different requests.
+        /// The members; nil if the text is no object or has a duplicate member, which two parsers might read differently.
         @_lifetime(self: copy self)
         mutating func members() throws(JSONFault) -> [String: Member]? {
             guard try reader.next() == .beginObject else { return nil }
             var members: [String: Member] = [:]
             while case .key(let key) = try reader.next() {
-                guard members.updateValue(try member(), forKey: reader.string(key)) == nil else { return nil }
+                guard members.updateValue(try value(), forKey: reader.string(key)) == nil else { return nil }
             }
             return try reader.next() == .end ? members : nil
         }
 
         @_lifetime(self: copy self)
-        private mutating func member() throws(JSONFault) -> Member {
+        private mutating func value() throws(JSONFault) -> Member {
             switch try reader.next() {
             case .string(let text): return .text(reader.string(text))
             case .null: return .null
             case .beginObject:
                 let start = reader.offset - 1
-                try leave()
+                try skipContainer()
                 return .object(Slice(start: start, count: reader.offset - start))
             case .beginArray:
-                try leave()
+                try skipContainer()
                 return .other
             case .number, .bool, .endObject, .endArray, .key, .end: return .other
             }
         }
 
-        /// Reads to the end of the object or array that has just begun.
+        /// Skips to the end of the object or array that has just begun.
         @_lifetime(self: copy self)
-        private mutating func leave() throws(JSONFault) {
+        private mutating func skipContainer() throws(JSONFault) {
             let outer = reader.depth - 1
             while reader.depth > outer { _ = try reader.next() }
         }

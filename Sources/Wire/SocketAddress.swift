@@ -1,11 +1,11 @@
-/// Where a socket listens, connects to or was connected from.
+/// A socket address: IP with port, or a unix socket.
 package enum SocketAddress: Hashable, Sendable {
-    /// `scope` is the interface of a link-local IPv6 address, else 0.
+    /// `scope` is the interface index of a link-local IPv6 address, else 0.
     case ip(IPAddress, port: UInt16, scope: UInt32 = 0)
-    /// A path of at most 107 bytes, "@" and a name in the abstract space, or empty for a socket without a name.
+    /// A path of at most 107 bytes, "@" and an abstract name, or empty for an unnamed socket.
     case unix(String)
 
-    /// `127.0.0.1:8000`, `[::1]:8000`, `unix:/path`, `unix:@name`; no host names, and nil for anything else.
+    /// Parses `127.0.0.1:8000`, `[::1]:8000`, `unix:/path` or `unix:@name`; nil for anything else, host names included.
     package init?(parsing text: String) {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)
@@ -28,7 +28,7 @@ package enum SocketAddress: Hashable, Sendable {
         self = .ip(address, port: port)
     }
 
-    /// nil for a unix socket.
+    /// The IP address; nil for a unix socket.
     package var ip: IPAddress? {
         switch self {
         case .ip(let address, _, _): address
@@ -36,7 +36,7 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// nil for a unix socket.
+    /// The port; nil for a unix socket.
     package var port: UInt16? {
         switch self {
         case .ip(_, let port, _): port
@@ -44,10 +44,10 @@ package enum SocketAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether what is sent there stays on this machine, by way of the loopback interface.
+    /// Whether it is a loopback address; false for a unix socket.
     package var isLoopback: Bool { ip?.isLoopback ?? false }
 
-    /// Bytes of a path that the system takes.
+    /// The longest unix path in bytes: `sun_path` without its NUL.
     package static let longestPath = 107
 
     private static func port(_ digits: Substring) -> UInt16? {

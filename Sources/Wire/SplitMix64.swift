@@ -1,6 +1,6 @@
-/// A small, fast generator of evenly spread numbers from a seed: for tests that must repeat, and for jitter.
+/// The SplitMix64 pseudorandom generator, seeded: for jitter and for tests that must repeat.
 ///
-/// Predictable by design; nothing secret may come from it.
+/// Predictable; never for secrets. Those come from Credentials' `SecureRandom`.
 @frozen
 public struct SplitMix64: RandomNumberGenerator, Sendable {
     @usableFromInline var state: UInt64

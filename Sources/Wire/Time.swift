@@ -1,4 +1,4 @@
-/// A moment on a clock that only goes forward, in nanoseconds since an arbitrary start. For timeouts, ages and rates.
+/// A time of the monotonic clock, in nanoseconds since an arbitrary start. For timeouts, ages and rates.
 @frozen
 public struct MonotonicTime: Equatable, Comparable, Hashable, Sendable {
     public var nanoseconds: UInt64
@@ -17,13 +17,13 @@ public struct MonotonicTime: Equatable, Comparable, Hashable, Sendable {
     }
 }
 
-/// A moment in civil time, in microseconds since 1970-01-01T00:00:00Z. For token claims and logs; it may jump.
+/// A time of the wall clock, in microseconds since 1970-01-01T00:00:00Z. For token claims and logs; it may jump.
 @frozen
 public struct WallTime: Equatable, Comparable, Hashable, Sendable {
     public var microseconds: Int64
 
     @inlinable public init(microseconds: Int64) { self.microseconds = microseconds }
-    /// Whole seconds since 1970; what lies beyond the range (292,000 years) becomes its end.
+    /// From seconds since 1970, clamped to the range of ±292,000 years.
     @inlinable public init(seconds: Int64) {
         let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
         microseconds = overflow ? (seconds < 0 ? .min : .max) : product
@@ -38,7 +38,7 @@ public struct WallTime: Equatable, Comparable, Hashable, Sendable {
     @inlinable public static func < (left: Self, right: Self) -> Bool { left.microseconds < right.microseconds }
 }
 
-/// Both clocks, read together once per turn of a loop and passed down to everything that needs the time.
+/// Both clocks, read together once per turn of an event loop and passed down: the core reads no clock.
 @frozen
 public struct Moment: Equatable, Sendable {
     public var monotonic: MonotonicTime

@@ -1,6 +1,6 @@
-/// Which byte sequences are one Unicode scalar (The Unicode Standard, table 3-7): no surrogates, no overlong forms.
+/// UTF-8 validation (The Unicode Standard, table 3-7): no surrogates, no overlong forms.
 enum UTF8Sequence {
-    /// How many bytes the scalar at `offset` takes, 1 to 4; 0 if the bytes there are no UTF-8.
+    /// The length of the scalar at `offset`, 1 to 4 bytes; 0 if it is not valid UTF-8.
     static func length(in bytes: RawSpan, at offset: Int) -> Int {
         let first = bytes[offset]
         if first < 0x80 { return 1 }
@@ -19,7 +19,7 @@ enum UTF8Sequence {
         }
     }
 
-    /// Whether the bytes from `offset` to the end may be the beginning of a scalar, and no more than that.
+    /// Whether the bytes from `offset` to the end are a scalar that is valid so far but incomplete.
     static func isCut(in bytes: RawSpan, at offset: Int) -> Bool {
         let left = bytes.byteCount - offset
         let first = bytes[offset]
@@ -31,7 +31,7 @@ enum UTF8Sequence {
 
     private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
 
-    /// The second byte carries the bounds that keep out overlong forms, surrogates and what lies above U+10FFFF.
+    /// Overlong forms, surrogates and scalars above U+10FFFF all show in the second byte.
     private static func secondIsValid(_ first: UInt8, _ second: UInt8) -> Bool {
         switch first {
         case 0xE0: 0xA0...0xBF ~= second

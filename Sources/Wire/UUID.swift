@@ -1,4 +1,4 @@
-/// A universally unique identifier (RFC 9562): 128 bits, compared as they are written.
+/// A universally unique identifier (RFC 9562): 128 bits, ordered by their text.
 @frozen
 public struct UUID: Hashable, Sendable {
     /// The first and the last eight bytes, the first byte highest.
@@ -16,8 +16,7 @@ public struct UUID: Hashable, Sendable {
         low = random.1 & ~(0b11 << 62) | 0b10 << 62
     }
 
-    /// Version 7: the millisecond and 74 of the random bits, so that ids sort by the time they were made
-    /// (RFC 9562 §5.7).
+    /// Version 7: the Unix time in ms and 74 of the random bits, so that ids sort by creation time (RFC 9562 §5.7).
     package init(at now: WallTime, random: (UInt64, UInt64)) {
         let milliseconds = UInt64(bitPattern: now.microseconds / 1_000) & 0xFFFF_FFFF_FFFF
         high = milliseconds << 16 | 0x7000 | random.0 >> 52
@@ -26,18 +25,18 @@ public struct UUID: Hashable, Sendable {
 }
 
 extension UUID {
-    /// The id of exactly these 16 bytes; nil for another number of them.
+    /// From 16 bytes, big-endian; nil for another number of bytes.
     package init?(bytes: RawSpan) {
         guard bytes.byteCount == 16 else { return nil }
         self.init(high: bytes.load64(0).byteSwapped, low: bytes.load64(8).byteSwapped)
     }
 
-    /// The 16 bytes, as databases and tokens keep them.
+    /// The 16 bytes, big-endian, as in databases and tokens.
     package var bytes: [UInt8] {
         (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> UInt64(56 - 8 * ($0 % 8))) }
     }
 
-    /// The id spelled `550e8400-e29b-41d4-a716-446655440000`, in either case; nil for any other form.
+    /// Parses the form `550e8400-e29b-41d4-a716-446655440000` in either case; nil for any other form.
     package init?(parsing text: RawSpan) {
         guard text.byteCount == 36 else { return nil }
         var words = InlineArray<2, UInt64>(repeating: 0)
@@ -61,7 +60,7 @@ extension UUID {
 
     private static func isDash(_ offset: Int) -> Bool { offset == 8 || offset == 13 || offset == 18 || offset == 23 }
 
-    /// Appends the 36 letters, in lower case.
+    /// Appends the 36 characters, in lower case.
     package func write(into out: inout ByteBuffer) {
         out.append(hex: high >> 32, digits: 8)
         out.append(UInt8(ascii: "-"))

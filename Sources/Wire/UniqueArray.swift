@@ -1,12 +1,12 @@
-/// Elements at numbers from 0 on, in memory that one holder owns: what an array is, but for that nobody else can hold the same
-/// memory, so that an element is changed where it lies and no call asks whether it may be. For tables of the data path.
+/// A noncopyable array that owns its memory. Unlike `Array` it is never shared, so elements are changed in place without a
+/// uniqueness check or copy on write. For tables of the data plane.
 @safe @frozen
 public struct UniqueArray<Element>: ~Copyable {
     @usableFromInline var base: UnsafeMutablePointer<Element>
     @usableFromInline var capacity: Int
     @usableFromInline var end: Int
 
-    /// `count` elements like `element`.
+    /// `count` copies of `element`.
     @inlinable public init(repeating element: Element, count: Int) {
         precondition(count >= 0)
         unsafe base = .allocate(capacity: max(count, 1))
@@ -15,7 +15,7 @@ public struct UniqueArray<Element>: ~Copyable {
         end = count
     }
 
-    /// No element.
+    /// An empty array.
     @inlinable public init() {
         unsafe base = .allocate(capacity: 1)
         capacity = 1
@@ -27,11 +27,11 @@ public struct UniqueArray<Element>: ~Copyable {
         unsafe base.deallocate()
     }
 
-    /// How many there are.
+    /// The number of elements.
     @inlinable public var count: Int { end }
     @inlinable public var isEmpty: Bool { end == 0 }
 
-    /// Element `index`, in place; traps if there is none.
+    /// The element at `index`, in place; traps if there is none.
     @inlinable public subscript(index: Int) -> Element {
         @inline(__always) unsafeAddress {
             precondition(index >= 0 && index < end)
@@ -43,21 +43,21 @@ public struct UniqueArray<Element>: ~Copyable {
         }
     }
 
-    /// One more element at the end; memory doubles when it is used up.
+    /// Appends an element; doubles the memory when it is full.
     @inlinable public mutating func append(_ element: Element) {
         if end == capacity { grow() }
         unsafe (base + end).initialize(to: element)
         end += 1
     }
 
-    /// The last element, taken out; nil if there is none.
+    /// Removes and returns the last element; nil if there is none.
     @inlinable public mutating func popLast() -> Element? {
         guard end > 0 else { return nil }
         end -= 1
         return unsafe (base + end).move()
     }
 
-    /// Takes all elements out and keeps the memory.
+    /// Removes all elements and keeps the memory.
     @inlinable public mutating func removeAll() {
         unsafe base.deinitialize(count: end)
         end = 0

@@ -41,7 +41,7 @@ import Wire
         #expect(buffer.capacity <= 4_000)
     }
 
-    /// Of every length, from any place to any place, into exactly as much room.
+    /// Copies of every length, at every offset of source and target, into exactly as much memory.
     @Test func piecesOfEveryLengthAreCopiedWhole() {
         let bytes = (0..<400).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }
         for count in 0...300 {

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// Any bytes, most of them nearly numbers: what is read is what a plain reader reads, and nothing traps.
+    /// Random bytes, mostly nearly numbers: the reader agrees with a simple one and never traps.
     @Test func damagedNumbersAreToldApart() {
         var random = SplitMix64(seed: 4)
         let letters = Array("0123456789 0123456789/:;".utf8) + [0, 0x80, 0xFF, 0xB0]

@@ -3,8 +3,8 @@ import Testing
 @testable import Wire
 
 @Suite struct JSONScannerTests {
-    /// The steps through a text that arrives cut at `cuts`, or `nil` for a fault. With `watched`, only names of this spelling
-    /// are looked for, and the steps are these and the scalars behind them.
+    /// The steps through a text that arrives in pieces, cut at `cuts`; `nil` for a fault. With `watched`, the steps are only the
+    /// names with this spelling and their scalar values.
     private func walk(_ text: [UInt8], cuts: [Int] = [], isLines: Bool = false, watched: String? = nil) -> String? {
         var scanner = JSONScanner(isLines: isLines)
         if let watched { scanner.watch(watched.utf8Bytes.rawBytes) } else { scanner.watchEverything() }
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// What the reader of whole texts makes of it, in the same words; values are told only behind names.
+    /// The same steps by `JSONReader`, the oracle; scalars only as values of names.
     private func read(_ text: [UInt8], watched: String? = nil) -> String? {
         var reader = JSONReader(text.rawBytes, maximumDepth: 64)
         var words: [String] = []

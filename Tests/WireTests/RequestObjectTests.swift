@@ -2,7 +2,7 @@ import Testing
 
 @testable import Wire
 
-/// Bodies, and members that are not what they should be.
+/// Request bodies: valid ones, invalid ones, and members of the wrong type.
 @Suite struct RequestObjectTests {
     private func object(_ text: String) throws -> RequestObject { try RequestObject(Array(text.utf8)) }
 

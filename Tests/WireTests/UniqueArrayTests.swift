@@ -2,7 +2,7 @@ import Testing
 import Wire
 
 @Suite struct UniqueArrayTests {
-    /// Against an array, with elements that are counted references: none is lost, and none is kept.
+    /// Compared with `Array`, with reference-counted elements: none is leaked or released too early.
     @Test func itHoldsWhatAnArrayHolds() {
         final class Counted {}
         weak var last: Counted?
