@@ -1,13 +1,13 @@
 import CArgon2
 import Wire
 
-/// What one argon2id hash costs (RFC 9106 §3.1).
+/// The cost parameters of argon2id (RFC 9106 §3.1).
 package struct Argon2Cost: Sendable, Equatable {
-    /// Memory in KiB, 8 or more for each lane.
+    /// Memory in KiB, at least 8 for each lane.
     package var kibibytes: UInt32
-    /// Passes over it, 1 or more.
+    /// Passes over the memory, at least 1.
     package var passes: UInt32
-    /// Lanes, 1 or more; each beyond the first takes a thread of its own.
+    /// Lanes, at least 1; each beyond the first starts a thread.
     package var lanes: UInt32
 
     package init(kibibytes: UInt32, passes: UInt32, lanes: UInt32) {
@@ -16,12 +16,12 @@ package struct Argon2Cost: Sendable, Equatable {
         self.lanes = lanes
     }
 
-    /// 19 MiB, 2 passes, 1 lane: the first of the equal choices in the OWASP Password Storage Cheat Sheet.
+    /// 19 MiB, 2 passes, 1 lane: one of the equivalent settings of the OWASP Password Storage Cheat Sheet.
     package static let standard = Self(kibibytes: 19_456, passes: 2, lanes: 1)
 
-    /// Whether a hash of this cost is worked out at all: a stored one may come from elsewhere, and must not cost minutes
-    /// or gigabytes.
-    var isBearable: Bool {
+    /// Whether hashes of this cost are computed at all: an imported hash must not cost minutes or gigabytes. At most 16 lanes,
+    /// 256 MiB, and 1 GiB over all passes.
+    var isWithinBounds: Bool {
         (1...16).contains(lanes) && (8 * lanes...262_144).contains(kibibytes)
             && (1...1_048_576).contains(UInt64(kibibytes) * UInt64(passes))
     }
@@ -29,10 +29,9 @@ package struct Argon2Cost: Sendable, Equatable {
     fileprivate var native: cargon2_cost { cargon2_cost(passes: passes, kibibytes: kibibytes, lanes: lanes) }
 }
 
-/// An argon2id hash, written `$argon2id$v=19$m=19456,t=2,p=1$SALT$TAG` with both in unpadded base64 (the PHC string
-/// format).
+/// An argon2id hash. Its text is the PHC string format: `$argon2id$v=19$m=19456,t=2,p=1$SALT$TAG`, salt and tag in unpadded base64.
 struct Argon2Hash: Sendable, Equatable {
-    /// Bytes of what is newly made.
+    /// Lengths for new hashes; a parsed one may have others.
     static let saltBytes = 16
     private static let tagBytes = 32
 
@@ -40,17 +39,17 @@ struct Argon2Hash: Sendable, Equatable {
     private let salt: [UInt8]
     private let tag: [UInt8]
 
-    /// nil without memory.
+    /// Hashes a password; nil if memory runs out.
     init?(_ password: RawSpan, cost: Argon2Cost, salt: [UInt8]) {
-        guard cost.isBearable, let tag = Self.tag(password, cost, salt, count: Self.tagBytes) else { return nil }
+        guard cost.isWithinBounds, let tag = Self.tag(password, cost, salt, count: Self.tagBytes) else { return nil }
         self.init(cost: cost, salt: salt, tag: tag)
     }
 
-    /// nil for another form, and for a cost that is not borne.
+    /// Parses the PHC string; nil for any other form and for a cost out of bounds.
     init?(parsing text: String) {
         let parts = text.split(separator: "$", omittingEmptySubsequences: false)
         guard parts.count == 6, parts[0].isEmpty, parts[1] == "argon2id", parts[2] == "v=19",
-            let cost = Self.cost(parts[3]), cost.isBearable,
+            let cost = Self.cost(parts[3]), cost.isWithinBounds,
             let salt = String(parts[4]).withRawBytes({ Base64.decode($0, isPadded: false) }),
             let tag = String(parts[5]).withRawBytes({ Base64.decode($0, isPadded: false) }),
             (8...64).contains(salt.count), (16...64).contains(tag.count)
@@ -58,7 +57,7 @@ struct Argon2Hash: Sendable, Equatable {
         self.init(cost: cost, salt: salt, tag: tag)
     }
 
-    /// The tag is no password's that anybody could find.
+    /// A hash with an all-zero tag, for which no password is known: signing in to a missing account takes as long as to a real one.
     static func unmatchable(cost: Argon2Cost) -> Self {
         Self(cost: cost, salt: Array(repeating: 0, count: saltBytes), tag: Array(repeating: 0, count: tagBytes))
     }
@@ -75,7 +74,7 @@ struct Argon2Hash: Sendable, Equatable {
         return "$argon2id$v=19$\(parameters)$\(salt)$\(Base64.encode(tag.rawBytes, isPadded: false))"
     }
 
-    /// Whether `password` is the one; nil without memory.
+    /// Whether the hash is of `password`, compared in constant time; nil if memory runs out.
     func matches(_ password: RawSpan) -> Bool? {
         guard let other = Self.tag(password, cost, salt, count: tag.count) else { return nil }
         return Digest.constantTimeEquals(other.rawBytes, tag.rawBytes)
@@ -89,7 +88,7 @@ struct Argon2Hash: Sendable, Equatable {
         return made == 1 ? tag : nil
     }
 
-    /// `m=19456,t=2,p=1`.
+    /// Parses `m=19456,t=2,p=1`.
     private static func cost(_ text: Substring) -> Argon2Cost? {
         let parts = text.split(separator: ",", omittingEmptySubsequences: false)
         guard parts.count == 3, let memory = number(parts[0], "m="), let passes = number(parts[1], "t="),

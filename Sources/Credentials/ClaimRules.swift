@@ -1,28 +1,29 @@
 import Wire
 
 extension JSONMembers {
-    /// Refuses a token that says it is for another use, in `token_type` (own and many others), `token_use` (Cognito) or
-    /// `typ` (Keycloak, whose `Offline` is a refresh token too). A refresh token must say that it is one.
+    /// Refuses a token that declares another use, in `token_type` (own tokens and many others), `token_use` (Cognito) or `typ`
+    /// (Keycloak, whose `Offline` is a refresh token, too). A refresh token must declare itself. Against token confusion:
+    /// RFC 8725 §2.8, §3.12.
     func check(_ use: TokenUse) throws(TokenFault) {
-        let saysRefresh = names(Self.isRefresh)
+        let isRefreshToken = declaresUse(Self.isRefresh)
         switch use {
-        case .access: if saysRefresh || names(Self.isIdentity) { throw .notAnAccessToken }
-        case .refresh: if !saysRefresh { throw .badClaim }
-        case .identity: if saysRefresh { throw .badClaim }
+        case .access: if isRefreshToken || declaresUse(Self.isIdentity) { throw .notAnAccessToken }
+        case .refresh: if !isRefreshToken { throw .badClaim }
+        case .identity: if isRefreshToken { throw .badClaim }
         }
     }
 
-    /// Whether one of the three claims names a use that `isMeant` knows.
-    private func names(_ isMeant: (RawSpan) -> Bool) -> Bool {
-        names("token_type", isMeant) || names("token_use", isMeant) || names("typ", isMeant)
+    /// Whether one of the three claims has a value that satisfies `matches`.
+    private func declaresUse(_ matches: (RawSpan) -> Bool) -> Bool {
+        declaresUse("token_type", matches) || declaresUse("token_use", matches) || declaresUse("typ", matches)
     }
 
-    private func names(_ claim: StaticString, _ isMeant: (RawSpan) -> Bool) -> Bool {
+    private func declaresUse(_ claim: StaticString, _ matches: (RawSpan) -> Bool) -> Bool {
         guard case .string(let use)? = self[claim] else { return false }
-        guard use.hasEscapes else { return isMeant(source(use.slice)) }
+        guard use.hasEscapes else { return matches(source(use.slice)) }
         var plain = ByteBuffer()
         append(use, to: &plain)
-        return isMeant(plain.readable)
+        return matches(plain.readable)
     }
 
     private static func isRefresh(_ use: RawSpan) -> Bool {
@@ -33,75 +34,76 @@ extension JSONMembers {
         use.equalsIgnoringCase("id") || use.equalsIgnoringCase("id_token")
     }
 
-    /// One of the token's audiences must be one of `accepted`, unless any will do.
+    /// Requires that one of the token's audiences is in `accepted` (RFC 7519 §4.1.3); an empty list accepts any.
     func checkAudience(_ accepted: [[UInt8]]) throws(TokenFault) {
         guard !accepted.isEmpty else { return }
         guard let audience = self["aud"] else { throw .wrongAudience }
-        for expected in accepted where value(audience, says: expected.rawBytes, strings: true) { return }
+        for expected in accepted where value(audience, equals: expected.rawBytes, stringsOnly: true) { return }
         throw .wrongAudience
     }
 
-    /// `email_verified` (OpenID Connect Core §5.1) as a boolean, or as the text that Apple and Cognito write; a token that does
-    /// not say means `silence`. Anything else vouches for nothing.
-    func vouchesForEmail(bySilence silence: Bool) -> Bool {
+    /// `email_verified` (OpenID Connect Core §5.1): a boolean, or a string as Apple and Cognito send it. Without the claim the
+    /// answer is `fallback`. If `fallback` is true, strings and numbers count as true unless they mean false; otherwise only
+    /// `true` and `"true"` do.
+    func isEmailVerified(ifAbsent fallback: Bool) -> Bool {
         switch self["email_verified"] {
         case .bool(let isVerified)?: isVerified
-        case .string(let text)? where silence: !saysNo(text)
+        case .string(let text)? where fallback: !meansFalse(text)
         case .string(let text)?: self.text(text, equals: ("true" as StaticString).rawBytes)
-        case .number(let slice)? where silence: !source(slice).equals("0")
-        case nil, .null?: silence
+        case .number(let slice)? where fallback: !source(slice).equals("0")
+        case nil, .null?: fallback
         case .number?, .array?, .object?: false
         }
     }
 
-    /// Whether a text stands for `false`, as libraries of several languages write it.
-    private func saysNo(_ text: JSONText) -> Bool {
+    /// Whether a string means false, in one of the spellings of common libraries. One with escapes counts as false.
+    private func meansFalse(_ text: JSONText) -> Bool {
         guard !text.hasEscapes else { return true }
         let word = source(text.slice)
         return word.equalsIgnoringCase("false") || word.equalsIgnoringCase("no") || word.equals("0") || word.byteCount == 0
     }
 
-    /// Whether `value` is of this text, or an array with such an element. Numbers count as they are spelled, booleans
-    /// as `true` and `false`, unless only `strings` may match.
-    func value(_ value: Value, says expected: RawSpan, strings: Bool) -> Bool {
+    /// Whether `value` equals `expected`, or is an array with such an element. Numbers are compared by their source text,
+    /// booleans as `true` and `false`; with `stringsOnly` neither matches.
+    func value(_ value: Value, equals expected: RawSpan, stringsOnly: Bool) -> Bool {
         switch value {
         case .string(let text): self.text(text, equals: expected)
-        case .number(let slice): !strings && source(slice).equals(expected)
-        case .bool(let value): !strings && expected.equals(value ? "true" : "false")
-        case .array(let slice): array(slice, contains: expected, strings: strings)
+        case .number(let slice): !stringsOnly && source(slice).equals(expected)
+        case .bool(let value): !stringsOnly && expected.equals(value ? "true" : "false")
+        case .array(let slice): array(slice, contains: expected, stringsOnly: stringsOnly)
         case .null, .object: false
         }
     }
 
-    private func array(_ slice: Slice, contains expected: RawSpan, strings: Bool) -> Bool {
+    private func array(_ slice: Slice, contains expected: RawSpan, stringsOnly: Bool) -> Bool {
         var reader = JSONReader(source(slice))
         do throws(JSONFault) {
             while true {
                 switch try reader.next() {
                 case .string(let text) where reader.depth == 1:
                     if reader.text(text, equals: expected) { return true }
-                case .number(let slice) where reader.depth == 1 && !strings:
+                case .number(let slice) where reader.depth == 1 && !stringsOnly:
                     if reader.source(slice).equals(expected) { return true }
-                case .bool(let value) where reader.depth == 1 && !strings:
+                case .bool(let value) where reader.depth == 1 && !stringsOnly:
                     if expected.equals(value ? "true" : "false") { return true }
                 case .end: return false
                 case .string, .number, .bool, .null, .key, .beginArray, .endArray, .beginObject, .endObject: continue
                 }
             }
         } catch {
-            return false  // It was read once already; whatever this is, it does not contain it.
+            return false  // Cannot happen: the array was validated when it was loaded. Fail closed.
         }
     }
 }
 
 extension Trust {
-    /// Bit n: the claims satisfy requirement n.
+    /// A bit mask: bit n is set if the claims satisfy requirement n.
     func requirementMask(_ claims: borrowing JSONMembers) -> UInt64 {
         var mask: UInt64 = 0
         for index in required.indices {
             let requirement = required[index]
             guard let value = claims[requirement.name.rawBytes] else { continue }
-            if claims.value(value, says: requirement.value.rawBytes, strings: false) { mask |= 1 << UInt64(index) }
+            if claims.value(value, equals: requirement.value.rawBytes, stringsOnly: false) { mask |= 1 << UInt64(index) }
         }
         return mask
     }

@@ -1,8 +1,8 @@
 import Wire
 
-/// The few forms of DER (X.690) that keys and signatures are handed to OpenSSL in. Written only, never read.
+/// DER encoder (X.690) for the forms in which OpenSSL takes public keys and ECDSA signatures. There is no decoder.
 enum DER {
-    /// INTEGER of the unsigned big-endian `number`, in its shortest form.
+    /// Appends an INTEGER: the unsigned big-endian `number` in its shortest form.
     static func appendUnsigned(_ number: RawSpan, to out: inout ByteBuffer) {
         let digits = number.dropping(leadingZeros(number))
         let needsZero = digits.byteCount == 0 || digits[0] >= 0x80
@@ -12,14 +12,14 @@ enum DER {
         out.append(digits)
     }
 
-    /// Bytes that `appendUnsigned` appends.
+    /// The number of bytes that `appendUnsigned` appends.
     static func countUnsigned(_ number: RawSpan) -> Int {
         let digits = number.dropping(leadingZeros(number))
         let content = digits.byteCount + (digits.byteCount == 0 || digits[0] >= 0x80 ? 1 : 0)
         return 1 + lengthCount(content) + content
     }
 
-    /// A length, in its shortest form.
+    /// Appends a length in its shortest form.
     static func appendLength(_ length: Int, to out: inout ByteBuffer) {
         if length < 0x80 { return out.append(UInt8(length)) }
         let bytes = lengthCount(length) - 1
@@ -39,7 +39,7 @@ enum DER {
 }
 
 extension DER {
-    /// Ecdsa-Sig-Value (RFC 3279 §2.2.3) from r and s, each half of `halves`.
+    /// Appends an Ecdsa-Sig-Value (RFC 3279 §2.2.3); `halves` is r followed by s, equally long (RFC 7518 §3.4).
     static func appendSignature(halves: RawSpan, to out: inout ByteBuffer) {
         let middle = halves.byteCount / 2
         let r = halves.extracting(0..<middle)
@@ -50,7 +50,7 @@ extension DER {
         appendUnsigned(s, to: &out)
     }
 
-    /// SubjectPublicKeyInfo of an RSA key (RFC 3279 §2.3.1) from its big-endian numbers.
+    /// SubjectPublicKeyInfo of an RSA key (RFC 3279 §2.3.1); modulus and exponent are big-endian.
     static func rsaPublicKey(modulus: RawSpan, exponent: RawSpan) -> [UInt8] {
         var numbers = ByteBuffer()
         appendUnsigned(modulus, to: &numbers)

@@ -1,9 +1,9 @@
 import COpenSSL
 import Wire
 
-/// Hashes, keyed hashes and comparison in constant time. Any thread.
+/// SHA-256, HMAC-SHA-256 and constant-time comparison. Any thread.
 package enum Digest {
-    /// 32 bytes (FIPS 180-4).
+    /// The SHA-256 digest, 32 bytes (FIPS 180-4).
     package static func sha256(_ bytes: RawSpan) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: HashFunction.sha256.byteCount)
         let made = unsafe bytes.withUnsafeBytes {
@@ -13,7 +13,7 @@ package enum Digest {
         return digest
     }
 
-    /// 32 bytes (RFC 2104).
+    /// The HMAC-SHA-256, 32 bytes (RFC 2104).
     package static func hmacSHA256(_ bytes: RawSpan, key: RawSpan) -> [UInt8] {
         hmac(bytes, key: key, hash: .sha256)
     }
@@ -22,7 +22,7 @@ package enum Digest {
         MACContext(key: key, hash: hash).authenticate(bytes)
     }
 
-    /// Whether both hold the same bytes, in a time that depends on their lengths alone.
+    /// Whether both are equal, in time that depends only on their lengths. For every comparison with a secret.
     package static func constantTimeEquals(_ left: RawSpan, _ right: RawSpan) -> Bool {
         guard left.byteCount == right.byteCount else { return false }
         return unsafe left.withUnsafeBytes { mine in

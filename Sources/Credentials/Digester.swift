@@ -1,10 +1,10 @@
 import COpenSSL
 import Wire
 
-/// Hashes in memory that is used again. One thread at a time.
+/// A reusable OpenSSL hash context: no allocation for each digest. One thread at a time.
 @safe struct Digester: ~Copyable {
     private let context: OpaquePointer
-    /// Of any hash; the longest digest has 64 bytes.
+    /// The latest digest; the longest has 64 bytes.
     private var bytes = [UInt8](repeating: 0, count: 64)
 
     init() {
@@ -14,7 +14,7 @@ import Wire
 
     deinit { unsafe EVP_MD_CTX_free(context) }
 
-    /// The digest of `message`, good until the next one.
+    /// The digest of `message`; valid until the next call.
     @_lifetime(&self)
     mutating func digest(_ message: RawSpan, _ hash: HashFunction) -> RawSpan {
         var count: UInt32 = 0

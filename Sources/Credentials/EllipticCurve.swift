@@ -1,4 +1,4 @@
-/// The curves of ECDSA tokens, each for one algorithm (RFC 7518 §3.4).
+/// The ECDSA curves, each of which belongs to one algorithm (RFC 7518 §3.4).
 enum EllipticCurve: CaseIterable, Sendable {
     case p256, p384, p521
 
@@ -11,7 +11,7 @@ enum EllipticCurve: CaseIterable, Sendable {
         }
     }
 
-    /// What OpenSSL calls the group.
+    /// The group's name in OpenSSL.
     var nativeName: String {
         switch self {
         case .p256: "prime256v1"
@@ -20,7 +20,7 @@ enum EllipticCurve: CaseIterable, Sendable {
         }
     }
 
-    /// Bytes of a coordinate, and of each half of a signature.
+    /// The length in bytes of a coordinate, and of r and s in a signature.
     var fieldBytes: Int {
         switch self {
         case .p256: 32
@@ -37,7 +37,7 @@ enum EllipticCurve: CaseIterable, Sendable {
         }
     }
 
-    /// DER of the object identifier (RFC 5480 §2.1.1.1).
+    /// The curve's object identifier in DER (RFC 5480 §2.1.1.1).
     var objectIdentifier: [UInt8] {
         switch self {
         case .p256: [0x06, 0x08, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x03, 0x01, 0x07]

@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// The hashes that signatures are made over (FIPS 180-4).
+/// The hash functions of signature algorithms (FIPS 180-4).
 enum HashFunction: UInt8, CaseIterable, Sendable {
     case sha256, sha384, sha512
 
-    /// Bytes of a digest.
+    /// The length of a digest in bytes.
     var byteCount: Int {
         switch self {
         case .sha256: 32
@@ -13,7 +13,7 @@ enum HashFunction: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// What OpenSSL calls it.
+    /// The name in OpenSSL.
     var nativeName: String {
         switch self {
         case .sha256: "SHA256"
@@ -22,7 +22,7 @@ enum HashFunction: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// OpenSSL's implementation, looked up once: looking it up for each digest costs more than the digest.
+    /// OpenSSL's implementation, fetched once: fetching it for each digest costs more than the digest.
     @unsafe var native: OpaquePointer {
         switch self {
         case .sha256: unsafe Self.nativeSHA256
@@ -31,7 +31,7 @@ enum HashFunction: UInt8, CaseIterable, Sendable {
         }
     }
 
-    // An EVP_MD never changes once it is fetched, and these live as long as the process: any thread may read them.
+    // Proof for `nonisolated(unsafe)`: a fetched EVP_MD is immutable, and these live as long as the process.
     private nonisolated(unsafe) static let nativeSHA256 = unsafe fetch(.sha256)
     private nonisolated(unsafe) static let nativeSHA384 = unsafe fetch(.sha384)
     private nonisolated(unsafe) static let nativeSHA512 = unsafe fetch(.sha512)
@@ -45,7 +45,7 @@ enum HashFunction: UInt8, CaseIterable, Sendable {
 }
 
 extension SigningAlgorithm {
-    /// What the signature is made over; Ed25519 (RFC 8032) hashes by itself, with SHA-512.
+    /// The hash function of the signature; Ed25519 contains SHA-512 (RFC 8032).
     var hash: HashFunction {
         switch self {
         case .HS256, .RS256, .PS256, .ES256: .sha256

@@ -1,12 +1,12 @@
 package import Wire
 
-/// Who an ID token says has signed in. Only `IDTokenRules` makes one.
+/// The subject and email of a verified ID token (OpenID Connect Core §2). Only `IDTokenRules` creates one, so a value is proof.
 package struct IDToken: Sendable, Equatable {
     /// `sub`: 1 to 256 bytes.
     package let subject: String
-    /// `email`, as the provider spells it.
+    /// `email`, unchanged.
     package let email: String?
-    /// Whether the provider vouches for the email.
+    /// Whether `email_verified` is true.
     package let isEmailVerified: Bool
 
     fileprivate init(subject: String, email: String?, isEmailVerified: Bool) {
@@ -16,18 +16,17 @@ package struct IDToken: Sendable, Equatable {
     }
 }
 
-/// Why an ID token is not accepted.
+/// The reason why an ID token is refused.
 package enum IDTokenFault: Error, Equatable, Sendable {
     case token(TokenFault)
-    /// `iat` is no date, or lies further ahead than the leeway.
+    /// `iat` is no date, or is later than now plus the leeway.
     case issuedInTheFuture
-    /// The caller named a nonce and the token holds another one, or none; or the token holds one that the caller should
-    /// have named.
+    /// `nonce` is not the caller's, is missing, or is present though the caller named none.
     case wrongNonce
-    /// The token is for several audiences, and none of the operator's apps asked for it (`azp`).
+    /// The token has several audiences, and `azp` is not one of the operator's apps.
     case wrongAuthorizedParty
 
-    /// Whether the provider's keys could never be had: our inability, not the caller's.
+    /// Whether the provider's keys have never been fetched. That is our failure, not the caller's: 503.
     package var isForWantOfKeys: Bool {
         switch self {
         case .token(let fault): fault.issuerWithoutKeys != nil
@@ -35,7 +34,7 @@ package enum IDTokenFault: Error, Equatable, Sendable {
         }
     }
 
-    /// Whether the token names a key that the provider's set does not hold: a refetch may help.
+    /// Whether the provider's key set lacks the token's key; fetching the set again may help.
     package var isForUnknownKey: Bool {
         switch self {
         case .token(let fault): fault.issuerOfUnknownKey != nil
@@ -44,13 +43,13 @@ package enum IDTokenFault: Error, Equatable, Sendable {
     }
 }
 
-/// What an ID token of one provider must satisfy (OpenID Connect Core §3.1.3.7). Any thread.
+/// The validation rules for ID tokens of one provider (OpenID Connect Core §3.1.3.7). Any thread.
 package struct IDTokenRules: Sendable {
-    /// A nonce of the token's that the caller does not name.
+    /// The policy for a token with a nonce when the caller names none.
     package enum UnnamedNonce: Sendable {
-        /// The provider only repeats what an app asked with, so that somebody else asked for the token.
+        /// The provider only echoes a nonce from the app's request, so the token was requested by another app.
         case refused
-        /// The provider's SDK adds one by itself.
+        /// The provider's SDK adds a nonce on its own.
         case ignored
     }
 
@@ -58,13 +57,13 @@ package struct IDTokenRules: Sendable {
     private let clientIDs: [[UInt8]]
     private let unnamedNonce: UnnamedNonce
 
-    /// `issuers` are the spellings of `iss` that the provider uses, `clientIDs` the audiences of the operator's apps, of
-    /// which there must be one; `keys` is nil while none were ever had.
+    /// Rules for one provider. `issuers`: every `iss` that the provider uses. `clientIDs`: the audiences of the operator's apps,
+    /// at least one. `keys`: nil until they have been fetched once. `clockSkewSeconds`: leeway on all dates.
     package init(
         provider: String, issuers: [String], clientIDs: [String], keys: KeySet?, unnamedNonce: UnnamedNonce,
         clockSkewSeconds: Int64 = 60
     ) {
-        precondition(!clientIDs.isEmpty, "without a client id every app's tokens would do")
+        precondition(!clientIDs.isEmpty, "without a client id, ID tokens for any app would be accepted")
         let trusted = issuers.map {
             TrustedIssuer(
                 name: provider, issuer: $0, audiences: clientIDs, algorithms: AlgorithmSet([.RS256, .ES256]),
@@ -75,8 +74,7 @@ package struct IDTokenRules: Sendable {
         self.unnamedNonce = unnamedNonce
     }
 
-    /// Any bytes may be passed as the token. `nonce` is what the caller says it asked the provider with; nil if the
-    /// caller says nothing.
+    /// Verifies a token, which may be any bytes. `nonce` is the caller's claim of what it sent to the provider, nil for none.
     package func verify(_ token: RawSpan, nonce: String?, now: WallTime) -> Result<IDToken, IDTokenFault> {
         var verifier = TokenVerifier()
         do throws(TokenFault) {
@@ -95,16 +93,17 @@ package struct IDTokenRules: Sendable {
                 return .failure(.issuedInTheFuture)
             }
         }
-        guard holdsNonce(claims, nonce) else { return .failure(.wrongNonce) }
-        // One audience is one of the apps: the verifier has seen to that. Google's flow for Android has another in `azp` then.
-        guard !claims.haveSeveralAudiences || claims.name(clientIDs, in: "azp") else { return .failure(.wrongAuthorizedParty) }
+        guard isNonceAccepted(claims, nonce) else { return .failure(.wrongNonce) }
+        // `azp` is checked for several audiences only: the verifier has matched a single one to an app already, and in Google's
+        // flow for Android `azp` then differs from it.
+        guard !claims.haveSeveralAudiences || claims.value(of: "azp", isIn: clientIDs) else { return .failure(.wrongAuthorizedParty) }
         let email = verified.email.byteCount > 0 ? verified.email.text : nil
         return .success(
-            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.vouchesForEmail(bySilence: false)))
+            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.isEmailVerified(ifAbsent: false)))
     }
 
-    private func holdsNonce(_ claims: borrowing JSONMembers, _ nonce: String?) -> Bool {
-        if let nonce { return claims.holdNonce(nonce) }
+    private func isNonceAccepted(_ claims: borrowing JSONMembers, _ nonce: String?) -> Bool {
+        if let nonce { return claims.matchNonce(nonce) }
         switch unnamedNonce {
         case .refused: return claims["nonce"] == nil
         case .ignored: return true
@@ -113,9 +112,8 @@ package struct IDTokenRules: Sendable {
 }
 
 extension JSONMembers {
-    /// Whether `nonce` is the caller's. Apple's native sign-in is given the SHA-256 of the app's nonce in hexadecimal
-    /// digits, and repeats that.
-    fileprivate func holdNonce(_ nonce: String) -> Bool {
+    /// Whether the claim is `nonce` or its SHA-256 in hexadecimal: apps pass that hash to Apple's native sign-in, which echoes it.
+    fileprivate func matchNonce(_ nonce: String) -> Bool {
         guard case .string(let text)? = self["nonce"] else { return false }
         return nonce.withRawBytes { raw in
             var hex = ByteBuffer(capacity: 64)
@@ -124,7 +122,7 @@ extension JSONMembers {
         }
     }
 
-    /// Whether `aud` is an array of more than one element, of whatever type.
+    /// Whether `aud` is an array of more than one element of any type.
     fileprivate var haveSeveralAudiences: Bool {
         guard case .array(let slice)? = self["aud"] else { return false }
         var reader = JSONReader(source(slice))
@@ -139,13 +137,13 @@ extension JSONMembers {
                 }
             }
         } catch {
-            return true  // It was read once already; whatever this is, it is no single audience.
+            return true  // Cannot happen: the array was validated when it was loaded. Fail closed.
         }
     }
 
-    /// Whether the claim is a text, and one of `names`.
-    fileprivate func name(_ names: [[UInt8]], in claim: StaticString) -> Bool {
+    /// Whether the claim is a string and one of `values`.
+    fileprivate func value(of claim: StaticString, isIn values: [[UInt8]]) -> Bool {
         guard case .string(let text)? = self[claim] else { return false }
-        return names.contains { self.text(text, equals: $0.rawBytes) }
+        return values.contains { self.text(text, equals: $0.rawBytes) }
     }
 }

@@ -1,8 +1,8 @@
 import Wire
 
-/// Where the texts of an identity lie in the bytes collected from a token's claims; empty where it does not say.
+/// The string claims that make up an identity, as slices of a buffer; a missing claim is an empty slice.
 struct IdentityTexts {
-    /// The longest text that goes into a header.
+    /// The longest claim in bytes that may become a header.
     static let maximumBytes = 256
 
     let userID: Slice
@@ -13,9 +13,8 @@ struct IdentityTexts {
     let actorID: Slice
     let tokenID: Slice
 
-    /// Collects the texts into `bytes`. The user claim must be a string and not empty. Of the others, one of the wrong
-    /// type counts as absent. One that must not stand in a header refuses the token; `jti`, which goes into none, is
-    /// left out then.
+    /// Copies the claims into `bytes`. The user claim must be a non-empty string. Other claims of the wrong type count as
+    /// absent. A claim that is not safe in a header refuses the token, except `jti`, which becomes no header: it is dropped.
     init(_ claims: borrowing JSONMembers, _ rules: IssuerRules, into bytes: inout ByteBuffer) throws(TokenFault) {
         bytes.removeAll()
         userID = claims.copyText(rules.userClaim, to: &bytes)
@@ -43,8 +42,8 @@ struct IdentityTexts {
         text.count <= maximumBytes && isHeaderText(bytes.readable[text])
     }
 
-    /// Whether `text`, which is UTF-8, passes through a header unchanged: no control characters (C0, DEL, C1), and no
-    /// space at either end, where it would be trimmed.
+    /// Whether `text` (UTF-8) passes through a header field unchanged (RFC 9110 §5.5): no control characters (C0, DEL, C1) and
+    /// no space at either end, which a recipient would trim.
     static func isHeaderText(_ text: RawSpan) -> Bool {
         let count = text.byteCount
         guard count > 0 else { return true }
@@ -59,7 +58,7 @@ struct IdentityTexts {
 }
 
 extension JSONMembers {
-    /// Appends the string claim `name` to `bytes` and answers where it lies there; empty if it is absent or no string.
+    /// Appends the string claim `name` to `bytes` and returns its slice there; empty if it is absent or no string.
     fileprivate func copyText(_ name: RawSpan, to bytes: inout ByteBuffer) -> Slice {
         guard case .string(let text)? = self[name] else { return Slice() }
         let start = bytes.count

@@ -1,11 +1,10 @@
 import Wire
 
-/// The members of one JSON object, each name at most once: a token's header, its claims, a JWK.
+/// The members of one JSON object without duplicate names: a token's header, its claims, or a JWK.
 ///
-/// It owns the text and is loaded again for each object, so that nothing is allocated once it has grown. After a fault
-/// it has no members.
+/// It owns the text and is reused for the next object, so that it stops allocating once it has grown. After a fault it is empty.
 struct JSONMembers: ~Copyable {
-    /// A member's value; slices lie in the object's text.
+    /// A member's value; slices refer to the object's text.
     enum Value {
         case string(JSONText)
         case number(Slice)
@@ -16,7 +15,7 @@ struct JSONMembers: ~Copyable {
     }
 
     enum Fault: Error {
-        /// Not canonical base64url, no JSON, deeper than 32, no object, or more than 256 members.
+        /// Not canonical base64url, invalid JSON, more than 32 levels, no object, or more than 256 members.
         case malformed
         case duplicateName
     }
@@ -24,14 +23,14 @@ struct JSONMembers: ~Copyable {
     private var text = ByteBuffer()
     private var index = MemberIndex()
 
-    /// Loads the object that `json` spells.
+    /// Loads the object in `json`.
     mutating func load(_ json: RawSpan) throws(Fault) {
         text.removeAll()
         text.append(json)
         try index.load(text)
     }
 
-    /// Loads the object whose JSON `letters` spell in base64url.
+    /// Loads the object whose JSON is `letters` in base64url.
     mutating func load(base64URL letters: RawSpan) throws(Fault) {
         text.removeAll()
         index.removeAll()
@@ -39,7 +38,7 @@ struct JSONMembers: ~Copyable {
         try index.load(text)
     }
 
-    /// The value of the member of this name, which is case-sensitive.
+    /// The value of a member; names are case-sensitive.
     subscript(_ name: RawSpan) -> Value? { index.value(of: name, in: text.readable) }
     subscript(_ name: StaticString) -> Value? { self[name.rawBytes] }
 
@@ -62,7 +61,7 @@ struct JSONMembers: ~Copyable {
         }
     }
 
-    /// The value of the string member `name`; nil if there is none or it is no string.
+    /// The string value of member `name`; nil if it is absent or no string.
     func string(_ name: StaticString) -> String? {
         guard case .string(let string)? = self[name] else { return nil }
         return JSONReader(text.readable).string(string)

@@ -1,15 +1,15 @@
 import Wire
 
-/// One JSON Web Key (RFC 7517 §4), read only as far as it can verify a signature. Private members are not looked at.
+/// Parser of a JSON Web Key (RFC 7517 §4) into a verification key. Private members are ignored.
 enum JWK {
     enum Outcome {
         case key(VerificationKey)
-        /// For another purpose, or of a kind that is not known here: to be passed over (RFC 7517 §5).
+        /// A key for another purpose or of an unknown kind; a key set ignores it (RFC 7517 §5).
         case foreign
         case refused(KeyFault)
     }
 
-    /// The key that `members` describe; `position` names it in messages if it has no `kid`.
+    /// Parses one key; `position`, from 1 on, names it in messages if it has no `kid`.
     static func key(_ members: borrowing JSONMembers, position: Int) -> Outcome {
         let kid = members.string("kid")
         let name = kid.map { "key \(quoted($0))" } ?? "key number \(position)"
@@ -27,17 +27,17 @@ enum JWK {
         }
     }
 
-    /// Neither `use` nor `key_ops`, where given, says otherwise (RFC 7517 §4.2, §4.3).
+    /// Whether `use` and `key_ops`, if present, allow signatures (RFC 7517 §4.2, §4.3).
     private static func isForSignatures(_ members: borrowing JSONMembers) -> Bool {
         if members["use"] != nil && members.string("use") != "sig" { return false }
         guard let operations = members["key_ops"] else { return true }
         let verify: StaticString = "verify"
         let sign: StaticString = "sign"
-        return members.value(operations, says: verify.rawBytes, strings: true)
-            || members.value(operations, says: sign.rawBytes, strings: true)
+        return members.value(operations, equals: verify.rawBytes, stringsOnly: true)
+            || members.value(operations, equals: sign.rawBytes, stringsOnly: true)
     }
 
-    /// nil for a kind or curve that is not known here.
+    /// The key material (RFC 7518 §6, RFC 8037 §2); nil for an unknown kind or curve.
     private static func material(
         _ members: borrowing JSONMembers, _ name: String
     ) throws(KeyFault) -> KeyMaterial? {
@@ -92,7 +92,7 @@ enum JWK {
         return bytes
     }
 
-    /// The name as it may stand in a message: no control characters, and not endless.
+    /// The name for a message: without control characters, cut after 80 characters.
     private static func quoted(_ kid: String) -> String {
         "'" + String(String.UnicodeScalarView(kid.unicodeScalars.prefix(80).map { $0.value < 0x20 ? "?" : $0 })) + "'"
     }

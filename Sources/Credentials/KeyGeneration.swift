@@ -2,7 +2,7 @@ import COpenSSL
 import Wire
 
 extension KeyMaterial {
-    /// New material for `algorithm`: RSA of 2,048 bits, a secret as long as the hash, or a point on the one curve.
+    /// Generates a key for `algorithm`: RSA with 2,048 bits, a secret as long as the hash, or a point on the algorithm's curve.
     static func generate(for algorithm: SigningAlgorithm) throws(KeyFault) -> Self {
         let name = "the new key"
         switch algorithm.family {
@@ -26,7 +26,7 @@ extension KeyMaterial {
 }
 
 extension NativeKey {
-    /// A new key pair of OpenSSL's type `type`, with what `configure` sets.
+    /// Generates a key pair of OpenSSL's type `type`; `configure` sets its parameters and returns 1.
     fileprivate static func generate(
         _ type: String, _ configure: (OpaquePointer) -> Int32
     ) throws(KeyFault) -> NativeKey {

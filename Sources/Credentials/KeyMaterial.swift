@@ -1,7 +1,7 @@
 import COpenSSL
 import Wire
 
-/// What a key is made of, known to be strong enough for `fitting`.
+/// A key's secret or asymmetric key, checked to be strong enough for the algorithms in `fitting` (RFC 8725 §3.5).
 struct KeyMaterial: Sendable {
     enum Content: Sendable {
         case secret([UInt8])
@@ -14,7 +14,8 @@ struct KeyMaterial: Sendable {
     /// The algorithms that this key could be used for.
     let fitting: AlgorithmSet
 
-    /// A shared secret. One that is PEM text is refused: a public key mistaken for a secret would let anyone sign.
+    /// A shared secret of at least 32 bytes. PEM text is refused: with a public key as the HMAC secret everyone could sign
+    /// (RFC 8725 §2.1).
     init(secret: [UInt8], named name: String) throws(KeyFault) {
         guard !Self.looksLikePEM(secret.rawBytes) else {
             throw KeyFault("\(name) is PEM text, which is no shared secret")
@@ -28,7 +29,7 @@ struct KeyMaterial: Sendable {
         self.fitting = fitting
     }
 
-    /// An asymmetric key of any origin.
+    /// An asymmetric key from a JWK, PEM block or certificate.
     init(_ key: NativeKey, named name: String) throws(KeyFault) {
         if key.isA("RSA") {
             try Self.checkRSA(key, named: name)
@@ -46,7 +47,7 @@ struct KeyMaterial: Sendable {
         }
     }
 
-    /// The asymmetric key, nil for a secret.
+    /// The asymmetric key; nil for a secret.
     var native: NativeKey? {
         switch content {
         case .secret: nil
@@ -54,8 +55,8 @@ struct KeyMaterial: Sendable {
         }
     }
 
-    /// 2,048 to 16,384 bits (OpenSSL's own bound), and an exponent that is odd and above 1. Above 64 bits it would only
-    /// make verification slow, and OpenSSL refuses it for the larger moduli anyway.
+    /// Requires 2,048 bits (RFC 7518 §3.3) to 16,384 bits (OpenSSL's limit), and an exponent that is odd, above 1 and at most 64
+    /// bits long; OpenSSL refuses longer ones for large moduli.
     private static func checkRSA(_ key: NativeKey, named name: String) throws(KeyFault) {
         guard let modulus = key.number(OSSL_PKEY_PARAM_RSA_N), let exponent = key.number(OSSL_PKEY_PARAM_RSA_E) else {
             throw KeyFault("\(name) cannot be read as an RSA key")
@@ -69,7 +70,7 @@ struct KeyMaterial: Sendable {
         guard exponent.count <= 8 else { throw KeyFault("\(name) has an RSA exponent of more than 64 bits") }
         guard !ROCAFingerprint.isOn(modulus) else {
             throw KeyFault(
-                "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made",
+                "\(name) has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device",
                 isForgeable: true)
         }
     }

@@ -1,15 +1,15 @@
 import Wire
 
-/// The file of a key ring: PEM blocks, each under a line that tells its algorithm, state and times.
+/// The text format of a key ring: PEM blocks, each after a line with its algorithm, state and times (seconds since 1970).
 ///
 ///     # key alg=ES256 state=active created=1700000000
 ///     -----BEGIN PRIVATE KEY-----
 ///     …
 ///     # key alg=ES256 state=retired until=1700600000 created=1690000000
 ///
-/// Other lines that begin with `#`, and empty ones, are passed over; anything else is a fault.
+/// Empty lines and other lines that begin with `#` are ignored; any other line is a fault.
 extension SigningKeyRing {
-    /// Reads what `serialised()` wrote.
+    /// Parses the text of `serialised()`.
     package init(parsing bytes: RawSpan) throws(KeyFault) {
         var entries: [Entry] = []
         var heading: Heading?
@@ -36,10 +36,10 @@ extension SigningKeyRing {
         try self.init(entries)
     }
 
-    /// Secret: for a file of mode 0600.
+    /// The ring as text, with the private keys: for a file of mode 0600 or a sealed row.
     package func serialised() throws(KeyFault) -> [UInt8] {
         var out = ByteBuffer(capacity: 1024)
-        out.append("# The gateway's signing keys. Secret: whoever reads this file can sign in as anybody.\n")
+        out.append("# The gateway's signing keys. Secret: a reader of this file can forge tokens of any user.\n")
         for entry in entries {
             out.append("# key alg=\(entry.key.algorithm.name) \(entry.state.text) created=\(entry.createdAt)\n")
             out.append(try entry.key.pem())

@@ -1,10 +1,10 @@
 import Synchronization
 import Wire
 
-/// Numbers every distinct key of the process, so that a cached answer can name the key it rests on in four bytes.
+/// Process-wide serial numbers of verification keys, so that a cache entry names the key that verified it in four bytes.
 ///
-/// A number is never given out again: a key that returns after a rotation is the same key, and a new one never takes an
-/// old one's place. The table keeps 32 bytes for each key ever loaded; only trusted issuers add to it.
+/// A serial is never reused: a key that comes back after a rotation gets its old serial, and a new key never gets another
+/// key's. The table keeps 32 bytes for each key ever loaded; only trusted issuers' key sets add to it.
 enum KeySerial {
     private static let known = Mutex<[[UInt8]: UInt32]>([:])
 

@@ -2,11 +2,11 @@ import Wire
 
 /// An issuer's keys.
 package struct KeySet: Sendable {
-    /// A token without `kid` is tried with every key that fits, so their number is bounded.
+    /// The maximum number of keys: a token without `kid` is tried with every key that fits.
     package static let maximumKeys = 128
 
     package let keys: [VerificationKey]
-    /// Keys of the document that were left out because they are weak or broken, each with its reason.
+    /// The document's weak or broken keys, which are left out, each with the reason.
     package let refusals: [KeyFault]
 
     package init(_ keys: [VerificationKey]) {
@@ -14,8 +14,8 @@ package struct KeySet: Sendable {
         refusals = []
     }
 
-    /// A JWK Set (RFC 7517 §5). Keys for other purposes and of unknown kinds are passed over; weak and broken ones are
-    /// listed in `refusals`. A document without a single usable key is a fault, so that it never replaces a good one.
+    /// Parses a JWK Set (RFC 7517 §5). Keys for other purposes and of unknown kinds are ignored; weak and broken ones go to
+    /// `refusals`. A document without a usable key is a fault, so that it never replaces a good key set.
     package init(jwks: RawSpan) throws(KeyFault) {
         var document = JSONMembers()
         do throws(JSONMembers.Fault) {
@@ -42,8 +42,8 @@ package struct KeySet: Sendable {
         self.refusals = refusals
     }
 
-    /// One or more PEM blocks: public keys, private keys (of which the public half is used) or certificates (of which
-    /// only the key is used). Each serves those of `algorithms` that fit it; one that none fits is a fault.
+    /// Parses PEM blocks: public keys, private keys (only the public half is used) or certificates (only the key is used). Each
+    /// key serves those of `algorithms` that fit it; a key that fits none is a fault.
     package init(pem: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
         var keys: [VerificationKey] = []
         for block in try PEMBlock.all(in: pem) {
@@ -61,7 +61,7 @@ package struct KeySet: Sendable {
         self.init(keys)
     }
 
-    /// A file that is either: a JWK Set if it begins with `{`, else PEM.
+    /// Parses a file: a JWK Set if it begins with `{`, else PEM.
     package init(file: RawSpan, algorithms: AlgorithmSet = .asymmetric) throws(KeyFault) {
         var offset = 0
         while offset < file.byteCount && file[offset] <= 0x20 { offset += 1 }
@@ -73,7 +73,7 @@ package struct KeySet: Sendable {
     }
 }
 
-/// Walks the elements of the array `keys`, which is known to be JSON.
+/// Iterator over the elements of the array `keys`, whose syntax has been checked.
 private struct JWKElements: ~Copyable, ~Escapable {
     private var reader: JSONReader
     private var members = JSONMembers()

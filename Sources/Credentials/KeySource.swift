@@ -1,9 +1,9 @@
-/// Where an issuer's keys come from.
+/// The source of an issuer's keys.
 package enum KeySource: Hashable, Sendable {
-    /// A JWK Set behind a URL, fetched and refreshed in the background.
+    /// URL of a JWK Set, fetched and refreshed in the background.
     case url(String)
-    /// A JWK Set in a file, read again when it changes.
+    /// Path of a JWK Set or PEM file, read again when it changes.
     case file(String)
-    /// A shared secret, as it was in its file when the configuration was read.
+    /// A shared secret, read when the configuration was loaded.
     case secret([UInt8])
 }

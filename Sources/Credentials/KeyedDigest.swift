@@ -1,16 +1,16 @@
 import Wire
 
-/// SHA-256 under a key (RFC 2104) for what is short or guessable and must be found again without being stored: codes,
-/// reset tokens. Whoever reads the stored digests cannot try out what they stand for.
+/// HMAC-SHA-256 (RFC 2104) of short or guessable secrets, such as codes and reset tokens, so that the database stores only
+/// digests. Without the key a stolen database does not allow guessing offline.
 package struct KeyedDigest: Sendable {
     private let key: [UInt8]
 
-    /// `label` keeps digests for one purpose apart from those for another under the same secret.
+    /// Derives the key from `secret`; different labels give independent keys.
     package init(secret: [UInt8], label: StaticString) {
         key = Digest.hmacSHA256(label.rawBytes, key: secret.rawBytes)
     }
 
-    /// 32 bytes. Each part counts with its length, so that no two lists of parts meet.
+    /// The digest of a list of parts, 32 bytes. Each part is prefixed with its length, so different lists never collide.
     package func digest(_ parts: [UInt8]...) -> [UInt8] {
         var message = ByteBuffer()
         for part in parts {

@@ -1,8 +1,7 @@
 import COpenSSL
 import Wire
 
-/// HMAC (RFC 2104) under one key, with the key's pads hashed once and used again for every message. One thread at a
-/// time.
+/// Reusable HMAC context (RFC 2104) for one key, whose pads are hashed only once. One thread at a time.
 @safe final class MACContext {
     private let context: OpaquePointer
     let hash: HashFunction
@@ -16,27 +15,27 @@ import Wire
 
     deinit { unsafe EVP_MAC_CTX_free(context) }
 
-    /// The code of `message`.
+    /// The authentication code of `message`.
     func authenticate(_ message: RawSpan) -> [UInt8] {
         let code = code(of: message)
         return (0..<hash.byteCount).map { code[$0] }
     }
 
-    /// Whether `code` is the whole code of `message`, compared in constant time.
-    func holds(_ code: RawSpan, over message: RawSpan) -> Bool {
+    /// Whether `code` is the full, untruncated code of `message`, compared in constant time.
+    func isValid(_ code: RawSpan, over message: RawSpan) -> Bool {
         guard code.byteCount == hash.byteCount else { return false }
         let own = self.code(of: message)
         return unsafe Digest.constantTimeEquals(code, own.span.bytes.extracting(0..<hash.byteCount))
     }
 
-    /// The code of `message`, filled up with zeros to the length of the longest hash.
+    /// The code of `message`, padded with zeros to 64 bytes, the longest digest.
     private func code(of message: RawSpan) -> InlineArray<64, UInt8> {
         var code = InlineArray<64, UInt8>(repeating: 0)
         var span = code.mutableSpan
         var count = 0
         let made = unsafe message.withUnsafeBytes { bytes in
             unsafe span.withUnsafeMutableBufferPointer { out in
-                // Without a key this starts again from the pads of the key set before.
+                // Without a key, OpenSSL restarts from the stored pads.
                 unsafe EVP_MAC_init(context, nil, 0, nil) == 1
                     && EVP_MAC_update(context, bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count) == 1
                     && EVP_MAC_final(context, out.baseAddress, &count, out.count) == 1
@@ -56,7 +55,7 @@ import Wire
                     OSSL_PARAM_construct_end(),
                 ]
                 return unsafe key.withUnsafeBytes {
-                    // An empty key is a key; a null pointer would mean that there is none.
+                    // An empty key is valid, but a null pointer would mean "keep the key".
                     let start = unsafe $0.bindMemory(to: UInt8.self).baseAddress ?? UnsafePointer(bitPattern: 1)
                     return unsafe EVP_MAC_init(context, start, $0.count, parameters) == 1
                 }
@@ -64,7 +63,7 @@ import Wire
         }
     }
 
-    // An EVP_MAC never changes once it is fetched, and this one lives as long as the process.
+    // Proof for `nonisolated(unsafe)`: a fetched EVP_MAC is immutable, and this one lives as long as the process.
     private nonisolated(unsafe) static let hmac: OpaquePointer = {
         guard let found = unsafe EVP_MAC_fetch(nil, "HMAC", nil) else { preconditionFailure("OpenSSL has no HMAC") }
         return unsafe found

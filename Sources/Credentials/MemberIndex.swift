@@ -1,17 +1,17 @@
 import Wire
 
-/// Where the members of one JSON object lie in its text, and that no name stands twice.
+/// The index of one JSON object's members: names and slices of the text. Refuses duplicate names.
 struct MemberIndex: ~Copyable {
     private struct Member {
-        /// Of the unescaped name: unequal fingerprints prove unequal names.
+        /// A hash of the unescaped name: different fingerprints mean different names.
         var fingerprint: UInt64
-        /// Lies in `plainNames` if the name was spelled with escapes, else in the text.
+        /// A slice of `plainNames` if the name has escapes, else of the text.
         var name: Slice
         var isUnescaped: Bool
         var value: JSONMembers.Value
     }
 
-    /// The bound keeps the search for duplicates, which compares each name with each, to microseconds.
+    /// The maximum number of members. The quadratic search for duplicates stays within microseconds.
     static let maximumMembers = 256
 
     private var members: [Member] = []
@@ -22,7 +22,7 @@ struct MemberIndex: ~Copyable {
         plainNames.removeAll()
     }
 
-    /// Reads the object that `text` is.
+    /// Indexes the object in `text`.
     mutating func load(_ text: borrowing ByteBuffer) throws(JSONMembers.Fault) {
         removeAll()
         do throws(JSONMembers.Fault) {
@@ -38,7 +38,7 @@ struct MemberIndex: ~Copyable {
 
     func value(of name: RawSpan, in json: RawSpan) -> JSONMembers.Value? {
         let fingerprint = Self.fingerprint(name)
-        // By index: an iterator would hold the array, at the cost of a count up and down for every name looked up.
+        // By index: an iterator would retain and release the array for each lookup.
         for index in members.indices where members[index].fingerprint == fingerprint {
             if bytes(of: members[index].name, members[index].isUnescaped, json).equals(name) {
                 return members[index].value
@@ -47,7 +47,7 @@ struct MemberIndex: ~Copyable {
         return nil
     }
 
-    /// Reads the next member; false at the object's end.
+    /// Indexes the next member; false at the object's end.
     private mutating func readMember(_ reader: inout JSONReader) throws(JSONMembers.Fault) -> Bool {
         switch Self.next(&reader) {
         case .key(let name)?:
@@ -71,7 +71,7 @@ struct MemberIndex: ~Copyable {
         members.append(Member(fingerprint: fingerprint, name: plain, isUnescaped: name.hasEscapes, value: value))
     }
 
-    /// The fingerprint of a name that no member has yet.
+    /// The fingerprint of a new name; throws if a member has that name already.
     private func newFingerprint(
         _ name: Slice, _ isUnescaped: Bool, _ json: RawSpan
     ) throws(JSONMembers.Fault) -> UInt64 {
@@ -98,7 +98,7 @@ struct MemberIndex: ~Copyable {
         }
     }
 
-    /// Reads to the end of the array or object that was just opened, and answers where all of it lies.
+    /// Skips to the end of the array or object that has just begun; returns its slice, brackets included.
     private static func readRest(_ reader: inout JSONReader) throws(JSONMembers.Fault) -> Slice {
         let start = reader.offset - 1
         let outer = reader.depth - 1
@@ -112,7 +112,7 @@ struct MemberIndex: ~Copyable {
         do throws(JSONFault) { return try reader.next() } catch { return nil }
     }
 
-    /// The length, the first and the last bytes, mixed.
+    /// A hash of the length and the first and last eight bytes.
     private static func fingerprint(_ name: RawSpan) -> UInt64 {
         let count = name.byteCount
         var word = UInt64(truncatingIfNeeded: count) &* 0x9E37_79B9_7F4A_7C15

@@ -1,14 +1,14 @@
 import COpenSSL
 import Wire
 
-/// A certificate of OpenSSL's, freed with its last holder.
+/// Owner of an OpenSSL `X509`.
 @safe final class NativeCertificate {
     private let pointer: OpaquePointer
 
-    /// Takes the reference over.
+    /// Takes ownership of the reference.
     @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
 
-    /// nil if `der` does not begin with a certificate. What OpenSSL appends to those that it trusts is passed over.
+    /// Parses DER; nil if it does not begin with a certificate. The trust settings that OpenSSL appends are ignored.
     convenience init?(der: [UInt8]) {
         let read = unsafe der.withUnsafeBufferPointer { bytes -> OpaquePointer? in
             var next = bytes.baseAddress
@@ -23,12 +23,12 @@ import Wire
 
     deinit { unsafe X509_free(pointer) }
 
-    /// The DER SubjectPublicKeyInfo, byte for byte as the certificate has it.
+    /// The certificate's SubjectPublicKeyInfo in DER, byte for byte.
     var publicKeyInfo: [UInt8]? {
         unsafe encodedDER { unsafe i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
     }
 
-    /// `CN=example.org,O=Example`, with everything escaped that a terminal might not show (RFC 4514).
+    /// The subject as `CN=example.org,O=Example` (RFC 4514), control and non-ASCII characters escaped.
     var subject: String? {
         guard let stream = NativeStream(RawSpan()) else { return nil }
         guard unsafe X509_NAME_print_ex(stream.pointer, X509_get_subject_name(pointer), 0, copenssl_name_flags()) >= 0 else {
@@ -38,7 +38,7 @@ import Wire
         return stream.rest().rawBytes.text
     }
 
-    /// The host names that it is good for, in small letters (RFC 5280 §4.2.1.6). One that no host can have is left out.
+    /// The DNS names of the subject alternative name, in lower case (RFC 5280 §4.2.1.6). Invalid host names are left out.
     var hostNames: [String] {
         guard let names = unsafe OpaquePointer(X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil)) else {
             ERR_clear_error()
@@ -59,7 +59,7 @@ import Wire
         return String(decoding: bytes.map(\.lowercasedASCII), as: UTF8.self)
     }
 
-    /// When it ends.
+    /// `notAfter`.
     var expiresAt: WallTime? {
         guard let epoch = unsafe ASN1_TIME_set(nil, 0) else { return nil }
         defer { unsafe ASN1_TIME_free(epoch) }

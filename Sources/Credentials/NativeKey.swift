@@ -1,13 +1,13 @@
 import COpenSSL
 import Wire
 
-/// An asymmetric key of OpenSSL's, public or private, freed with its last holder.
+/// Owner of an OpenSSL `EVP_PKEY`, public or private. Any thread.
 @safe final class NativeKey: Sendable {
-    // Nobody changes an EVP_PKEY once it is built; OpenSSL counts its references atomically and guards what it caches
-    // in it with locks. So any thread may use it to verify, sign or export.
+    // Proof for `nonisolated(unsafe)`: an EVP_PKEY is immutable once built; OpenSSL counts its references atomically and locks
+    // its internal caches. Any thread may use it to verify, sign or export.
     @unsafe nonisolated(unsafe) let pointer: OpaquePointer
 
-    /// Takes the reference over.
+    /// Takes ownership of the reference.
     @unsafe init(adopting pointer: OpaquePointer) { unsafe self.pointer = pointer }
 
     deinit { unsafe EVP_PKEY_free(pointer) }
@@ -15,10 +15,10 @@ import Wire
     /// Whether it is of OpenSSL's key type `name`.
     func isA(_ name: String) -> Bool { unsafe EVP_PKEY_is_a(pointer, name) == 1 }
 
-    /// Bits of the modulus, or of the field.
+    /// The bits of the modulus (RSA) or of the field (curves).
     var bits: Int { Int(unsafe EVP_PKEY_get_bits(pointer)) }
 
-    /// The name of an elliptic curve's group, as OpenSSL spells it.
+    /// OpenSSL's name of an elliptic curve; nil for other keys.
     var groupName: String? {
         var name = [CChar](repeating: 0, count: 64)
         var length = 0
@@ -29,7 +29,7 @@ import Wire
         return String(decoding: name.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// A number of the key as big-endian bytes: without leading zeros, or filled up to `width`.
+    /// A parameter of the key as big-endian bytes: without leading zeros, or padded to `width`; nil if the key has none.
     func number(_ name: String, width: Int? = nil) -> [UInt8]? {
         var value: OpaquePointer?
         guard unsafe EVP_PKEY_get_bn_param(pointer, name, &value) == 1, let number = unsafe value else {
@@ -54,10 +54,10 @@ import Wire
         return bytes
     }
 
-    /// The public half as DER SubjectPublicKeyInfo: the same for every form the key came in.
+    /// The public half as SubjectPublicKeyInfo in DER, which does not depend on the form in which the key was read.
     var publicDER: [UInt8]? { unsafe encodedDER { unsafe i2d_PUBKEY(pointer, $0) } }
 
-    /// Whether OpenSSL finds the public key well-formed; for a curve, that the point lies on it and is not infinity.
+    /// Whether OpenSSL's check of the public key passes; for a curve: the point is on it and is not infinity.
     var passesPublicCheck: Bool {
         guard let context = unsafe EVP_PKEY_CTX_new_from_pkey(nil, pointer, nil) else { return false }
         defer { unsafe EVP_PKEY_CTX_free(context) }
@@ -68,13 +68,12 @@ import Wire
 }
 
 extension NativeKey {
-    /// A public key from its DER SubjectPublicKeyInfo; nil if OpenSSL does not take it. It refuses a point that is not
-    /// on its curve.
+    /// Parses a SubjectPublicKeyInfo in DER; nil if OpenSSL refuses it, for example a point that is not on its curve.
     convenience init?(publicDER der: [UInt8]) {
         unsafe self.init(der: der) { unsafe d2i_PUBKEY(nil, $0, $1) }
     }
 
-    /// The key that `read`, one of OpenSSL's d2i functions, makes of `der`; nil if it makes none, or bytes are left.
+    /// Parses `der` with `read`, one of OpenSSL's d2i functions; nil if it fails or leaves bytes.
     @unsafe convenience init?(
         der: [UInt8], _ read: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
     ) {
@@ -95,7 +94,7 @@ extension NativeKey {
     }
 }
 
-/// What `write`, one of OpenSSL's i2d functions, makes; nil if it makes nothing.
+/// The output of `write`, one of OpenSSL's i2d functions; nil if it fails.
 @unsafe func encodedDER(_ write: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>) -> Int32) -> [UInt8]? {
     var start: UnsafeMutablePointer<UInt8>?
     let count = unsafe write(&start)

@@ -1,11 +1,11 @@
 import COpenSSL
 import Wire
 
-/// A hash as Django keeps it, `pbkdf2_sha256$ITERATIONS$SALT$TAG`: PBKDF2 (RFC 8018 §5.2) with HMAC-SHA-256, the tag in
-/// padded base64, the salt taken as it is written. Only verified, never made.
+/// Django's password hash, `pbkdf2_sha256$ITERATIONS$SALT$TAG`: PBKDF2 (RFC 8018 §5.2) with HMAC-SHA-256, the salt as plain
+/// text, the tag in padded base64. Verified only; new hashes are argon2id.
 struct PBKDF2Hash: Sendable, Equatable {
-    /// Above it a stored hash would hold a thread for several seconds.
-    private static let mostIterations: Int32 = 10_000_000
+    /// More iterations would occupy a thread for several seconds.
+    private static let maximumIterations: Int32 = 10_000_000
     private static let tagBytes = 32
 
     let text: String
@@ -13,11 +13,11 @@ struct PBKDF2Hash: Sendable, Equatable {
     private let salt: [UInt8]
     private let tag: [UInt8]
 
-    /// nil for another form, and for more iterations than are borne.
+    /// Parses Django's form; nil for any other, and for more than `maximumIterations`.
     init?(parsing text: String) {
         let parts = text.split(separator: "$", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0] == "pbkdf2_sha256", parts[1].utf8.allSatisfy(\.isASCIIDigit),
-            let iterations = Int32(parts[1]), (1...Self.mostIterations).contains(iterations),
+            let iterations = Int32(parts[1]), (1...Self.maximumIterations).contains(iterations),
             (1...128).contains(parts[2].utf8.count),
             let tag = String(parts[3]).withRawBytes({ Base64.decode($0, isPadded: true) }), tag.count == Self.tagBytes
         else { return nil }
@@ -27,7 +27,7 @@ struct PBKDF2Hash: Sendable, Equatable {
         self.tag = tag
     }
 
-    /// Whether `password` is the one; nil without memory.
+    /// Whether the hash is of `password`, compared in constant time; nil if memory runs out.
     func matches(_ password: RawSpan) -> Bool? {
         var other = [UInt8](repeating: 0, count: tag.count)
         let made = unsafe password.withUnsafeBytes { password in

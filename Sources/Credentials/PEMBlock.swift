@@ -1,16 +1,16 @@
 import COpenSSL
 import Wire
 
-/// One block of PEM text (RFC 7468) with its content decoded.
+/// A PEM block (RFC 7468), decoded.
 struct PEMBlock {
-    /// What follows `BEGIN`.
+    /// The label after `BEGIN`.
     let label: String
     let der: [UInt8]
-    /// Whether it is encrypted in the old style, with a header inside the block (RFC 1421).
+    /// Whether the block has headers (RFC 1421), as keys encrypted in the old style have.
     let hasHeader: Bool
 
-    /// Every block of `text` that may hold a key, in order. What stands between them is passed over, and so are the
-    /// parameters that `openssl ecparam` writes before a key that has them too.
+    /// All blocks of `text`, in order. Text between them is ignored, and so is the `EC PARAMETERS` block that
+    /// `openssl ecparam` writes before a key, which repeats it.
     static func all(in text: RawSpan) throws(KeyFault) -> [PEMBlock] {
         guard let stream = NativeStream(text) else { throw KeyFault("the text is too long") }
         defer { ERR_clear_error() }
@@ -18,12 +18,12 @@ struct PEMBlock {
         while let block = stream.nextBlock() {
             if block.label != "EC PARAMETERS" { blocks.append(block) }
         }
-        // A block that begins and does not end well would otherwise be passed over in silence.
-        guard stream.endedWell else { throw KeyFault("PEM block \(blocks.count + 1) is broken") }
+        // OpenSSL reports a truncated block and the end of the text alike; without this check the block would be ignored.
+        guard stream.reachedEnd else { throw KeyFault("PEM block \(blocks.count + 1) is broken") }
         return blocks
     }
 
-    /// The key in the block; nil if its label is that of something else.
+    /// The key in the block; nil if the label is not that of a key or certificate. Encrypted keys are a fault.
     func key(named name: String) throws(KeyFault) -> NativeKey? {
         guard !hasHeader, label != "ENCRYPTED PRIVATE KEY" else { throw KeyFault("\(name) is encrypted") }
         let read: (UnsafeMutablePointer<UnsafePointer<UInt8>?>, Int) -> OpaquePointer?
@@ -48,12 +48,13 @@ struct PEMBlock {
     }
 }
 
-/// Text that OpenSSL reads from, or writes to.
+/// Owner of an OpenSSL memory `BIO`, from which PEM is read and to which it is written. Its memory is wiped when freed.
 @safe final class NativeStream {
     let pointer: OpaquePointer
-    private(set) var endedWell = true
+    /// Whether the last `nextBlock` returned nil at the end of the text and not at a broken block.
+    private(set) var reachedEnd = true
 
-    /// A stream over a copy of `text`.
+    /// A stream with a copy of `text`; nil if it is 2 GiB or more.
     init?(_ text: RawSpan) {
         guard text.byteCount < Int(Int32.max), let made = unsafe BIO_new(BIO_s_secmem()) else { return nil }
         unsafe pointer = made
@@ -63,7 +64,7 @@ struct PEMBlock {
 
     deinit { unsafe BIO_free(pointer) }
 
-    /// Everything not yet read.
+    /// All unread bytes.
     func rest() -> [UInt8] {
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 4096)
@@ -74,14 +75,14 @@ struct PEMBlock {
         }
     }
 
-    /// The next PEM block; nil at the end and before a broken one.
+    /// The next PEM block; nil at the end and at a broken block.
     func nextBlock() -> PEMBlock? {
         var label: UnsafeMutablePointer<CChar>?
         var header: UnsafeMutablePointer<CChar>?
         var content: UnsafeMutablePointer<UInt8>?
         var count = 0
         guard unsafe PEM_read_bio(pointer, &label, &header, &content, &count) == 1 else {
-            endedWell = Self.lastFaultIsEndOfText()
+            reachedEnd = Self.lastFaultIsEndOfText()
             return nil
         }
         defer {

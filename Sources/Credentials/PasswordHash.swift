@@ -1,14 +1,14 @@
 import Wire
 
-/// That a password could not be hashed for want of memory.
+/// The error of hashing a password when memory runs out.
 package struct OutOfMemory: Error, Equatable, Sendable {}
 
-/// A password as it is stored. Made with argon2id; those that Django made with PBKDF2 are verified as well, and are to
-/// be replaced. Other kinds, such as bcrypt, are not taken.
+/// A stored password hash: argon2id, or imported PBKDF2 from Django, which is verified and then replaced. Other kinds, such as
+/// bcrypt, are not supported.
 ///
-/// To make and to match take tens of milliseconds of one core: for threads that may block.
+/// Hashing and matching take tens of milliseconds of CPU: only on threads that may block.
 package struct PasswordHash: Sendable, Equatable {
-    /// Passwords are at most this long, in bytes; nobody should hand longer ones in here.
+    /// The maximum length of a password in bytes. Callers check it before hashing.
     package static let longestPassword = 1_024
 
     private enum Form: Equatable {
@@ -18,7 +18,7 @@ package struct PasswordHash: Sendable, Equatable {
 
     private let form: Form
 
-    /// A stored hash; nil if it is of no kind known here, or would cost too much.
+    /// Parses a stored hash; nil if its kind is not supported or its cost out of bounds.
     package init?(parsing text: String) {
         if let hash = Argon2Hash(parsing: text) {
             form = .argon2(hash)
@@ -29,25 +29,25 @@ package struct PasswordHash: Sendable, Equatable {
         }
     }
 
-    /// A new hash of `password`, salted with 16 of `random`'s bytes.
+    /// Hashes `password` with argon2id and a salt of 16 bytes from `random`.
     package init(
         of password: RawSpan, cost: Argon2Cost = .standard, random: RandomBytes = SecureRandom.bytes
     ) throws(OutOfMemory) {
-        precondition(cost.isBearable, "no hash of this cost could be verified")
+        precondition(cost.isWithinBounds, "a hash of this cost would be refused when verified")
         guard let hash = Argon2Hash(password, cost: cost, salt: random(Argon2Hash.saltBytes)) else {
             throw OutOfMemory()
         }
         form = .argon2(hash)
     }
 
-    /// A hash that takes as long as any of this cost and that no password matches.
+    /// A hash that no password matches but that costs as much to check: hides by time whether an account exists.
     package static func unmatchable(cost: Argon2Cost = .standard) -> Self {
         Self(form: .argon2(.unmatchable(cost: cost)))
     }
 
     private init(form: Form) { self.form = form }
 
-    /// What to store: ASCII, at most 512 bytes.
+    /// The text to store: ASCII, at most 512 bytes.
     package var text: String {
         switch form {
         case .argon2(let hash): hash.text
@@ -55,7 +55,7 @@ package struct PasswordHash: Sendable, Equatable {
         }
     }
 
-    /// Whether `password` is the one, compared in constant time.
+    /// Whether the hash is of `password`, compared in constant time.
     package func matches(_ password: RawSpan) throws(OutOfMemory) -> Bool {
         let verdict =
             switch form {
@@ -66,7 +66,7 @@ package struct PasswordHash: Sendable, Equatable {
         return verdict
     }
 
-    /// Whether it should be replaced at the next sign-in: another kind, or another cost.
+    /// Whether the hash should be replaced at the next sign-in because its kind or cost is not the current one.
     package func needsRehash(for cost: Argon2Cost = .standard) -> Bool {
         switch form {
         case .argon2(let hash): hash.cost != cost

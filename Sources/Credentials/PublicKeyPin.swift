@@ -1,41 +1,41 @@
 package import Wire
 
-/// The public key of a certificate, or one by itself, as apps pin it (RFC 7469 §2.4).
-package struct PinnedKey: Sendable, Equatable {
-    /// What a certificate says beside its key.
+/// An SPKI pin for certificate pinning in apps (RFC 7469 §2.4): the hash of a public key, from a certificate or a bare key.
+package struct PublicKeyPin: Sendable, Equatable {
+    /// The certificate around the key.
     package struct Certificate: Sendable, Equatable {
+        /// RFC 4514.
         package let subject: String
-        /// In small letters; those with a `*` are for one label in its place.
+        /// In lower case; a `*` stands for one label.
         package let hostNames: [String]
         package let expiresAt: WallTime
     }
 
     /// SHA-256 of the key's DER SubjectPublicKeyInfo, in base64.
     package let digest: String
-    /// nil for a key by itself.
+    /// nil for a bare key.
     package let certificate: Certificate?
 
-    /// Those of all certificates and public keys in PEM text, in order. What else it holds, such as private keys, is passed
-    /// over.
-    package static func all(in text: RawSpan) throws(KeyFault) -> [PinnedKey] {
-        var found: [PinnedKey] = []
+    /// The pins of all certificates and public keys in PEM text, in order. Other blocks, such as private keys, are ignored.
+    package static func all(in text: RawSpan) throws(KeyFault) -> [PublicKeyPin] {
+        var found: [PublicKeyPin] = []
         for (index, block) in try PEMBlock.all(in: text).enumerated() {
             if let key = try key(in: block, named: "PEM block \(index + 1)") { found.append(key) }
         }
         return found
     }
 
-    /// nil if the block is none of both.
-    private static func key(in block: PEMBlock, named name: String) throws(KeyFault) -> PinnedKey? {
+    /// nil if the block is neither a certificate nor a public key.
+    private static func key(in block: PEMBlock, named name: String) throws(KeyFault) -> PublicKeyPin? {
         switch block.label {
         case "CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE":
             guard let native = NativeCertificate(der: block.der), let info = native.publicKeyInfo,
                 let certificate = Certificate(native)
             else { throw KeyFault("\(name) is no certificate that can be read") }
-            return PinnedKey(digest: digest(info), certificate: certificate)
+            return PublicKeyPin(digest: digest(info), certificate: certificate)
         case "PUBLIC KEY", "RSA PUBLIC KEY":
             guard let info = try block.key(named: name)?.publicDER else { throw KeyFault("\(name) is no key that can be read") }
-            return PinnedKey(digest: digest(info), certificate: nil)
+            return PublicKeyPin(digest: digest(info), certificate: nil)
         default: return nil
         }
     }
@@ -45,7 +45,7 @@ package struct PinnedKey: Sendable, Equatable {
     }
 }
 
-extension PinnedKey.Certificate {
+extension PublicKeyPin.Certificate {
     fileprivate init?(_ native: NativeCertificate) {
         guard let subject = native.subject, let expiresAt = native.expiresAt else { return nil }
         self.init(subject: subject, hostNames: native.hostNames, expiresAt: expiresAt)

@@ -1,16 +1,16 @@
 package import Wire
 
-/// Refresh tokens that are JWTs, for contracts whose clients expect that. They do not rotate: one is good until it
-/// expires or its session ends. Any thread.
+/// Issuer and verifier of refresh tokens in JWT form, for contracts whose clients expect that. They do not rotate: one is valid
+/// until it expires or its session ends. Any thread.
 ///
-/// They are signed with a secret of their own and not with the gateway's signing keys, so that rotating those does not
-/// cut their long life short; and no rule that accepts access tokens knows the secret.
+/// They are signed with a secret of their own and not with the gateway's signing keys. So rotating those does not end
+/// sessions, and a refresh token never verifies as an access token.
 package struct RefreshJWTs: Sendable {
-    /// What a token that holds says.
+    /// The claims of a valid token.
     package struct Content: Sendable, Equatable {
         package let user: UUID
         package let session: UUID
-        /// The number of the contract it was issued under; nil in older tokens, which do not say.
+        /// The number of the contract that issued it; nil in older tokens, which lack the claim.
         package let contract: UInt8?
         /// Seconds since 1970.
         package let expiresAt: Int64
@@ -20,7 +20,7 @@ package struct RefreshJWTs: Sendable {
     private let key: SigningKey
     private let trust: Trust
 
-    /// `secret` signs and verifies, `earlier` ones only verify; see `RefreshTokenKeys` for what they must be.
+    /// `secret` signs and verifies; `earlier` secrets only verify. Requirements as in `RefreshTokenKeys`.
     package init(
         secret: [UInt8], earlier: [[UInt8]] = [], issuer: String, clockSkewSeconds: Int64 = 30
     ) throws(KeyFault) {
@@ -50,11 +50,11 @@ package struct RefreshJWTs: Sendable {
         claims.sessionID = session.text
         claims.tokenType = "refresh"
         let isNew = claims.add("\(Self.contractClaim)", .integer(Int(contract)))
-        precondition(isNew, "no other claim is called contract")
+        precondition(isNew, "another claim is called contract")
         return try key.issue(claims)
     }
 
-    /// Any bytes may be passed.
+    /// Verifies a token, which may be any bytes.
     package func verify(_ text: RawSpan, now: WallTime) -> Result<Content, TokenFault> {
         var verifier = TokenVerifier()
         switch verifier.verify(text, trust: trust, now: now) {

@@ -1,11 +1,11 @@
 package import Wire
 
-/// What an opaque refresh token says: the place in a session's chain that it stands for.
+/// The content of an opaque refresh token: a session and its rotation counter.
 package struct RefreshToken: Sendable, Hashable {
-    /// The number of the contract that it was issued under.
+    /// The number of the contract that issued it.
     package let contract: UInt8
     package let session: UUID
-    /// 1 for the first of a session; each rotation adds 1.
+    /// 1 for a session's first token; each rotation adds 1 (RFC 9700 §4.14.2).
     package let counter: UInt64
 
     package init(contract: UInt8, session: UUID, counter: UInt64) {
@@ -15,11 +15,11 @@ package struct RefreshToken: Sendable, Hashable {
     }
 }
 
-/// The secrets behind opaque refresh tokens: one issues, earlier ones still verify. Any thread.
+/// Issuer and verifier of opaque refresh tokens. The newest secret issues; earlier ones still verify. Any thread.
 ///
-/// A token is `v1.` and, in base64url, version (1 byte), contract (1), session (16), counter (8), the first 128 bits of
-/// an HMAC-SHA-256 over those and the key id (16), key id (4); numbers with the highest byte first. It follows from its
-/// content alone: the same place in the chain is always the same token. A forgery is told without any look-up.
+/// A token is `v1.` and, in base64url: version (1 byte), contract (1), session (16), counter (8), the first 128 bits of an
+/// HMAC-SHA-256 over those and the key id (16), key id (4). Numbers are big-endian. Issuing is deterministic: the same session
+/// and counter always give the same token. Forgeries are refused without a database lookup.
 package struct RefreshTokenKeys: Sendable {
     private static let version: UInt8 = 1
     private static let contentBytes = 26
@@ -50,14 +50,14 @@ package struct RefreshTokenKeys: Sendable {
     private let active: Key
     private let all: [Key]
 
-    /// `secret` issues and verifies, `earlier` ones only verify. Each has 32 random bytes or more, and may serve for other
-    /// ends too: what is used here is derived from it.
+    /// `secret` issues and verifies; `earlier` secrets only verify. Each has at least 32 random bytes. Keys are derived from it
+    /// under labels of their own, so the secret may have other uses.
     package init(secret: [UInt8], earlier: [[UInt8]] = []) {
         active = Key(secret)
         all = [active] + earlier.map(Key.init)
     }
 
-    /// The one token of this content under the newest secret.
+    /// The token for this content under the newest secret.
     package func issue(_ token: RefreshToken) -> String {
         var bytes = ByteBuffer(capacity: 64)
         bytes.append(Self.version)
@@ -73,7 +73,7 @@ package struct RefreshTokenKeys: Sendable {
         return text.readable.text
     }
 
-    /// What `text`, which may be any bytes, says if one of the secrets issued it; else nil.
+    /// The content of a token, which may be any bytes; nil unless one of the secrets issued it.
     package func verify(_ text: RawSpan) -> RefreshToken? {
         guard text.byteCount == 3 + Self.letters, text.hasPrefix("v1."),
             let bytes = Base64URL.decode(text.dropping(3)), bytes[0] == Self.version

@@ -1,12 +1,12 @@
 import COpenSSL
 import Wire
 
-/// The members of a key's JWK that its thumbprint is made of (RFC 7638 §3.2), in the order of their names. For an
-/// asymmetric key that is its public half and no more; for a secret it is the secret itself.
+/// The required members of a key's JWK, in the order of their names, from which its thumbprint is computed (RFC 7638 §3.2). For
+/// an asymmetric key they are its public half; for a secret, the secret itself.
 struct RequiredMembers {
     let members: [(name: String, value: String)]
 
-    /// nil if OpenSSL does not hand the numbers out.
+    /// nil if OpenSSL cannot export the numbers.
     init?(_ material: KeyMaterial) {
         switch material.content {
         case .secret(let secret):
@@ -26,7 +26,7 @@ struct RequiredMembers {
         }
     }
 
-    /// SHA-256 over the members as the smallest JSON object, in base64url.
+    /// The JWK thumbprint (RFC 7638): SHA-256 of the members as JSON without white space, in base64url.
     var thumbprint: String {
         var json = JSONWriter()
         json.beginObject()

@@ -1,11 +1,11 @@
 import COpenSSL
 import Wire
 
-/// Seals secrets so that they can lie where others look: AES-256-GCM (NIST SP 800-38D) under a key derived by HKDF
-/// (RFC 5869) from a secret that its owners share. Any thread.
+/// Authenticated encryption of secrets at rest: AES-256-GCM (NIST SP 800-38D) with a key derived from a shared secret by HKDF
+/// (RFC 5869). Any thread.
 ///
-/// What is sealed: a version, 12 random bytes, the encrypted bytes, and 16 bytes that vouch for all and for the name.
-/// Random nonces are safe for some four billion seals under one secret; keys are sealed when they are rotated.
+/// A box is a version (1 byte), a random nonce (12), the ciphertext, and a tag (16) that covers the ciphertext and the name.
+/// Random nonces allow 2^32 boxes under one secret; we seal one at each key rotation.
 package struct SealedBox: Sendable {
     private static let version: UInt8 = 1
     private static let nonceBytes = 12
@@ -14,12 +14,12 @@ package struct SealedBox: Sendable {
 
     private let key: [UInt8]
 
-    /// `label` keeps boxes for one purpose apart from those for another under the same secret.
+    /// Derives the key from `secret`; different labels give independent keys.
     package init(secret: [UInt8], label: StaticString) {
         key = Self.derive(secret, label)
     }
 
-    /// `name` is what must be given again to open it.
+    /// Encrypts `secret`. Opening needs the same `name`, the additional authenticated data.
     package func seal(_ secret: [UInt8], as name: String, random: RandomBytes = SecureRandom.bytes) -> [UInt8] {
         let nonce = random(Self.nonceBytes)
         precondition(nonce.count == Self.nonceBytes, "a nonce has 12 bytes")
@@ -30,7 +30,7 @@ package struct SealedBox: Sendable {
         return [Self.version] + nonce + encrypted + tag
     }
 
-    /// nil if it was sealed with another secret or under another name, or is damaged.
+    /// Decrypts a box; nil if it was sealed with another secret or name, or is damaged.
     package func open(_ sealed: [UInt8], as name: String) -> [UInt8]? {
         guard sealed.count >= Self.overhead, sealed[0] == Self.version else { return nil }
         let nonce = Array(sealed[1..<1 + Self.nonceBytes])
@@ -39,7 +39,7 @@ package struct SealedBox: Sendable {
         return cipher(encrypted, nonce, name, &tag, encrypts: false)
     }
 
-    /// The other form of `input`; nil if the tag does not fit.
+    /// Encrypts or decrypts `input`; nil if the tag does not match.
     private func cipher(
         _ input: [UInt8], _ nonce: [UInt8], _ name: String, _ tag: inout [UInt8], encrypts: Bool
     ) -> [UInt8]? {
@@ -88,7 +88,7 @@ package struct SealedBox: Sendable {
         return key
     }
 
-    /// Of a parameter, which keeps the address.
+    /// The name of an OSSL_PARAM, which keeps the pointer; a literal lives as long as the process.
     private static func name(_ text: StaticString) -> UnsafePointer<CChar> {
         unsafe UnsafeRawPointer(text.utf8Start).assumingMemoryBound(to: CChar.self)
     }

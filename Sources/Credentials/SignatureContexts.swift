@@ -1,7 +1,7 @@
 import COpenSSL
 import Wire
 
-/// That a signature held, under which key and algorithm. Only `SignatureContexts` makes one.
+/// Proof that a signature is valid under this key and algorithm. Only `SignatureContexts` creates one.
 struct ProvenSignature {
     let key: VerificationKey
     let algorithm: SigningAlgorithm
@@ -12,9 +12,9 @@ struct ProvenSignature {
     }
 }
 
-/// One worker's OpenSSL contexts, one for each key and algorithm in use, made at first use and used again.
+/// One worker's cache of OpenSSL verification contexts, one for each key and algorithm, created at first use.
 struct SignatureContexts: ~Copyable {
-    /// Trust snapshots hold few keys; this only bounds what stays behind when they change often.
+    /// Above this the cache is emptied. A trust snapshot has few keys; the bound matters only if they change often.
     private static let maximumContexts = 512
 
     private enum Context {
@@ -28,19 +28,19 @@ struct SignatureContexts: ~Copyable {
     private var digester = Digester()
     private var der = ByteBuffer(capacity: 256)
 
-    /// The proof that `signature` holds over `input` under `key`; nil if not, or if the key is not for `algorithm`.
+    /// Verifies `signature` over `input` under `key`; nil if it is invalid or the key does not allow `algorithm` (RFC 8725 §3.1).
     mutating func prove(
         _ signature: borrowing ByteBuffer, over input: RawSpan, _ algorithm: SigningAlgorithm, by key: VerificationKey
     ) -> ProvenSignature? {
         guard key.algorithms.contains(algorithm) else { return nil }
         guard let context = context(algorithm, key) else { return nil }
-        let holds =
+        let isValid =
             switch context {
-            case .code(let context): context.holds(signature.readable, over: input)
-            case .digested(let context): context.holds(signature.readable, over: input, &digester, &der)
-            case .whole(let context): context.holds(signature.readable, over: input)
+            case .code(let context): context.isValid(signature.readable, over: input)
+            case .digested(let context): context.isValid(signature.readable, over: input, &digester, &der)
+            case .whole(let context): context.isValid(signature.readable, over: input)
             }
-        return holds ? ProvenSignature(key: key, algorithm: algorithm) : nil
+        return isValid ? ProvenSignature(key: key, algorithm: algorithm) : nil
     }
 
     /// Drops the contexts of all other keys.

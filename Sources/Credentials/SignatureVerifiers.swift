@@ -1,14 +1,14 @@
 import COpenSSL
 import Wire
 
-/// Checks RSA and ECDSA signatures under one key and algorithm. One thread at a time.
+/// Verifier of RSA and ECDSA signatures under one key and algorithm. One thread at a time.
 ///
-/// The context is set up once: OpenSSL allows any number of checks after one `EVP_PKEY_verify_init`, so a token costs a
-/// digest and the arithmetic, and no copy of a context.
+/// The context is initialised once: OpenSSL allows any number of verifications after one `EVP_PKEY_verify_init`, so a token costs
+/// a digest and the arithmetic.
 @safe final class DigestVerifier {
     private let context: OpaquePointer
     private let hash: HashFunction
-    /// Every signature has exactly this length (RFC 8017 §8.2.2, RFC 7518 §3.4).
+    /// The only length of a signature (RFC 8017 §8.2.2, RFC 7518 §3.4).
     private let signatureBytes: Int
     private let curve: EllipticCurve?
 
@@ -24,7 +24,7 @@ import Wire
             unsafe EVP_PKEY_CTX_set_signature_md(context, hash.native) == 1
         else { return nil }
         guard isPSS else { return }
-        // The salt is exactly as long as the hash, and MGF1 uses the same hash (RFC 7518 §3.5).
+        // The salt is as long as the hash, and MGF1 uses the same hash (RFC 7518 §3.5).
         guard unsafe EVP_PKEY_CTX_set_rsa_mgf1_md(context, hash.native) == 1,
             unsafe EVP_PKEY_CTX_set_rsa_pss_saltlen(context, RSA_PSS_SALTLEN_DIGEST) == 1
         else { return nil }
@@ -43,8 +43,8 @@ import Wire
 
     deinit { unsafe EVP_PKEY_CTX_free(context) }
 
-    /// Whether `signature`, in the form of RFC 7518, is one of `message`. `der` is scratch memory.
-    func holds(
+    /// Whether `signature`, in the form of RFC 7518 §3.3 to §3.5, is valid for `message`. `der` is scratch memory.
+    func isValid(
         _ signature: RawSpan, over message: RawSpan, _ digester: inout Digester, _ der: inout ByteBuffer
     ) -> Bool {
         guard signature.byteCount == signatureBytes else { return false }
@@ -64,13 +64,13 @@ import Wire
             }
         }
         if result == 1 { return true }
-        // TLS on this thread reads the same queue and must not find our faults in it.
+        // TLS on this thread reads the same error queue and would take our errors for its own.
         ERR_clear_error()
         return false
     }
 }
 
-/// Checks Ed25519 signatures (RFC 8032) under one key. One thread at a time.
+/// Verifier of Ed25519 signatures (RFC 8032) under one key. One thread at a time.
 @safe final class Ed25519Verifier {
     private let context: OpaquePointer
     private let key: NativeKey
@@ -83,11 +83,11 @@ import Wire
 
     deinit { unsafe EVP_MD_CTX_free(context) }
 
-    func holds(_ signature: RawSpan, over message: RawSpan) -> Bool {
+    func isValid(_ signature: RawSpan, over message: RawSpan) -> Bool {
         guard signature.byteCount == 64 else { return false }
         let result = unsafe signature.withUnsafeBytes { signature in
             unsafe message.withUnsafeBytes {
-                // It takes the whole message at once, and a context only once; that is little beside the arithmetic.
+                // OpenSSL takes an Ed25519 context for one message only; a reset is cheap beside the arithmetic.
                 guard unsafe EVP_MD_CTX_reset(context) == 1,
                     unsafe EVP_DigestVerifyInit(context, nil, nil, nil, key.pointer) == 1
                 else { return Int32(0) }

@@ -2,7 +2,7 @@ import COpenSSL
 import Wire
 
 extension KeyMaterial {
-    /// The signature of `message` in the form of RFC 7518; nil if there is no private half or OpenSSL fails.
+    /// The signature of `message` in the form of RFC 7518 §3; nil without a private key or if OpenSSL fails.
     func sign(_ message: RawSpan, _ algorithm: SigningAlgorithm) -> [UInt8]? {
         switch content {
         case .secret(let secret): return Digest.hmac(message, key: secret.rawBytes, hash: algorithm.hash)
@@ -12,7 +12,7 @@ extension KeyMaterial {
         }
     }
 
-    /// r and s, each at the width of the field (RFC 7518 §3.4).
+    /// r and s, each padded to the length of the field (RFC 7518 §3.4).
     private static func halves(ofDER der: [UInt8], _ curve: EllipticCurve) -> [UInt8]? {
         let width = curve.fieldBytes
         var halves = [UInt8](repeating: 0, count: 2 * width)
@@ -32,7 +32,7 @@ extension KeyMaterial {
 }
 
 extension NativeKey {
-    /// The signature in OpenSSL's form; nil without a private half.
+    /// The signature in OpenSSL's form (DER for ECDSA); nil without a private key.
     fileprivate func sign(_ message: RawSpan, _ algorithm: SigningAlgorithm) -> [UInt8]? {
         defer { ERR_clear_error() }
         guard let context = unsafe EVP_MD_CTX_new() else { return nil }

@@ -1,6 +1,6 @@
 import Wire
 
-/// A way to sign a token, under its name in RFC 7518 §3.1 and RFC 8037 §3.1. There is no case for `none`.
+/// A JWS signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1). There is no case for `none` (RFC 8725 §3.2).
 package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
     case HS256, HS384, HS512
     case RS256, RS384, RS512
@@ -8,7 +8,7 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
     case ES256, ES384, ES512
     case EdDSA
 
-    /// What kind of key an algorithm takes, and how its signatures look.
+    /// The kind of key and the form of the signature.
     enum Family: Sendable {
         case hmac
         case rsaPKCS1
@@ -17,7 +17,7 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
         case ed25519
     }
 
-    /// The name in a token's `alg`, case-sensitive.
+    /// The value of `alg`, case-sensitive.
     package var name: String { nameLiteral.rawBytes.text }
 
     var nameBytes: RawSpan { @_lifetime(immortal) get { nameLiteral.rawBytes } }
@@ -40,7 +40,7 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// The algorithm of exactly this name, for settings.
+    /// The algorithm with exactly this `alg`; nil if unknown.
     package init?(name: String) {
         guard let match = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = match
@@ -56,11 +56,11 @@ package enum SigningAlgorithm: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Whether whoever can verify can also sign.
+    /// Whether the verifier's key can also sign.
     package var isSymmetric: Bool { family == .hmac }
 }
 
-/// A set of algorithms, as a bit each.
+/// A set of algorithms, one bit each.
 package struct AlgorithmSet: OptionSet, Hashable, Sendable {
     package let rawValue: UInt16
 
@@ -76,7 +76,7 @@ package struct AlgorithmSet: OptionSet, Hashable, Sendable {
     package static let rsa = Self([.RS256, .RS384, .RS512, .PS256, .PS384, .PS512])
     package static let ecdsa = Self([.ES256, .ES384, .ES512])
     package static let ed25519 = Self(.EdDSA)
-    /// Every algorithm whose verifier cannot sign.
+    /// All algorithms whose verification key cannot sign.
     package static let asymmetric: Self = [.rsa, .ecdsa, .ed25519]
 
     package func contains(_ algorithm: SigningAlgorithm) -> Bool { contains(Self(algorithm)) }

@@ -1,30 +1,30 @@
 import COpenSSL
 import Wire
 
-/// A private key or secret of the gateway's own, that issues tokens. Any thread.
+/// A private key or secret with which the gateway signs tokens. Any thread.
 package struct SigningKey: Sendable {
     package let algorithm: SigningAlgorithm
-    /// What verifies its tokens, and only with this algorithm.
+    /// The key that verifies its tokens, for this algorithm only.
     package let verificationKey: VerificationKey
 
-    /// What its tokens carry as `kid`: the RFC 7638 thumbprint, or nil for a secret that was given.
+    /// The `kid` of its tokens: the JWK thumbprint (RFC 7638), or nil for a configured secret.
     package var kid: String? { verificationKey.kid }
 
     private static let secretLabel = "SYMMETRIC KEY"
 
-    /// A new key. RSA has 2,048 bits, an HMAC secret the length of its hash.
+    /// Generates a key: RSA with 2,048 bits, HMAC with the length of its hash.
     package static func generate(_ algorithm: SigningAlgorithm) throws(KeyFault) -> Self {
         try Self(KeyMaterial.generate(for: algorithm), algorithm)
     }
 
-    /// A shared secret; see `VerificationKey.init(secret:)` for what is refused. Its tokens carry no `kid`: the
-    /// thumbprint of a secret that people chose would help to guess it (RFC 7638 §7).
+    /// A configured secret, checked as in `VerificationKey.init(secret:)`. Its tokens have no `kid`: the thumbprint of a
+    /// secret with low entropy would help to guess it (RFC 7638 §7).
     package init(secret: RawSpan, algorithm: SigningAlgorithm = .HS256) throws(KeyFault) {
         self.algorithm = algorithm
         verificationKey = try VerificationKey(secret: secret, algorithms: AlgorithmSet(algorithm))
     }
 
-    /// A private key or secret as `pem()` wrote it, or any unencrypted private key that fits the algorithm.
+    /// Parses the output of `pem()`, or any unencrypted private key that fits the algorithm.
     package init(pem: RawSpan, algorithm: SigningAlgorithm) throws(KeyFault) {
         let blocks = try PEMBlock.all(in: pem)
         guard let block = blocks.first, blocks.count == 1 else { throw KeyFault("there is not exactly one PEM block") }
@@ -46,7 +46,7 @@ package struct SigningKey: Sendable {
             material, kid: members.thumbprint, algorithms: AlgorithmSet(algorithm), named: "the signing key")
     }
 
-    /// The private key as PEM (PKCS #8), or the secret as a PEM block `SYMMETRIC KEY`. Secret: for a file of mode 0600.
+    /// The private key as PEM (PKCS #8), or the secret as a PEM block `SYMMETRIC KEY`: for a file of mode 0600 or a sealed row.
     package func pem() throws(KeyFault) -> [UInt8] {
         guard let stream = NativeStream(RawSpan()) else { throw KeyFault("out of memory") }
         let wrote =
@@ -63,7 +63,7 @@ package struct SigningKey: Sendable {
         return stream.rest()
     }
 
-    /// A signed token in compact form.
+    /// Issues a signed token in compact serialisation (RFC 7515 §7.1).
     package func issue(_ claims: TokenClaims) throws(KeyFault) -> String {
         var token = ByteBuffer(capacity: 1024)
         Base64URL.encode(headerJSON().readable, into: &token)

@@ -1,12 +1,13 @@
 package import Wire
 
-/// The gateway's own keys: one signs, the next is already public, earlier ones verify until their last token has ended.
+/// The gateway's signing keys: the active key signs, the next one is published ahead of time, retired ones verify until their
+/// last token has expired.
 package struct SigningKeyRing: Sendable {
     package enum State: Equatable, Sendable {
         case active
-        /// Published, so that others know it before it signs.
+        /// Published but not signing yet, so that verifiers have it in their caches when it does.
         case next
-        /// Verifies until then (seconds since 1970).
+        /// Verifies until this time, in seconds since 1970.
         case retired(until: Int64)
     }
 
@@ -30,10 +31,10 @@ package struct SigningKeyRing: Sendable {
         }
     }
 
-    /// The active key, the next one if there is one, then the retired, newest first.
+    /// The active key, then the next key if there is one, then the retired keys, newest first.
     package private(set) var entries: [Entry]
 
-    /// A ring with a new active and a new next key.
+    /// Generates a ring with an active and a next key.
     package static func generate(_ algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) -> Self {
         try Self([
             Entry(key: .generate(algorithm), state: .active, createdAt: now.seconds),
@@ -41,12 +42,12 @@ package struct SigningKeyRing: Sendable {
         ])
     }
 
-    /// A ring of one given key, such as a configured secret.
+    /// A ring with a single key, such as a configured secret.
     package init(only key: SigningKey, now: WallTime) {
         entries = [Entry(key: key, state: .active, createdAt: now.seconds)]
     }
 
-    /// Puts the entries in order; exactly one must be active, and at most one next.
+    /// Orders the entries; exactly one must be active, and at most one next.
     init(_ entries: [Entry]) throws(KeyFault) {
         let active = entries.filter { $0.state == .active }
         let next = entries.filter { $0.state == .next }
@@ -58,9 +59,9 @@ package struct SigningKeyRing: Sendable {
     /// The key that signs.
     package var active: SigningKey { entries[0].key }
 
-    /// The next key signs from now on (or a new one, if there is none for `algorithm`), a new next one is made, and the
-    /// old one verifies for another `lifetimeSeconds`, which must be that of the longest token. Retired keys whose time
-    /// is over leave.
+    /// Rotates the keys: the next key becomes active (or a new key, if there is none for `algorithm`), a new next key is
+    /// generated, and the old active key verifies for another `lifetimeSeconds`, the longest lifetime of a token. Retired keys
+    /// past their time are removed.
     package mutating func rotate(
         to algorithm: SigningAlgorithm, lifetimeSeconds: Int64, now: WallTime
     ) throws(KeyFault) {
@@ -81,12 +82,12 @@ package struct SigningKeyRing: Sendable {
         self = try Self([active, next] + kept)
     }
 
-    /// Whether the key that would sign next is there and for `algorithm`.
+    /// Whether there is a next key for `algorithm`.
     package func hasNext(of algorithm: SigningAlgorithm) -> Bool {
         entries.contains { $0.state == .next && $0.key.algorithm == algorithm }
     }
 
-    /// Makes the key that will sign next known, in place of one for another algorithm.
+    /// Generates a next key for `algorithm` unless there is one; replaces a next key for another algorithm.
     package mutating func publishNext(of algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) {
         guard !hasNext(of: algorithm) else { return }
         let next = Entry(key: try .generate(algorithm), state: .next, createdAt: now.seconds)

@@ -1,8 +1,8 @@
 import Wire
 
-/// What a token to be issued says. Absent members are left out.
+/// The claims of a token to be issued (RFC 7519 §4). Nil claims are omitted.
 package struct TokenClaims: Sendable {
-    /// A claim of the issuer's own choosing.
+    /// The value of a private claim.
     package enum Value: Sendable, Equatable {
         case string(String)
         case integer(Int)
@@ -19,10 +19,10 @@ package struct TokenClaims: Sendable {
     package var tokenID: String?
     package var sessionID: String?
     package var email: String?
-    /// `email_verified`; a claim of that name may be added in its place.
+    /// `email_verified`; if nil, a claim of that name may be added with `add`.
     package var isEmailVerified: Bool?
     package var tier: String?
-    /// `refresh` makes a token that is accepted nowhere as a bearer.
+    /// `token_type`; a token with `refresh` is refused as a bearer everywhere.
     package var tokenType: String?
     package var actorType: String?
     package var actorID: String?
@@ -36,7 +36,7 @@ package struct TokenClaims: Sendable {
         self.expiresAt = expiresAt
     }
 
-    /// Adds a further claim; false, and nothing added, if the name is taken by it or by a member above.
+    /// Adds a private claim; false, with nothing added, if a claim of that name exists.
     package mutating func add(_ name: String, _ value: Value) -> Bool {
         guard !Self.ownNames.contains(name), !others.contains(where: { $0.name == name }) else { return false }
         guard name != "email_verified" || isEmailVerified == nil else { return false }

@@ -1,46 +1,47 @@
-/// Why a token is not accepted. All but `keysUnavailable` are the caller's fault: a token never causes a server error.
+/// The reason why a token is refused. All but `keysUnavailable` are the client's fault: 401.
 package enum TokenFault: Error, Equatable, Sendable {
     /// More than 16 KiB, or a header of more than 4 KiB.
     case tooLarge
     /// Not three parts of canonical base64url with a JSON object in each of the first two.
     case malformed
-    /// A member twice in the header, or twice among the top-level claims.
+    /// A duplicate member in the header or among the top-level claims.
     case duplicateMember
-    /// `alg` is missing, `none`, or no algorithm known here.
+    /// `alg` is missing, `none` or unknown.
     case unsupportedAlgorithm
-    /// The header asks for an extension (`crit`, or `b64` other than true), and none is supported.
+    /// The header requires an extension (`crit`, or `b64` other than true); none is supported.
     case criticalExtension
     /// No trusted issuer has this `iss`.
     case wrongIssuer
-    /// The issuer, or the key that `kid` names, does not sign with this algorithm.
+    /// The issuer, or the key with this `kid`, does not allow the algorithm.
     case algorithmNotAllowed
-    /// The issuer's keys could never be had. Our inability, not the caller's: 503.
+    /// The issuer's keys have never been fetched. That is our failure, not the client's: 503.
     case keysUnavailable(issuer: Int)
-    /// None of the issuer's keys has this `kid` (or fits, without one): a refetch may help.
+    /// No key of the issuer has this `kid`, or, without a `kid`, fits. Fetching the key set again may help.
     case unknownKey(issuer: Int)
     case badSignature
-    /// The signature holds, but `exp` has passed.
+    // For all cases below the signature is valid.
+    /// `exp` has passed, and everything else is in order.
     case expired
-    /// The signature holds, but `nbf` is yet to come.
+    /// `nbf` is in the future.
     case notYetValid
-    /// The signature holds, but there is no usable `exp`.
+    /// `exp` is missing or no date.
     case noExpiry
-    /// The signature holds, but no `aud` is one of the issuer's audiences.
+    /// No `aud` is one of the issuer's audiences.
     case wrongAudience
-    /// The signature holds, but exp − iat is above the issuer's bound, or unknown.
+    /// `exp` − `iat` exceeds the issuer's maximum, or `iat` is missing.
     case lifetimeTooLong
-    /// The signature holds, but the token says that it is a refresh or an ID token.
+    /// The token declares itself a refresh or an ID token.
     case notAnAccessToken
-    /// The signature holds, but the user claim is missing, empty, no string, or over 256 bytes.
+    /// The user claim is missing, empty, no string, or longer than 256 bytes.
     case noSubject
-    /// The signature holds, but a claim that becomes a header holds what a header must not.
+    /// A claim that becomes a header contains characters that a header must not.
     case unsafeClaim
-    /// The signature holds, but `nbf` is no date, or where a refresh or an ID token is asked for it is another.
+    /// `nbf` is no date, `iat` is no number, or the token is not of the expected use (refresh or ID token).
     case badClaim
 }
 
 extension TokenFault {
-    /// A stable identifier for logs and metrics.
+    /// The stable identifier in logs and metrics.
     package var reason: StaticString {
         switch self {
         case .tooLarge: "too_large"
@@ -92,12 +93,12 @@ extension TokenFault {
 
     package var isExpired: Bool { self == .expired }
 
-    /// The issuer whose keys could never be had.
+    /// The index of the issuer whose keys have never been fetched; nil for other faults.
     package var issuerWithoutKeys: Int? {
         if case .keysUnavailable(let issuer) = self { issuer } else { nil }
     }
 
-    /// The issuer whose key set should be fetched again.
+    /// The index of the issuer whose key set should be fetched again; nil for other faults.
     package var issuerOfUnknownKey: Int? {
         if case .unknownKey(let issuer) = self { issuer } else { nil }
     }

@@ -1,20 +1,20 @@
 import Wire
 
-/// The parts of a token's header (RFC 7515 §4) that count. Keys that a token brings along or points to (`jwk`, `jku`,
-/// `x5c`, `x5u`) are not looked at: who sends a token does not say whom we trust.
+/// A token's JOSE header (RFC 7515 §4): `alg`, `kid` and extensions. Keys in or behind the header (`jwk`, `jku`, `x5c`, `x5u`)
+/// are ignored, since a sender must not choose the key that verifies its token (RFC 8725 §3.10).
 struct TokenHeader: ~Copyable {
     private var members = JSONMembers()
     private(set) var algorithm = SigningAlgorithm.HS256
     private(set) var hasKeyID = false
     private var keyIDBytes = ByteBuffer()
-    /// The letters that this was read from; empty if that failed. All tokens of one key begin alike, and what they
-    /// spell does not depend on anything else.
+    /// The base64url text of the header loaded last; empty after a fault. Tokens of one key have the same header, so an equal
+    /// text skips parsing.
     private var letters = ByteBuffer()
 
-    /// The header's `kid`, if it has one.
+    /// `kid`; empty unless `hasKeyID`.
     var keyID: RawSpan { @_lifetime(borrow self) get { keyIDBytes.readable } }
 
-    /// Reads the header that `letters` spell; after a fault the rest of this value means nothing.
+    /// Parses a header in base64url; after a fault the other properties are invalid.
     mutating func load(_ letters: RawSpan) throws(TokenFault) {
         if letters.byteCount > 0 && letters.equals(self.letters.readable) { return }
         self.letters.removeAll()
@@ -29,7 +29,7 @@ struct TokenHeader: ~Copyable {
         try loadKeyID()
     }
 
-    /// `alg` before all else: what is not on the list is not worth another look.
+    /// `alg`, which is checked before anything else.
     private static func algorithm(_ members: borrowing JSONMembers) throws(TokenFault) -> SigningAlgorithm {
         guard case .string(let name)? = members["alg"] else { throw .unsupportedAlgorithm }
         for algorithm in SigningAlgorithm.allCases where members.text(name, equals: algorithm.nameBytes) {
@@ -38,8 +38,8 @@ struct TokenHeader: ~Copyable {
         throw .unsupportedAlgorithm
     }
 
-    /// `crit` names what must be understood, and nothing is (RFC 7515 §4.1.11); `b64` false (RFC 7797) changes what is
-    /// signed and should stand in `crit`, but is not let through without it either.
+    /// Refuses `crit`, since no extension is supported (RFC 7515 §4.1.11), and `b64` false (RFC 7797), which changes the signed
+    /// bytes, even where `crit` does not list it.
     private static func refuseExtensions(_ members: borrowing JSONMembers) throws(TokenFault) {
         guard members["crit"] == nil else { throw .criticalExtension }
         switch members["b64"] {

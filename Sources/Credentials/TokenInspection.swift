@@ -1,14 +1,14 @@
 import Wire
 
-/// A token taken apart for a person to read. Nothing in it is verified: never a base for a decision.
+/// A token decoded for display. Nothing in it is verified: never use it for a decision.
 package struct TokenInspection: Sendable {
-    /// The JSON text of the header and of the payload; nil where it is no canonical base64url of JSON in UTF-8.
+    /// The JSON text of header and payload; nil if it is not canonical base64url or not JSON.
     package let header: String?
     package let payload: String?
-    /// Bytes of the signature; nil where it is no canonical base64url.
+    /// The length of the signature in bytes; nil if it is not canonical base64url.
     package let signatureBytes: Int?
 
-    /// A fault if it has not three parts, or is too large to be looked at.
+    /// Decodes a token; throws if it does not have three parts or is too large.
     package init(_ token: RawSpan) throws(TokenFault) {
         let parts = try TokenParts(token)
         header = Self.json(token[parts.header])

@@ -1,17 +1,17 @@
 import Wire
 
-/// The three parts of a compact token (RFC 7515 §7.1), still in base64url, and what its signature covers.
+/// The three parts of a token in compact serialisation (RFC 7515 §7.1), still in base64url.
 struct TokenParts {
-    /// What a token may measure in all; above it nothing is looked at.
+    /// The maximum length of a token in bytes; longer ones are refused unread.
     static let maximumBytes = 16 * 1024
-    /// What the header may measure once decoded.
+    /// The maximum length of a decoded header in bytes.
     static let maximumHeaderBytes = 4 * 1024
 
     let header: Slice
     let payload: Slice
     let signature: Slice
 
-    /// Header and payload with the dot between them.
+    /// The signing input (RFC 7515 §5.1): header, dot, payload.
     var signed: Slice { Slice(start: 0, count: payload.end) }
 
     init(_ token: RawSpan) throws(TokenFault) {
@@ -28,7 +28,7 @@ struct TokenParts {
 }
 
 extension JSONMembers {
-    /// The claims of a token whose signature holds.
+    /// The claims of a token whose signature has been verified.
     init(claimsOf token: RawSpan) throws(TokenFault) {
         self.init()
         let parts = try TokenParts(token)

@@ -1,16 +1,15 @@
 import Wire
 
-/// A token's dates (RFC 7519 §4.1), in seconds since 1970, rounded down.
+/// A token's `exp`, `nbf` and `iat` (RFC 7519 §4.1) in seconds since 1970, rounded down.
 struct TokenTimes {
-    /// Past the year 9999 a date is a mistake, such as milliseconds in place of seconds.
+    /// The end of the year 9999. Later dates are mistakes, such as milliseconds in place of seconds.
     private static let latest: Int64 = 253_402_300_799
 
     let expiresAt: Int64
     let notBefore: Int64?
     let issuedAt: Int64?
 
-    /// `exp` must be a date; `nbf` may be missing, but nothing else than a date; `iat` may be any number, and is left out
-    /// where it is no date.
+    /// `exp` must be a date. `nbf` must be a date or absent. `iat` must be a number or absent, and is nil if it is no date.
     init(_ claims: borrowing JSONMembers) throws(TokenFault) {
         guard let expiresAt = Self.date("exp", claims) else { throw .noExpiry }
         self.expiresAt = expiresAt
@@ -22,12 +21,13 @@ struct TokenTimes {
         }
     }
 
+    /// Throws if `exp` − `iat` exceeds `maximum` seconds or `iat` is missing; nil checks nothing.
     func checkLifetime(_ maximum: Int64?) throws(TokenFault) {
         guard let maximum else { return }
         guard let issuedAt, expiresAt - issuedAt <= maximum else { throw .lifetimeTooLong }
     }
 
-    /// `skew` seconds of leeway, on both ends.
+    /// Whether `exp` has passed, with `skew` seconds of leeway; throws if `nbf` is more than that in the future.
     func isExpired(now: WallTime, skew: Int64) throws(TokenFault) -> Bool {
         let seconds = now.seconds
         if let notBefore, notBefore - skew > seconds { throw .notYetValid }

@@ -1,12 +1,12 @@
 package import Wire
 
-/// Verifies JSON Web Tokens (RFC 7519) under the rules of RFC 8725. One per worker: it owns contexts and scratch memory
-/// that are used again for every token.
+/// Verifier of JSON Web Tokens (RFC 7519) by the practices of RFC 8725. One for each worker: it owns OpenSSL contexts and
+/// scratch memory that are reused for every token.
 ///
-/// The order is fixed: shape and size, the header, who claims to have issued it, whether that issuer's key signed it;
-/// and only then anything that the claims say. So a fault about a claim is told only to who holds a real token.
+/// The order is fixed: size and shape, header, `iss`, signature by that issuer's key, then the other claims. So only a holder of
+/// a genuine token learns anything about its claims.
 package struct TokenVerifier: ~Copyable {
-    /// The algorithm that the last token named, where it named a known one; for metrics and logs.
+    /// The `alg` of the last token if it was a known one; for metrics and logs.
     package private(set) var lastAlgorithm: SigningAlgorithm?
 
     private var header = TokenHeader()
@@ -14,13 +14,13 @@ package struct TokenVerifier: ~Copyable {
     private var signature = ByteBuffer()
     private var texts = ByteBuffer()
     private var contexts = SignatureContexts()
-    /// The snapshot whose keys the contexts were last reduced to.
+    /// The snapshot for which the contexts of other keys were last dropped.
     private var latestTrust: Trust?
 
     package init() {}
 
-    /// Any bytes may be passed as the token. With `takesExpired`, one with which nothing but its age is wrong is no fault,
-    /// and says that it `isExpired`.
+    /// Verifies a token, which may be any bytes. With `takesExpired`, a token that is valid but for `exp` succeeds with
+    /// `isExpired` set.
     package mutating func verify(
         _ token: RawSpan, trust: Trust, now: WallTime, takesExpired: Bool = false
     ) -> Result<VerifiedToken, TokenFault> {
@@ -36,7 +36,7 @@ package struct TokenVerifier: ~Copyable {
         }
     }
 
-    /// Takes the token apart into the header, claims and signature here.
+    /// Decodes the token into `header`, `claims` and `signature`.
     private mutating func load(_ token: RawSpan) throws(TokenFault) -> TokenParts {
         lastAlgorithm = nil
         let parts = try TokenParts(token)
@@ -52,12 +52,12 @@ package struct TokenVerifier: ~Copyable {
         return parts
     }
 
-    /// Asks every issuer of the token's `iss` in turn; of several faults the one that got furthest is told.
+    /// Tries every trusted issuer with the token's `iss`; throws the fault of the issuer with which it got furthest.
     private mutating func verifyByIssuers(
         _ signed: RawSpan, _ trust: Trust, _ now: WallTime, _ takesExpired: Bool
     ) throws(TokenFault) -> VerifiedToken {
         var fault = TokenFault.wrongIssuer
-        for index in trust.rules.indices where trust.rules[index].isNamed(by: claims) {
+        for index in trust.rules.indices where trust.rules[index].matchesIssuer(of: claims) {
             do throws(TokenFault) {
                 return try verify(signed, by: index, trust, now, takesExpired)
             } catch {
@@ -77,7 +77,7 @@ package struct TokenVerifier: ~Copyable {
         return try VerifiedToken(proof, claims, issuer: index, trust, now, takesExpired: takesExpired, scratch: &texts)
     }
 
-    /// Tries every key that the token may mean: those of its `kid` and those that have none; without a `kid`, all.
+    /// Tries the keys with the token's `kid` and the keys without one; all keys if the token has no `kid`.
     private mutating func prove(
         _ signed: RawSpan, _ keys: [VerificationKey], issuer: Int
     ) throws(TokenFault) -> ProvenSignature {
@@ -100,8 +100,8 @@ package struct TokenVerifier: ~Copyable {
 }
 
 extension TokenFault {
-    /// How far a token got before it failed. A missing key set counts for more than a signature that no other key made:
-    /// the missing key might have.
+    /// How far verification got before the fault. A missing key or key set ranks above a bad signature, since the missing key
+    /// might be the one that signed.
     fileprivate var progress: Int {
         switch self {
         case .tooLarge, .malformed, .duplicateMember, .unsupportedAlgorithm, .criticalExtension, .wrongIssuer: 0

@@ -1,30 +1,30 @@
 import Wire
 
-/// What a token is for. One that says it is for something else is refused.
+/// The use of a token. A token that declares another use is refused.
 package enum TokenUse: Sendable {
-    /// A bearer of requests; tokens that do not say what they are for count as such.
+    /// An access token, sent as a bearer (RFC 6750). Tokens that declare no use count as such.
     case access
-    /// Says `refresh` in `token_type`.
+    /// A refresh token: `token_type` is `refresh`.
     case refresh
-    /// An ID token (OpenID Connect Core §2), which says who signed in.
+    /// An ID token (OpenID Connect Core §2).
     case identity
 }
 
-/// An issuer whose tokens are accepted, and what they must satisfy.
+/// A trusted issuer and the rules for its tokens.
 package struct TrustedIssuer: Sendable {
-    /// The operator's name for it; goes upstream as `X-Token-Issuer` where `issuer` is nil.
+    /// The operator's name for it. Sent upstream as `X-Token-Issuer` if `issuer` is nil.
     package var name: String
-    /// The exact `iss`, which goes upstream as `X-Token-Issuer`; nil matches only tokens that have none.
+    /// The exact `iss`, sent upstream as `X-Token-Issuer`; nil matches only tokens without `iss`.
     package var issuer: String?
-    /// Accepted `aud` values, of which one must match; empty: not checked.
+    /// The accepted `aud` values, one of which must match; empty: `aud` is not checked.
     package var audiences: [String]
     package var algorithms: AlgorithmSet
-    /// nil while no key was ever had.
+    /// nil until the keys have been fetched once.
     package var keys: KeySet?
     package var userClaim = "sub"
     package var tierClaim = "tier"
     package var emailClaim = "email"
-    /// Bound on exp − iat, in seconds.
+    /// The maximum of `exp` − `iat` in seconds; nil for none.
     package var maxLifetimeSeconds: Int64?
     /// Whether the tokens are the gateway's own.
     package var isOwn = false
@@ -55,7 +55,7 @@ package struct TrustedIssuer: Sendable {
     }
 }
 
-/// A top-level claim that a route asks for: a string, number or boolean of this text, or an array that contains it.
+/// A claim that a route requires (`claims=`): a top-level string, number or boolean with this text, or an array that contains it.
 package struct ClaimRequirement: Sendable, Hashable {
     package var name: String
     package var value: String
@@ -66,25 +66,25 @@ package struct ClaimRequirement: Sendable, Hashable {
     }
 }
 
-/// Everything that verification depends on besides the token and the time: an immutable snapshot, for all workers.
+/// An immutable snapshot of everything that verification depends on except the token and the time. Shared by all workers.
 package final class Trust: Sendable {
-    /// What fits into `VerifiedToken.requirementMask`.
+    /// The bits of `VerifiedToken.requirementMask`.
     package static let maximumRequirements = 64
 
-    /// In the order that `issuerIndex` counts.
+    /// `VerifiedToken.issuerIndex` is an index into this array.
     package let issuers: [TrustedIssuer]
-    /// Leeway on `exp` and `nbf`.
+    /// Leeway on `exp` and `nbf`, 0 to 86,400 s.
     package let clockSkewSeconds: Int64
-    /// Bit n of `VerifiedToken.requirementMask` answers for requirement n.
+    /// Requirement n is bit n of `VerifiedToken.requirementMask`.
     package let requirements: [ClaimRequirement]
-    /// The serials of all keys in here: what was verified by any other key no longer counts.
+    /// The serials of all keys here. A cached token that another key verified is no longer valid.
     package let liveKeySerials: Set<UInt32>
 
-    /// The same issuers and requirements in the form that tokens are compared with.
+    /// Issuers and requirements as bytes, the form in which tokens are compared.
     let rules: [IssuerRules]
     let required: [(name: [UInt8], value: [UInt8])]
 
-    /// At most `maximumRequirements` requirements; a skew below 0 counts as 0, above a day as a day.
+    /// A snapshot with at most `maximumRequirements` requirements. The clock skew is clamped to 0...86,400 s.
     package init(issuers: [TrustedIssuer], clockSkewSeconds: Int64 = 30, requirements: [ClaimRequirement] = []) {
         precondition(requirements.count <= Self.maximumRequirements)
         self.issuers = issuers
@@ -95,15 +95,14 @@ package final class Trust: Sendable {
         required = requirements.map { (Array($0.name.utf8), Array($0.value.utf8)) }
     }
 
-    /// Whether `other` differs from this in nothing but keys: what one verified, the other would too, and alike, as long
-    /// as the key lives. Otherwise nothing that was verified under one counts under the other.
+    /// Whether `other` differs in keys only. Then cached tokens stay valid as long as their key is live; otherwise all are dropped.
     package func hasSameRules(as other: Trust) -> Bool {
         clockSkewSeconds == other.clockSkewSeconds && requirements == other.requirements
             && issuers.elementsEqual(other.issuers) { $0.hasSameRules(as: $1) }
     }
 }
 
-/// A trusted issuer's rules as bytes. A class, so that using them counts one reference and not one for each array.
+/// A trusted issuer's rules as bytes. A class, so that using it retains one object and not each array.
 final class IssuerRules: Sendable {
     let issuer: [UInt8]?
     let audiences: [[UInt8]]
@@ -129,8 +128,8 @@ final class IssuerRules: Sendable {
         use = issuer.use
     }
 
-    /// Whether the token's `iss` is exactly this issuer's, or both have none.
-    func isNamed(by claims: borrowing JSONMembers) -> Bool {
+    /// Whether the token's `iss` equals this issuer's, or both have none.
+    func matchesIssuer(of claims: borrowing JSONMembers) -> Bool {
         switch claims["iss"] {
         case nil: issuer == nil
         case .string(let text)?: issuer.map { claims.text(text, equals: $0.rawBytes) } ?? false

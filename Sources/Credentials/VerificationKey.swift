@@ -1,17 +1,17 @@
 import Wire
 
-/// One key that can verify, with the algorithms it may be used for. Immutable, shared by all workers.
+/// A key that verifies signatures, and the algorithms it allows. Immutable, shared by all workers.
 package final class VerificationKey: Sendable {
     package let kid: String?
     package let algorithms: AlgorithmSet
-    /// Unique in this process: the same material, algorithms and `kid` loaded again have the same serial.
+    /// A number that is unique in this process; the same material, algorithms and `kid` always have the same serial.
     package let serial: UInt32
-    /// The UTF-8 of `kid`, to compare with a token's.
+    /// `kid` in UTF-8, for comparison with a token's.
     let kidBytes: [UInt8]?
     let material: KeyMaterial
 
-    /// A shared secret for HMAC: at least as long as the hash (RFC 7518 §3.2), and no PEM text. Without `algorithms`
-    /// it serves those it is long enough for; with them it must be long enough for each.
+    /// A shared secret for HMAC, at least as long as the hash (RFC 7518 §3.2) and no PEM text. With `algorithms` nil it allows
+    /// those for which it is long enough; otherwise it must be long enough for each.
     package convenience init(
         secret: RawSpan, kid: String? = nil, algorithms: AlgorithmSet? = nil, name: String = "the shared secret"
     ) throws(KeyFault) {
@@ -19,7 +19,7 @@ package final class VerificationKey: Sendable {
             KeyMaterial(secret: secret.array, named: name), kid: kid, algorithms: algorithms, named: name)
     }
 
-    /// Binds `material` to `algorithms`, each of which it must fit; nil: to all that it fits.
+    /// A key that allows `algorithms`, each of which must fit `material`; nil: all that fit.
     init(_ material: KeyMaterial, kid: String?, algorithms: AlgorithmSet?, named name: String) throws(KeyFault) {
         let allowed = algorithms ?? material.fitting
         if let misfit = allowed.subtracting(material.fitting).members.first {
@@ -36,7 +36,7 @@ package final class VerificationKey: Sendable {
 }
 
 extension KeyMaterial {
-    /// Bytes that tell this material from any other.
+    /// Bytes that identify the material, for its serial; nil if OpenSSL cannot export the public key.
     fileprivate var identity: [UInt8]? {
         switch content {
         case .secret(let secret): [0] + secret

@@ -1,8 +1,8 @@
 import Wire
 
-/// What a token said whose signature and claims held. Only the verifier makes one: to have it is the proof.
+/// The claims of a token whose signature and claims have been verified. Only `TokenVerifier` creates one, so a value is proof.
 ///
-/// Texts are UTF-8 without control characters, fit for a header, and empty where the token does not say.
+/// Texts are UTF-8 and safe in a header; an absent claim is empty.
 package struct VerifiedToken: Sendable {
     /// Index into `Trust.issuers`.
     package let issuerIndex: Int
@@ -14,26 +14,26 @@ package struct VerifiedToken: Sendable {
     package let expiresAt: Int64
     /// `iat`, in seconds since 1970.
     package let issuedAt: Int64?
-    /// Bit n: requirement n of the trust holds.
+    /// Bit n: requirement n of the trust is satisfied.
     package let requirementMask: UInt64
+    /// Whether the gateway issued the token.
     package let isOwn: Bool
-    /// Whether `actor_type` or `actor_id` says that the bearer acts as somebody: also where neither is a text, which
-    /// `actorType` and `actorID` leave out.
+    /// Whether `actor_type` or `actor_id` has a value of any type. `actorType` and `actorID` hold strings only.
     package let hasActor: Bool
-    /// Whether the token has an email and vouches for it. The gateway's own must say so; an outside issuer is taken to know
-    /// its users' emails unless its token says that this one is not verified.
+    /// Whether the token has an email that counts as verified: for own tokens if `email_verified` is true, for outside issuers
+    /// unless it is false.
     package let isEmailProven: Bool
-    /// Never, but where the verifier was told to take such a token.
+    /// True only if the verifier was called with `takesExpired`.
     package let isExpired: Bool
 
-    /// All texts, one behind the other: one allocation for all of them.
+    /// All texts in one allocation.
     private let bytes: [UInt8]
     private let texts: IdentityTexts
 
     /// 1 to 256 bytes.
     package var userID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.userID] } }
     package var email: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.email] } }
-    /// The tier claim as it stands; it may name no tier known here.
+    /// The tier claim, unchecked; it may be no configured tier.
     package var tier: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.tier] } }
     /// `sid`.
     package var sessionID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.sessionID] } }
@@ -42,8 +42,8 @@ package struct VerifiedToken: Sendable {
     /// `jti`.
     package var tokenID: RawSpan { @_lifetime(borrow self) get { bytes.rawBytes[texts.tokenID] } }
 
-    /// Holds the claims of a token with a proven signature against the rules of its issuer. Expiry comes last, so that
-    /// `expired` says that everything else is in order.
+    /// Checks the claims of a token with a valid signature against its issuer's rules. Expiry is checked last, so that `expired`
+    /// means that everything else is in order.
     init(
         _ proof: ProvenSignature, _ claims: borrowing JSONMembers, issuer index: Int, _ trust: Trust, _ now: WallTime,
         takesExpired: Bool, scratch: inout ByteBuffer
@@ -66,14 +66,14 @@ package struct VerifiedToken: Sendable {
         issuedAt = times.issuedAt
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
-        hasActor = claims.says("actor_type") || claims.says("actor_id")
-        isEmailProven = !texts.email.isEmpty && claims.vouchesForEmail(bySilence: !rules.isOwn)
+        hasActor = claims.hasValue("actor_type") || claims.hasValue("actor_id")
+        isEmailProven = !texts.email.isEmpty && claims.isEmailVerified(ifAbsent: !rules.isOwn)
     }
 }
 
 extension JSONMembers {
-    /// Whether the member is there, and neither `null` nor an empty text.
-    fileprivate func says(_ name: StaticString) -> Bool {
+    /// Whether the member exists and is neither `null` nor an empty string.
+    fileprivate func hasValue(_ name: StaticString) -> Bool {
         switch self[name] {
         case nil, .null?: false
         case .string(let text)?: !text.slice.isEmpty

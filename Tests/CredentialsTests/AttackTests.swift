@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// Tokens that were used to break other verifiers.
+/// Known attacks on other verifiers.
 @Suite struct AttackTests {
     private let trusted = trust([Keys.hs256, Keys.rs256, Keys.es256, Keys.eddsa])
 
@@ -26,7 +26,7 @@ import Wire
         #expect(fault(Forge.token(header: #"{"\u0061lg":"HS25\u0036"}"#, key: Keys.hs256), trusted) == nil)
     }
 
-    /// The public key of an RSA or EC issuer as the HMAC secret: the classic confusion.
+    /// Algorithm confusion (RFC 8725 §2.1): an issuer's public key as the HMAC secret.
     @Test func aPublicKeyNeverServesAsASecret() throws {
         for key in [Keys.rs256, Keys.es256] {
             let der = try #require(key.verificationKey.material.native?.publicDER)
@@ -86,7 +86,7 @@ import Wire
         #expect(fault(Forge.token(payload: payload, key: Keys.hs256), trusted) == .duplicateMember)
     }
 
-    /// A key that the token brings along, or points to, is not looked at.
+    /// Keys in or behind a token's header are ignored (RFC 8725 §3.10).
     @Test func embeddedKeysAreIgnored() throws {
         let own = Keys.make(.ES256)
         let members = try #require(RequiredMembers(own.verificationKey.material)).members
@@ -100,7 +100,7 @@ import Wire
         }
     }
 
-    /// CVE-2022-21449 and its kin: r and s out of range.
+    /// CVE-2022-21449 and similar: r and s out of range.
     @Test func psychicSignaturesFail() {
         let input = header("ES256").base64URL + "." + Forge.claims.base64URL
         let order: [UInt8] = [
@@ -140,7 +140,7 @@ import Wire
         #expect(fault(input + "." + Base64URL.encode(good.rawBytes), trust([key])) == nil)
     }
 
-    /// The same bytes in another spelling must not be the same token: caches and revocation compare the text.
+    /// A respelled token must not verify, since caches and revocation compare the text.
     @Test func onlyTheCanonicalSpellingOfASignatureCounts() {
         let token = Forge.token(key: Keys.hs256)
         #expect(fault(token, trusted) == nil)

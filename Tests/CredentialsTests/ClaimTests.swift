@@ -3,11 +3,11 @@ import Wire
 
 @testable import Credentials
 
-/// What claims do to a token whose signature holds.
+/// The claims of tokens with a valid signature.
 @Suite struct ClaimTests {
     private let key = Keys.hs256
 
-    /// A payload of the usual claims, with some replaced (or removed, by nil) and others added.
+    /// A payload with the usual claims, some of them replaced, removed (nil) or added.
     private func payload(_ changes: [(String, String?)]) -> String {
         var claims = [("iss", #""https://issuer.test""#), ("aud", #""api""#), ("sub", #""u1""#), ("exp", "1700000600")]
         for (name, value) in changes {
@@ -190,7 +190,7 @@ import Wire
         #expect(mask == expected)
     }
 
-    /// What a claim says is told only to who holds a token that was really signed.
+    /// Faults about claims are reported only for tokens with a valid signature.
     @Test func aBadSignatureHidesEverythingElse() {
         for changes in [
             [("exp", "1")], [("nbf", "1800000000")], [("aud", #""x""#)], [("sub", "5")], [("typ", #""id""#)], [("sub", #""\n""#)],

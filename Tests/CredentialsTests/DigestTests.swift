@@ -45,7 +45,7 @@ import Wire
                 let message = SecureRandom.bytes(length)
                 let expected = Digest.hmac(message.rawBytes, key: key.rawBytes, hash: hash)
                 let code = context.authenticate(message.rawBytes)
-                let holds = context.holds(expected.rawBytes, over: message.rawBytes)
+                let holds = context.isValid(expected.rawBytes, over: message.rawBytes)
                 #expect(code == expected)
                 #expect(holds)
             }

@@ -34,7 +34,7 @@ struct Mutator {
     }
 }
 
-/// Nothing that anybody sends makes the code trap, and nothing but a real token is verified.
+/// No input traps, and only genuine tokens are verified.
 @Suite struct FuzzTests {
     private let keys = [Keys.hs256, Keys.rs256, Keys.es256, Keys.eddsa]
 
@@ -83,7 +83,7 @@ struct Mutator {
         }
     }
 
-    /// An issuer may say anything in its tokens; what is verified is fit for headers all the same.
+    /// The texts of a verified token are safe in headers, whatever its issuer wrote.
     @Test func whateverAnIssuerSignsTheTextsOfAnIdentityAreSafe() {
         var mutator = Mutator(seed: 3)
         var verifier = TokenVerifier()

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// What an ID token of Apple's or Google's must be to sign its user in.
+/// The validation of ID tokens of Apple and Google.
 @Suite struct IDTokenTests {
     private let key = Keys.rs256
     private let clients = ["com.example.app", "web.example"]
@@ -14,7 +14,7 @@ import Wire
             keys: KeySet((keys ?? [key]).map(\.verificationKey)), unnamedNonce: unnamedNonce)
     }
 
-    /// A token of the usual claims, with some replaced (or removed, by nil) and others added.
+    /// A token with the usual claims, some of them replaced, removed (nil) or added.
     private func token(_ changes: [(String, String?)] = [], key: SigningKey? = nil) -> String {
         var claims = [
             ("iss", #""https://accounts.google.com""#), ("aud", #""com.example.app""#), ("sub", #""1234""#),
@@ -60,8 +60,8 @@ import Wire
         #expect(fault([("aud", nil)]) == .token(.wrongAudience))
     }
 
-    /// `aud`, `azp`, and whether the token is accepted (OpenID Connect Core §3.1.3.7). Of one audience `azp` says nothing:
-    /// Google's flow for Android has the app there and the server in `aud`.
+    /// `aud`, `azp`, and whether the token is accepted (OpenID Connect Core §3.1.3.7). With a single audience `azp` is ignored: in
+    /// Google's flow for Android it is the app, and `aud` the server.
     @Test(arguments: [
         (#""com.example.app""#, #""android.example""#, true), (#"["com.example.app"]"#, #""android.example""#, true),
         (#""com.example.app""#, nil, true), (#""com.example.app""#, "5", true),
@@ -111,7 +111,7 @@ import Wire
         #expect(fault([("nonce", claim.map { #""\#($0)""# })], nonce: nonce) == expected)
     }
 
-    /// Whether a token with this nonce is accepted from a provider that makes none itself.
+    /// Whether a token with this nonce is accepted from a provider that adds none itself.
     @Test(arguments: [
         (nil, nil, true), (#""abc""#, nil, false), (#""""#, nil, false), ("null", nil, false), ("5", nil, false),
         (#""abc""#, "abc", true), (#""\#(hash)""#, "abc", true), (#""abc""#, "abd", false), (nil, "abc", false), (#""abc""#, "", false),

@@ -31,7 +31,7 @@ enum Infineon {
     }
 }
 
-/// A whole number of any size, for tests: schoolbook arithmetic, 32 bits a digit, the lowest first.
+/// An integer of any size: schoolbook arithmetic on 32-bit digits, the lowest first.
 private struct Natural {
     private var digits: [UInt32]
 

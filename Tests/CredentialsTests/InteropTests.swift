@@ -4,7 +4,7 @@ import Wire
 
 @testable import Credentials
 
-/// The `openssl` command as the other side: it verifies what we sign, and we verify what it signs, with its key files.
+/// Interoperability with the `openssl` command: each side verifies the other's signatures, with its key files.
 @Suite struct InteropTests {
     private struct CommandFailed: Error { let message: String }
 
@@ -46,7 +46,7 @@ import Wire
         }
     }
 
-    /// How the command makes a key for `algorithm`.
+    /// The command's arguments to generate a key for `algorithm`.
     private func makeKey(_ algorithm: SigningAlgorithm, _ folder: Folder) throws {
         switch algorithm.family {
         case .hmac: return

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// What is read as a key, and what is refused.
+/// Key sets: accepted, ignored and refused keys.
 @Suite struct KeySetTests {
     private static let point = #""x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0""#
     private static let good = #"{"kty":"EC","kid":"good","crv":"P-256",\#(point)}"#
@@ -115,7 +115,7 @@ import Wire
 
     // MARK: ROCA
 
-    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made"
+    private static let theWayOut = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"
 
     @Test(arguments: [2_048, 3_072, 4_096])
     func keysThatInfineonsLibraryMadeAreLeftOutAndTheOthersStay(_ bits: Int) throws {
@@ -155,7 +155,7 @@ import Wire
         #expect(throws: KeyFault("the signing key \(Self.theWayOut)", isForgeable: true)) { try signingKey(pem, .RS256) }
     }
 
-    /// 65537¹²⁸, which is a power of 65537 modulo whatever one likes.
+    /// 65537¹²⁸, which is a power of 65537 modulo every prime.
     @Test func aPowerOfTheGeneratorHasTheFingerprint() {
         var number: [UInt8] = [1]
         for power in 0...128 {

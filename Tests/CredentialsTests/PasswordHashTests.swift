@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// Passwords as they are stored.
+/// Stored password hashes.
 @Suite struct PasswordHashTests {
     private static let cheap = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)
 
@@ -72,7 +72,7 @@ import Wire
         #expect(stored.needsRehash())
     }
 
-    /// What is no hash, what is one of another kind, and what would take too long or too much memory to verify.
+    /// Malformed hashes, unsupported kinds, and costs out of bounds.
     @Test(arguments: [
         "", "$", "secret", "$argon2id$", "!unusable",
         "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "bcrypt_sha256$$2b$12$x",

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// What a refresh token proves before anything is looked up.
+/// Opaque refresh tokens: verification without a database lookup.
 @Suite struct RefreshTokenTests {
     private static let secret = [UInt8](repeating: 7, count: 32)
     private let keys = RefreshTokenKeys(secret: secret)
@@ -93,7 +93,7 @@ import Wire
         #expect(said.contains(#""sid":"\#(session.text)""#))
     }
 
-    /// A claim in place of the usual one, and the contract that it names; -1 for a token that is refused.
+    /// A contract claim, and the contract that is read from it; -1 if the token is refused.
     @Test(arguments: [
         (nil, nil), ("4", 4), ("0", 0), ("256", -1), ("-1", -1), (#""2""#, -1), ("null", -1), ("1e99", -1), ("[2]", -1),
     ] as [(String?, Int?)])
@@ -122,7 +122,7 @@ import Wire
         #expect(try verify(forged, tokens()).fault == .badSignature)
     }
 
-    /// Rules for refresh tokens take no access token, even one that the same key signed.
+    /// Rules for refresh tokens refuse access tokens, even with a signature by the same key.
     @Test(arguments: [
         (#""token_type":"refresh""#, nil), (#""token_type":"Refresh""#, nil), (#""token_type":"access""#, TokenFault.badClaim),
         (#""typ":"ID""#, .badClaim), (#""x":1"#, .badClaim),

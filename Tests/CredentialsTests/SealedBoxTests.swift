@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// Secrets that lie where others look.
+/// Authenticated encryption of secrets at rest.
 @Suite struct SealedBoxTests {
     private let box = SealedBox(secret: [UInt8](repeating: 7, count: 32), label: "tests")
     private let secret = Array("-----BEGIN PRIVATE KEY-----".utf8)

@@ -2,10 +2,10 @@ import Wire
 
 @testable import Credentials
 
-/// The time at which the tokens of these tests are looked at, in seconds since 1970.
+/// The current time of these tests, in seconds since 1970.
 let now: Int64 = 1_700_000_000
 
-/// Keys that are made once for all tests.
+/// Keys that are generated once for all tests.
 enum Keys {
     static let hs256 = make(.HS256)
     static let rs256 = make(.RS256)
@@ -23,11 +23,11 @@ extension StringProtocol {
     var base64URL: String { Base64URL.encode(bytes.rawBytes) }
 }
 
-/// Tokens of any content, signed well: what a trusted issuer could send, and what an attacker would.
+/// Tokens with arbitrary content and a valid signature.
 enum Forge {
     static let claims = #"{"iss":"https://issuer.test","aud":"api","sub":"u1","exp":1700000600}"#
 
-    /// Signs exactly this header and payload with `key`, whatever they say.
+    /// Signs exactly this header and payload with `key`.
     static func token(header: String, payload: String = claims, key: SigningKey, as algorithm: SigningAlgorithm? = nil)
         -> String
     {
@@ -64,7 +64,7 @@ func trust(
         ], clockSkewSeconds: skew, requirements: requirements)
 }
 
-/// What a fresh verifier says of `token`.
+/// The result of a new verifier for `token`.
 func verify(_ token: String, _ trust: Trust, at seconds: Int64 = now) -> Result<VerifiedToken, TokenFault> {
     verify(token.bytes, trust, at: seconds)
 }
@@ -74,7 +74,7 @@ func verify(_ token: [UInt8], _ trust: Trust, at seconds: Int64 = now) -> Result
     return verifier.verify(token.rawBytes, trust: trust, now: WallTime(seconds: seconds))
 }
 
-/// Why a fresh verifier refuses `token`; nil if it does not.
+/// The fault of a new verifier for `token`; nil if it accepts it.
 func fault(_ token: String, _ trust: Trust, at seconds: Int64 = now) -> TokenFault? {
     verify(token, trust, at: seconds).fault
 }
@@ -89,7 +89,7 @@ extension Result where Failure == TokenFault {
 }
 
 
-/// The set of one JWK; for keys that should be there.
+/// A key set of one JWK, which must be valid.
 func keySet(_ jwks: String) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.bytes.rawBytes) }
 
 func jwksKeySet(_ jwks: [UInt8]) throws(KeyFault) -> KeySet { try KeySet(jwks: jwks.rawBytes) }

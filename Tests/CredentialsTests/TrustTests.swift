@@ -3,7 +3,7 @@ import Wire
 
 @testable import Credentials
 
-/// Which issuer and which key a token is held against.
+/// The selection of issuer and key for a token.
 @Suite struct TrustTests {
     private let first = Keys.hs256
     private let second = Keys.make(.HS256)

@@ -2,13 +2,13 @@ internal import Credentials
 internal import Transport
 internal import Wire
 
-/// `tollgate pin`: the public keys of certificates as apps pin them.
+/// `tollgate pin`: the SPKI pins of certificates and public keys (RFC 7469 §2.4).
 enum PinCommand {
     private static let largestFile = 1 << 20
 
     private struct Pin {
         let file: String
-        let key: PinnedKey
+        let key: PublicKeyPin
 
         var text: String { "sha256/\(key.digest)" }
         var hostNames: [String] { key.certificate?.hostNames ?? [] }
@@ -22,8 +22,8 @@ enum PinCommand {
         for file in files {
             do {
                 let text = try FileBytes.read(file, limit: largestFile)
-                let keys = try PinnedKey.all(in: text.rawBytes)
-                if keys.isEmpty { return .failed("\(file) holds no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----") }
+                let keys = try PublicKeyPin.all(in: text.rawBytes)
+                if keys.isEmpty { return .failed("\(file) has no certificate and no public key; it should be PEM text with -----BEGIN CERTIFICATE----- or -----BEGIN PUBLIC KEY-----") }
                 pins += keys.map { Pin(file: file, key: $0) }
             } catch let fault as KeyFault {
                 return .failed("\(file): \(fault.message)")
@@ -31,20 +31,20 @@ enum PinCommand {
                 return .failed("\(error)")
             }
         }
-        return json ? report(pins) : tell(pins, now)
+        return json ? report(pins) : describe(pins, now)
     }
 
-    private static func tell(_ pins: [Pin], _ now: WallTime) -> CommandResult {
+    private static func describe(_ pins: [Pin], _ now: WallTime) -> CommandResult {
         let rows = pins.map { pin in
-            let names = pin.hostNames.isEmpty ? pin.key.certificate?.subject ?? "(a key by itself)" : pin.hostNames.joined(separator: " ")
-            let expiry = pin.key.certificate.map { ISO8601.text($0.expiresAt) + ($0.expiresAt <= now ? " (over)" : "") }
+            let names = pin.hostNames.isEmpty ? pin.key.certificate?.subject ?? "(bare key)" : pin.hostNames.joined(separator: " ")
+            let expiry = pin.key.certificate.map { ISO8601.text($0.expiresAt) + ($0.expiresAt <= now ? " (expired)" : "") }
             return [pin.text, expiry ?? "", pin.file, names]
         }
         var text = CheckTable.table(["PIN", "EXPIRES", "FILE", "FOR"], rows)
         if let snippet = snippet(pins) {
             text += "\nFor the Info.plist of an iOS app:\n\n\(snippet)\n"
-            text += "Pin a second key too, kept in another place (`tollgate pin` takes PEM files of public keys as well):\n"
-            text += "with one alone, losing it locks every app out.\n"
+            text += "Also pin a backup key that is kept elsewhere (`tollgate pin` accepts PEM files of public keys):\n"
+            text += "with a single pin, losing that key locks out every app.\n"
         }
         return CommandResult(output: text)
     }
@@ -70,7 +70,7 @@ enum PinCommand {
 
     // MARK: Info.plist
 
-    /// `NSPinnedDomains` with the keys of each host, and with those that came by themselves; nil if no host is named.
+    /// `NSPinnedDomains` with the pins of each host, and the bare keys as backups for all; nil without host names.
     private static func snippet(_ pins: [Pin]) -> String? {
         let domains = Set(pins.flatMap(\.hostNames).map(domain))
         guard !domains.isEmpty else { return nil }
@@ -90,7 +90,7 @@ enum PinCommand {
             """
     }
 
-    /// Apple's list has no wildcards: it names the domain and says that those below it count too.
+    /// The name of a domain in Apple's list, which has `NSIncludesSubdomains` in place of wildcards.
     private static func domain(_ hostName: String) -> String {
         hostName.hasPrefix("*.") ? String(hostName.dropFirst(2)) : hostName
     }
