@@ -1,8 +1,9 @@
-/// C strings that live until the end of a call; libcurl copies what it is given.
+/// Owner of C strings for the duration of a libcurl call; libcurl copies them.
 @safe final class CTexts {
     private var texts: [UnsafeMutablePointer<CChar>] = unsafe []
     private var lists: [UnsafeMutablePointer<UnsafePointer<CChar>?>] = unsafe []
 
+    /// A copy of `text`, valid as long as this object.
     func keep(_ text: String) -> UnsafePointer<CChar> {
         let bytes = text.utf8CString
         let copy = UnsafeMutablePointer<CChar>.allocate(capacity: bytes.count)
@@ -11,7 +12,7 @@
         return unsafe UnsafePointer(copy)
     }
 
-    /// The texts, followed by nil.
+    /// A nil-terminated list of copies.
     func keep(list: [String]) -> UnsafePointer<UnsafePointer<CChar>?> {
         let copy = UnsafeMutablePointer<UnsafePointer<CChar>?>.allocate(capacity: list.count + 1)
         for (offset, text) in list.enumerated() { unsafe copy[offset] = keep(text) }

@@ -1,15 +1,15 @@
 internal import CCurl
 internal import Wire
 
-/// Several transfers by libcurl at a time, straight to the server and never through a proxy. Belongs to the one thread that
-/// made it; only its `waker` leaves it.
+/// Concurrent libcurl transfers (a multi handle), never through a proxy. One thread: the one that creates it. Only `waker` may be
+/// used from others.
 @safe package final class TransferGroup {
     package let waker: TransferWaker
     private let group: UnsafeMutableRawPointer
-    /// The handles keep a pointer to theirs without a count: it must stay here until `end`.
+    /// By libcurl handle, which has an unretained pointer to its transfer: entries stay until the handle is freed.
     private var transfers: [UnsafeMutableRawPointer: Transfer] = unsafe [:]
 
-    /// nil when libcurl has no memory.
+    /// nil if memory runs out.
     package init?() {
         guard let group = unsafe ccurl_group_new() else { return nil }
         unsafe self.group = group
@@ -22,13 +22,13 @@ internal import Wire
         unsafe ccurl_group_free(group)
     }
 
-    /// How many are under way.
+    /// The number of transfers under way.
     package var count: Int { unsafe transfers.count }
 
-    /// Begins a request; `wait` hands out under `id` what came of it. False when libcurl refuses the URL.
+    /// Starts a request, which `wait` returns under `id` when it ends. False if libcurl refuses the URL.
     package func start(_ id: Int, _ request: HTTPTransfer) -> Bool {
         let texts = CTexts()
-        // What begins at an https URL never goes on in the clear.
+        // Redirects never lead from https to http.
         let schemes = request.url.hasPrefix("https:") ? "https" : "http,https"
         return unsafe begin(id, largestBody: request.largestBody) { group, receiver in
             unsafe (request.body ?? []).withUnsafeBytes { body in
@@ -45,7 +45,7 @@ internal import Wire
         }
     }
 
-    /// Begins to hand over a mail; `wait` hands out under `id` what came of it. False when libcurl refuses.
+    /// Starts a mail transfer, which `wait` returns under `id` when it ends. False if libcurl refuses.
     package func start(_ id: Int, _ mail: MailTransfer) -> Bool {
         let texts = CTexts()
         return unsafe begin(id, largestBody: MailTransfer.largestAnswer) { group, receiver in
@@ -71,7 +71,7 @@ internal import Wire
         return true
     }
 
-    /// Moves all transfers on, for at most `milliseconds` or until woken, and answers those that ended.
+    /// Drives all transfers until one ends, for at most `milliseconds` or until woken; returns those that ended.
     package func wait(milliseconds: Int32) -> [EndedTransfer] {
         let ended = takeEnded()
         guard ended.isEmpty else { return ended }
@@ -92,15 +92,15 @@ internal import Wire
     }
 }
 
-/// What came of one transfer.
+/// A transfer that has ended.
 package struct EndedTransfer {
     package let id: Int
-    /// The status of the last answer: of HTTP, or the code of SMTP. 0 without one.
+    /// The HTTP status or SMTP reply code of the last response; 0 without one.
     package let status: Int
     package let body: [UInt8]
-    /// Whether the answer held more than may be taken.
+    /// Whether the response exceeded the maximum body size.
     package let isTooLarge: Bool
-    /// Fields of the answer as they came, without any check.
+    /// Response fields, unchecked; nil if absent.
     package let cacheControl: String?
     package let date: String?
     package let age: String?
@@ -121,13 +121,13 @@ package struct EndedTransfer {
         unsafe ccurl_transfer_field(handle, name).map { unsafe String(cString: $0) }
     }
 
-    /// Why libcurl broke the transfer off; nil if it came to its end, whatever the answer says.
-    package var complaint: String? { outcome == 0 ? nil : unsafe String(cString: ccurl_outcome_text(outcome)) }
-    /// Whether the server did not accept user and password.
+    /// libcurl's error; nil if the transfer completed, whatever its status.
+    package var failure: String? { outcome == 0 ? nil : unsafe String(cString: ccurl_outcome_text(outcome)) }
+    /// Whether the server refused user and password.
     package var isLoginDenied: Bool { ccurl_outcome_is_login_denied(outcome) != 0 }
 }
 
-/// One answer as it comes in.
+/// The response of a transfer under way.
 private final class Transfer {
     let id: Int
     private let largestBody: Int
@@ -139,16 +139,17 @@ private final class Transfer {
         self.largestBody = largestBody
     }
 
-    private func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    /// False if the body is too large, which makes libcurl abort the transfer.
+    private func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         isTooLarge = body.count + bytes.count > largestBody
         if !isTooLarge { unsafe body.append(contentsOf: bytes) }
         return !isTooLarge
     }
 
-    /// What libcurl calls.
+    /// libcurl's write callback.
     static let receive: ccurl_receive = { bytes, count, context in
         guard let context = unsafe context else { return 0 }
         let transfer = unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
-        return unsafe transfer.take(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
+        return unsafe transfer.append(UnsafeRawBufferPointer(start: bytes, count: count)) ? count : 0
     }
 }

@@ -1,16 +1,18 @@
-/// One request over HTTP: a GET, or with a body a POST of JSON. Times are milliseconds.
+/// An HTTP request: a GET, or a POST of JSON if it has a body.
 package struct HTTPTransfer {
     package var url: String
+    /// Timeout of the connection.
     package var connectMilliseconds: Int
-    /// From beginning to end, redirects included.
+    /// Timeout of the whole transfer, redirects included.
     package var totalMilliseconds: Int
-    /// Bytes of an answer; a larger one breaks the transfer off.
+    /// The maximum size of a response body in bytes; a larger one aborts the transfer.
     package var largestBody: Int
-    /// JSON to be posted; nil for a GET.
+    /// The JSON to post; nil for a GET.
     package var body: [UInt8]?
-    /// How many redirects are followed. One from https to http never is.
+    /// The maximum number of redirects. Redirects from https to http are never followed.
     package var redirects: Int
-    /// Whether it is never sent a second time: libcurl repeats what a kept connection lost, though it may have arrived.
+    /// Whether the request must not be sent twice. libcurl otherwise resends it if a reused connection breaks, although the
+    /// server may have processed it.
     package var isSentOnce: Bool
 
     package init(
@@ -27,24 +29,25 @@ package struct HTTPTransfer {
     }
 }
 
-/// One mail as multipart/alternative, and the server that takes it. It is given up after 60 s.
+/// A mail (multipart/alternative) and its SMTP server. Timeout: 60 s.
 package struct MailTransfer {
+    /// The maximum size of the server's replies in bytes.
     static let largestAnswer = 65_536
 
     /// `smtp:` or `smtps:` with host and port.
     package var url: String
     package var user: String?
     package var password: String?
-    /// Whether mail goes by TLS or not at all; else by TLS where the server offers it.
+    /// Whether TLS is required; otherwise it is used if the server offers it.
     package var demandsTLS: Bool
-    /// A PEM file with the authorities to trust; nil for the system's.
+    /// PEM file of the CA for the server's certificate; nil for the system's.
     package var authorityFile: String?
-    /// Of the envelope, without brackets.
+    /// Envelope addresses without angle brackets.
     package var from: String
     package var to: String
-    /// Whole lines without their ends; libcurl adds those that speak of the body.
+    /// Header lines without line ends. libcurl adds those of the MIME body.
     package var headers: [String]
-    /// Two forms of the same body; lines end with CR LF.
+    /// The body as plain text and as HTML; lines end with CR LF.
     package var text: String
     package var html: String
 

@@ -4,10 +4,11 @@ internal import Synchronization
 package import Transport
 internal import Wire
 
-/// Puts the messages of the accounts into words and has them sent; `onEvent` hears what becomes of each, on any thread.
+/// The courier of accounts: renders messages and queues them for delivery. `onEvent` is called with the outcome of each attempt, on
+/// any thread.
 package final class DeliveryCourier: Courier {
-    /// Milliseconds for which waiting messages may hold up the end of the gateway.
-    private static let lastMilliseconds: UInt64 = 2_000
+    /// How long `stop` waits for queued messages, in milliseconds.
+    private static let stopMilliseconds: UInt64 = 2_000
 
     private let thread: DeliveryThread
     private let templates: Mutex<MessageTemplates>
@@ -25,14 +26,14 @@ package final class DeliveryCourier: Courier {
         thread.send(templates.withLock { $0 }.render(message, id: UUID(random: random).text))
     }
 
-    /// Takes another plan over; messages that wait go by it too.
+    /// Replaces the plan, also for queued messages.
     package func adopt(_ plan: MailPlan) {
         templates.withLock { $0 = MessageTemplates(plan) }
         thread.adopt(plan)
     }
 
-    /// Tries each waiting message once more. Blocks for up to two seconds.
-    package func stop() { thread.stop(within: Self.lastMilliseconds) }
+    /// Tries each queued message once more, then ends the thread. Blocks for up to 2 s.
+    package func stop() { thread.stop(within: Self.stopMilliseconds) }
 }
 
 extension MessageTemplates {

@@ -1,22 +1,22 @@
-/// What came of one attempt.
+/// The outcome of a delivery attempt.
 enum DeliveryOutcome: Sendable, Equatable {
     case sent
-    /// The server will never take it.
+    /// A permanent failure: not retried.
     case refused(String)
-    /// It may go better later.
+    /// A transient failure: retried.
     case failed(String)
 
-    /// Of a mail. `complaint` is why the conversation broke off, `status` the server's last code (RFC 5321 §4.2), 0 for
-    /// none. A 5xx is a verdict on the message, but for the one about user and password.
-    static func mail(complaint: String?, status: Int, isLoginDenied: Bool) -> Self {
-        guard let complaint else { return .sent }
-        let reason = status > 0 ? "\(complaint), the server answered \(status)" : complaint
+    /// The outcome of an SMTP transfer. `failure` is libcurl's error, `status` the server's last reply code (RFC 5321 §4.2), 0
+    /// for none. A 5xx is permanent, except a failed login, which the operator can fix.
+    static func mail(failure: String?, status: Int, isLoginDenied: Bool) -> Self {
+        guard let failure else { return .sent }
+        let reason = status > 0 ? "\(failure), the server answered \(status)" : failure
         return (500..<600).contains(status) && !isLoginDenied ? .refused(reason) : .failed(reason)
     }
 
-    /// Of a text message: any 2xx is good, and a 4xx is a verdict unless it speaks of the moment alone.
-    static func webhook(complaint: String?, status: Int) -> Self {
-        if let complaint { return .failed(complaint) }
+    /// The outcome of a webhook call. Any 2xx is success; a 4xx is permanent, except 408, 425 and 429.
+    static func webhook(failure: String?, status: Int) -> Self {
+        if let failure { return .failed(failure) }
         let reason = "the server answered \(status)"
         switch status {
         case 200..<300: return .sent

@@ -1,23 +1,24 @@
 internal import Wire
 
-/// What happened to a message, for the log.
+/// A delivery event, for the log and metrics.
 package enum DeliveryEvent: Sendable, Equatable {
     case sent(OutgoingMessage, attempts: Int)
+    /// Will be retried after `milliseconds`.
     case postponed(OutgoingMessage, reason: String, milliseconds: UInt64)
-    /// Given up.
+    /// Dropped: refused, past its deadline, or the queue is full.
     case lost(OutgoingMessage, reason: String)
 }
 
-/// Messages that wait to be sent or are under way, and when each is tried next.
+/// The queue of outgoing messages with their retry times. Pure.
 struct DeliveryQueue {
-    /// Messages that may wait, those under way included: past it a new one is lost at once.
+    /// The maximum number of messages, those under way included. Beyond it a new message is lost at once.
     static let capacity = 1_000
-    static let fullReason = "too many messages wait"
+    static let fullReason = "the delivery queue is full"
 
     struct Entry: Equatable {
         let id: Int
-        let dispatch: OutgoingMessage
-        /// From then on there is no use in trying.
+        let message: OutgoingMessage
+        /// When retries end: the message's code or link has expired by then.
         let deadline: MonotonicTime
         fileprivate(set) var failures = 0
         fileprivate(set) var due: MonotonicTime
@@ -29,34 +30,34 @@ struct DeliveryQueue {
 
     var isEmpty: Bool { entries.isEmpty }
 
-    /// The message under way that has this number; nil for one that is not known.
-    func dispatch(_ id: Int) -> OutgoingMessage? { entries.first { $0.id == id }?.dispatch }
+    /// The message with this id; nil if unknown.
+    func message(_ id: Int) -> OutgoingMessage? { entries.first { $0.id == id }?.message }
 
-    /// Takes a message in; nil, or why not.
-    mutating func add(_ dispatch: OutgoingMessage, now: MonotonicTime) -> DeliveryEvent? {
-        guard entries.count < Self.capacity else { return .lost(dispatch, reason: Self.fullReason) }
+    /// Adds a message, due now. Returns `lost` if the queue is full, else nil.
+    mutating func add(_ message: OutgoingMessage, now: MonotonicTime) -> DeliveryEvent? {
+        guard entries.count < Self.capacity else { return .lost(message, reason: Self.fullReason) }
         lastID += 1
-        let useful = UInt64(max(0, dispatch.usefulSeconds)) * 1_000
-        entries.append(Entry(id: lastID, dispatch: dispatch, deadline: now.advanced(milliseconds: useful), due: now))
+        let useful = UInt64(max(0, message.usefulSeconds)) * 1_000
+        entries.append(Entry(id: lastID, message: message, deadline: now.advanced(milliseconds: useful), due: now))
         return nil
     }
 
-    /// The message that is due and has waited longest for its try; it counts as under way until `settle`.
-    mutating func takeDue(now: MonotonicTime) -> Entry? {
+    /// Starts the due message that has been due longest; it is under way until `finish`. nil if none is due.
+    mutating func startNext(now: MonotonicTime) -> Entry? {
         let waiting = entries.indices.filter { !entries[$0].isUnderWay && entries[$0].due <= now }
         guard let index = waiting.min(by: { entries[$0].due < entries[$1].due }) else { return nil }
         entries[index].isUnderWay = true
         return entries[index]
     }
 
-    /// What an attempt came to. nil for one that is not known.
-    mutating func settle(_ id: Int, _ outcome: DeliveryOutcome, now: MonotonicTime, jitter: UInt64) -> DeliveryEvent? {
+    /// Ends an attempt: removes or postpones the message. `jitter` is any random number. nil if `id` is unknown.
+    mutating func finish(_ id: Int, _ outcome: DeliveryOutcome, now: MonotonicTime, jitter: UInt64) -> DeliveryEvent? {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
         switch outcome {
         case .sent:
             let entry = entries.remove(at: index)
-            return .sent(entry.dispatch, attempts: entry.failures + 1)
-        case .refused(let reason): return .lost(entries.remove(at: index).dispatch, reason: reason)
+            return .sent(entry.message, attempts: entry.failures + 1)
+        case .refused(let reason): return .lost(entries.remove(at: index).message, reason: reason)
         case .failed(let reason): return postpone(index, reason, now, jitter)
         }
     }
@@ -67,23 +68,23 @@ struct DeliveryQueue {
         entries[index].failures += 1
         let pause = RetrySchedule.pause(failures: entries[index].failures, jitter: jitter)
         let due = now.advanced(milliseconds: pause)
-        guard due < entries[index].deadline else { return .lost(entries.remove(at: index).dispatch, reason: reason) }
+        guard due < entries[index].deadline else { return .lost(entries.remove(at: index).message, reason: reason) }
         entries[index].isUnderWay = false
         entries[index].due = due
-        return .postponed(entries[index].dispatch, reason: reason, milliseconds: pause)
+        return .postponed(entries[index].message, reason: reason, milliseconds: pause)
     }
 
-    /// When the next message is due; nil when none waits.
+    /// When the next message is due; nil if none waits.
     var nextDue: MonotonicTime? { entries.filter { !$0.isUnderWay }.map(\.due).min() }
 
-    /// Makes everything due that waits: the end is near.
-    mutating func hurry(now: MonotonicTime) {
+    /// Makes all waiting messages due, for a last attempt before the end.
+    mutating func makeAllDue(now: MonotonicTime) {
         for index in entries.indices { entries[index].due = min(entries[index].due, now) }
     }
 
-    /// Gives up what is left.
-    mutating func abandon(_ reason: String) -> [DeliveryEvent] {
+    /// Drops all messages.
+    mutating func dropAll(_ reason: String) -> [DeliveryEvent] {
         defer { entries.removeAll() }
-        return entries.map { .lost($0.dispatch, reason: reason) }
+        return entries.map { .lost($0.message, reason: reason) }
     }
 }

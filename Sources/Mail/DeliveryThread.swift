@@ -3,13 +3,13 @@ internal import Synchronization
 internal import Transport
 internal import Wire
 
-/// Sends messages from a thread of its own: whoever has one to send waits for nothing. All methods, and the
-/// callback, may be called on any thread.
+/// The thread that delivers messages; callers never wait for it. All methods may be called on any thread. `onEvent` is called on
+/// this thread or on the caller's.
 final class DeliveryThread: Sendable {
     private struct Shared: Sendable {
         var arrived: [OutgoingMessage] = []
         var plan: MailPlan
-        /// Milliseconds that are left for what waits; nil while the thread shall run on.
+        /// Set by `stop`: how long the thread may still run, in milliseconds.
         var endsWithin: UInt64?
         var waker: TransferWaker?
     }
@@ -33,23 +33,23 @@ final class DeliveryThread: Sendable {
         }
     }
 
-    /// Takes a message over.
-    func send(_ dispatch: OutgoingMessage) {
+    /// Queues a message.
+    func send(_ message: OutgoingMessage) {
         let fits = shared.state.withLock { state in
             guard state.arrived.count < DeliveryQueue.capacity else { return false }
-            state.arrived.append(dispatch)
+            state.arrived.append(message)
             return true
         }
-        if fits { wake() } else { onEvent(.lost(dispatch, reason: DeliveryQueue.fullReason)) }
+        if fits { wake() } else { onEvent(.lost(message, reason: DeliveryQueue.fullReason)) }
     }
 
-    /// Goes another way from the next attempt on.
+    /// Replaces the plan from the next attempt on.
     func adopt(_ plan: MailPlan) {
         shared.state.withLock { $0.plan = plan }
         wake()
     }
 
-    /// Tries everything that waits once more, gives up what is not sent after `milliseconds`, and ends the thread.
+    /// Tries all waiting messages once more, drops those not sent after `milliseconds`, and ends the thread. Blocks.
     func stop(within milliseconds: UInt64) {
         shared.state.withLock { $0.endsWithin = milliseconds }
         wake()
@@ -63,10 +63,10 @@ final class DeliveryThread: Sendable {
         init(_ plan: MailPlan) { state = Mutex(Shared(plan: plan)) }
     }
 
-    /// What the thread owns.
+    /// The thread's own state.
     private struct Run {
-        /// Connections to servers at a time: a server that hangs must not hold up what others take.
-        private static let mostUnderWay = 8
+        /// The maximum number of concurrent transfers, so that a hanging server does not block the others.
+        private static let maximumTransfers = 8
 
         let shared: SharedBox
         let transfers: TransferGroup
@@ -74,18 +74,18 @@ final class DeliveryThread: Sendable {
         let onEvent: @Sendable (DeliveryEvent) -> Void
         var queue = DeliveryQueue()
         var random = SystemRandomNumberGenerator()
-        /// When what is left is given up.
+        /// After `stop`: when the remaining messages are dropped.
         var end: MonotonicTime?
 
         mutating func loop() {
             while true {
                 let now = EventLoop.now()
                 let plan = takeArrived(now.monotonic)
-                while transfers.count < Self.mostUnderWay, let entry = queue.takeDue(now: now.monotonic) {
+                while transfers.count < Self.maximumTransfers, let entry = queue.startNext(now: now.monotonic) {
                     attempt(entry, plan, now)
                 }
                 if let end, queue.isEmpty || now.monotonic >= end { return giveUp() }
-                for ended in transfers.wait(milliseconds: pause(from: now.monotonic)) { settle(ended) }
+                for ended in transfers.wait(milliseconds: pause(from: now.monotonic)) { finish(ended) }
             }
         }
 
@@ -94,67 +94,67 @@ final class DeliveryThread: Sendable {
                 defer { state.arrived.removeAll() }
                 return (state.arrived, state.plan, state.endsWithin)
             }
-            for dispatch in arrived {
-                if let event = queue.add(dispatch, now: now) { onEvent(event) }
+            for message in arrived {
+                if let event = queue.add(message, now: now) { onEvent(event) }
             }
             if let endsWithin, end == nil {
                 end = now.advanced(milliseconds: endsWithin)
-                queue.hurry(now: now)
+                queue.makeAllDue(now: now)
             }
             return plan
         }
 
         private mutating func attempt(_ entry: DeliveryQueue.Entry, _ plan: MailPlan, _ now: Moment) {
-            let dispatch = entry.dispatch
-            switch dispatch.body {
+            let message = entry.message
+            switch message.body {
             case .mail(let letter):
                 guard let route = plan.mail else { return keep(entry, now) }
-                guard let to = MailAddress(dispatch.recipient) else {
-                    return settle(entry.id, .refused("mail cannot be addressed to the recipient"))
+                guard let to = MailAddress(message.recipient) else {
+                    return finish(entry.id, .refused("mail cannot be addressed to the recipient"))
                 }
-                let mail = Mail(letter, from: route.from, to: to, id: dispatch.id, at: now.wall)
+                let mail = Mail(letter, from: route.from, to: to, id: message.id, at: now.wall)
                 if !transfers.start(entry.id, mail, by: route.server) { refuse(entry) }
             case .sms(let text):
                 guard let url = plan.smsURL else { return keep(entry, now) }
-                if !transfers.start(entry.id, post: WebhookBody.json(to: dispatch.recipient, text: text), to: url) { refuse(entry) }
+                if !transfers.start(entry.id, post: WebhookBody.json(to: message.recipient, text: text), to: url) { refuse(entry) }
             }
         }
 
         private mutating func refuse(_ entry: DeliveryQueue.Entry) {
-            settle(entry.id, .failed("libcurl cannot begin"))
+            finish(entry.id, .failed("libcurl cannot begin"))
         }
 
-        /// Puts a message where a developer finds it.
+        /// Writes a message to the development outbox.
         private mutating func keep(_ entry: DeliveryQueue.Entry, _ now: Moment) {
             do throws(SystemFault) {
-                try outbox.add(OutboxEntry(entry.dispatch, at: now.wall))
-                settle(entry.id, .sent)
+                try outbox.add(OutboxEntry(entry.message, at: now.wall))
+                finish(entry.id, .sent)
             } catch {
-                settle(entry.id, .failed(error.description))
+                finish(entry.id, .failed(error.description))
             }
         }
 
-        private mutating func settle(_ ended: EndedTransfer) {
-            switch queue.dispatch(ended.id)?.body {
+        private mutating func finish(_ ended: EndedTransfer) {
+            switch queue.message(ended.id)?.body {
             case .mail:
                 let isDenied = ended.isLoginDenied
-                settle(ended.id, .mail(complaint: ended.complaint, status: ended.status, isLoginDenied: isDenied))
-            case .sms: settle(ended.id, .webhook(complaint: ended.complaint, status: ended.status))
+                finish(ended.id, .mail(failure: ended.failure, status: ended.status, isLoginDenied: isDenied))
+            case .sms: finish(ended.id, .webhook(failure: ended.failure, status: ended.status))
             case nil: break
             }
         }
 
-        private mutating func settle(_ id: Int, _ outcome: DeliveryOutcome) {
+        private mutating func finish(_ id: Int, _ outcome: DeliveryOutcome) {
             let now = EventLoop.now().monotonic
-            guard let event = queue.settle(id, outcome, now: now, jitter: random.next()) else { return }
+            guard let event = queue.finish(id, outcome, now: now, jitter: random.next()) else { return }
             onEvent(event)
         }
 
         private mutating func giveUp() {
-            for event in queue.abandon("the gateway ends") { onEvent(event) }
+            for event in queue.dropAll("the gateway ends") { onEvent(event) }
         }
 
-        /// Milliseconds until the clock asks for something.
+        /// Milliseconds until the next deadline, at most a minute.
         private func pause(from now: MonotonicTime) -> Int32 {
             let next = [queue.nextDue, end].compactMap { $0 }.min()
             return Int32(min(next.map { $0.nanoseconds(since: now) / 1_000_000 + 1 } ?? 60_000, 60_000))

@@ -1,7 +1,7 @@
 internal import Fetch
 
 extension TransferGroup {
-    /// Begins to hand over a mail; `wait` says under `id` how it ended. False when libcurl refuses.
+    /// Starts a mail transfer, which `wait` returns under `id` when it ends. False if libcurl refuses.
     func start(_ id: Int, _ mail: Mail, by server: MailServer) -> Bool {
         start(
             id,
@@ -11,8 +11,7 @@ extension TransferGroup {
                 text: mail.text, html: mail.html))
     }
 
-    /// Begins to post JSON to a webhook, which is not followed elsewhere; `wait` says under `id` how it ended. False when
-    /// libcurl refuses.
+    /// Starts a POST of JSON to a webhook, without redirects, which `wait` returns under `id` when it ends. False if libcurl refuses.
     func start(_ id: Int, post body: [UInt8], to url: String) -> Bool {
         start(
             id,

@@ -1,13 +1,13 @@
 internal import Wire
 
-/// Text in the headers of mails: whatever it holds, it stays one line's worth of one header.
+/// Encoder of text in mail headers. The result never ends the header, whatever the input (header injection).
 enum HeaderText {
-    /// Unstructured text such as a subject: as it is, or in encoded words.
+    /// Unstructured text (RFC 5322 §3.2.5) such as a subject: unchanged, or as encoded words (RFC 2047).
     static func unstructured(_ text: String) -> String {
         isPlain(text) && !text.contains("=?") ? text : encodedWords(text)
     }
 
-    /// A name before an address: a few plain words, in quotes, or in encoded words.
+    /// A display name (RFC 5322 §3.2.5): plain words, a quoted string, or encoded words.
     static func phrase(_ text: String) -> String {
         guard isPlain(text), !text.contains("=?") else { return encodedWords(text) }
         let isAtoms = text.utf8.allSatisfy { $0.isAtomByte || $0 == UInt8(ascii: " ") }
@@ -19,15 +19,15 @@ enum HeaderText {
         "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 
-    /// Visible ASCII and spaces, short enough for one line.
+    /// Whether it is printable ASCII of at most 200 bytes.
     private static func isPlain(_ text: String) -> Bool {
         text.utf8.count <= 200 && text.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
     }
 
-    /// The most letters between the frame of an encoded word, which may have 75 in all (RFC 2047 §2).
+    /// The maximum length of an encoded word without its frame; 75 with it (RFC 2047 §2).
     private static let longestWord = 63
 
-    /// `=?utf-8?Q?…?=`, as many as it takes, each on a line of its own and none with half a character.
+    /// Encoded words `=?utf-8?Q?…?=`, one on each folded line, none with an incomplete scalar.
     private static func encodedWords(_ text: String) -> String {
         var words: [String] = []
         var word = ""
@@ -43,7 +43,7 @@ enum HeaderText {
         return words.map { "=?utf-8?Q?\($0)?=" }.joined(separator: "\r\n ")
     }
 
-    /// One byte in the `Q` encoding, by the strictest of its rules (RFC 2047 §5.3).
+    /// A byte in the `Q` encoding, by its strictest rule, that for phrases (RFC 2047 §5 (3)).
     private static func encoded(_ byte: UInt8) -> String {
         if byte == UInt8(ascii: " ") { return "_" }
         if byte.isASCIILetter || byte.isASCIIDigit { return String(Unicode.Scalar(byte)) }
@@ -53,7 +53,7 @@ enum HeaderText {
 }
 
 extension UInt8 {
-    /// Whether it may stand in an address or a name without quotes (RFC 5322 §3.2.3, RFC 6532 §3.2).
+    /// Whether it is `atext`, which needs no quotes in an address or a name (RFC 5322 §3.2.3, RFC 6532 §3.2).
     var isAtomByte: Bool {
         switch self {
         case 0x80...: true

@@ -1,21 +1,21 @@
-/// A mail as its reader sees it.
+/// The content of a mail: subject, blocks and signature, rendered as plain text and HTML.
 package struct Letter: Sendable, Equatable {
-    /// A part of it, one below the other.
+    /// A block of the body, from top to bottom.
     package enum Block: Sendable, Equatable {
         case text(String)
-        /// Digits or letters to be typed or copied.
+        /// A code to type or copy.
         case code(String)
         case link(url: String, label: String)
-        /// What only some readers need.
+        /// Small print.
         case note(String)
     }
 
     package var subject: String
     package var blocks: [Block]
-    /// Who writes.
+    /// The sender's name.
     package var signature: String
 
-    /// For readers without HTML; lines end with CR LF.
+    /// The body as plain text; lines end with CR LF.
     var plainText: String {
         let parts = blocks.map { block in
             switch block {
@@ -27,7 +27,7 @@ package struct Letter: Sendable, Equatable {
         return (parts + ["-- \r\n" + signature]).joined(separator: "\r\n\r\n") + "\r\n"
     }
 
-    /// One document without anything to load; lines end with CR LF.
+    /// The body as one HTML document without external resources; lines end with CR LF.
     var html: String {
         let parts = blocks.map { block in
             switch block {
@@ -62,7 +62,7 @@ package struct Letter: Sendable, Equatable {
     private static let buttonStyle =
         "display:inline-block;padding:12px 20px;border-radius:8px;background:#2742c9;color:#ffffff;font-weight:600;text-decoration:none"
 
-    /// With the address in the open below it: some readers do not follow what they cannot see.
+    /// A button with its URL in plain view below, for readers who do not trust or cannot follow the link.
     private static func button(_ url: String, _ label: String) -> String {
         """
         <p style="margin:24px 0"><a href="\(url)" style="\(buttonStyle)">\(label)</a></p>

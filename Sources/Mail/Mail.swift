@@ -1,30 +1,30 @@
 internal import Wire
 
-/// A letter with its envelope and its headers: what a mail server gets.
+/// A mail for SMTP: envelope, headers and body.
 struct Mail: Sendable, Equatable {
     let from: MailAddress
     let to: MailAddress
-    /// Whole lines without their ends; those that speak of the body come with it.
+    /// Header lines without line ends. libcurl adds those of the MIME body.
     let headers: [String]
     /// Lines end with CR LF.
     let text: String
     let html: String
 
-    /// `id` becomes part of the Message-ID.
+    /// A mail with `id` in its Message-ID.
     init(_ letter: Letter, from: Sender, to: MailAddress, id: String, at now: WallTime) {
         self.from = from.address
         self.to = to
         headers = [
             "Date: " + Self.date(now), "From: " + from.header, "To: " + to.text,
             "Subject: " + HeaderText.unstructured(letter.subject), "Message-ID: <\(id)@\(from.address.domain)>",
-            // So that no absence note comes back (RFC 3834 §5).
+            // Suppresses automatic replies (RFC 3834 §5).
             "Auto-Submitted: auto-generated",
         ]
         text = letter.plainText
         html = letter.html
     }
 
-    /// RFC 5322 §3.3; it differs from the form of HTTP in how it names UTC.
+    /// The `Date` (RFC 5322 §3.3), which differs from HTTP's form in the name of UTC only.
     private static func date(_ now: WallTime) -> String {
         var out = ByteBuffer(capacity: 32)
         HTTPDate.write(now, into: &out)
@@ -32,7 +32,7 @@ struct Mail: Sendable, Equatable {
     }
 }
 
-/// What a webhook for text messages gets: `{"to","text"}`.
+/// The body of the SMS webhook: `{"to","text"}`.
 enum WebhookBody {
     static func json(to number: String, text: String) -> [UInt8] {
         var out = ByteBuffer()

@@ -1,16 +1,16 @@
 package import Wire
 
-/// An email address as it may stand in a mail's header and in SMTP (RFC 5321 §4.1.2): nothing in it can end a line, open
-/// another address or hide a part of it.
+/// An email address that is safe in mail headers and SMTP commands (RFC 5321 §4.1.2): it cannot end a line, add another address or
+/// contain invisible characters.
 struct MailAddress: Sendable, Hashable {
-    /// `ada@example.org`, the part before the `@` in quotes where it needs them.
+    /// `ada@example.org`, with the local part quoted if need be.
     let text: String
     let domain: String
 
-    /// nil for what is no address or cannot be written as one.
+    /// Parses an address of at most 254 bytes; nil if it is invalid or unsafe.
     init?(_ raw: String) {
         guard raw.utf8.count <= 254, let at = raw.lastIndex(of: "@"),
-            !raw.unicodeScalars.contains(where: Self.isForeign)
+            !raw.unicodeScalars.contains(where: Self.isUnsafe)
         else { return nil }
         let (local, domain) = (raw[..<at], raw[raw.index(after: at)...])
         guard !local.isEmpty, Self.isDomain(domain) else { return nil }
@@ -18,8 +18,8 @@ struct MailAddress: Sendable, Hashable {
         self.domain = String(domain)
     }
 
-    /// White space and whatever is not to be seen.
-    private static func isForeign(_ scalar: Unicode.Scalar) -> Bool {
+    /// Whether a scalar is white space or invisible.
+    private static func isUnsafe(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .unassigned, .privateUse: true
         default: scalar.properties.isWhitespace
@@ -43,12 +43,12 @@ struct MailAddress: Sendable, Hashable {
     }
 }
 
-/// The sender: an address, and the name before it (RFC 5322 §3.4).
+/// The sender of mails: an address and an optional display name (RFC 5322 §3.4).
 package struct Sender: Sendable, Hashable {
     package let name: String?
     let address: MailAddress
 
-    /// `Tollgate <no-reply@example.org>`, or the address alone.
+    /// Parses `Tollgate <no-reply@example.org>` or a bare address.
     package init(_ text: String) throws(ParseError) {
         var rest = text[...]
         var name: Substring = ""
@@ -64,7 +64,7 @@ package struct Sender: Sendable, Hashable {
         self.address = address
     }
 
-    /// As a header carries it.
+    /// The value of the `From` header.
     var header: String {
         guard let name else { return address.text }
         return HeaderText.phrase(name) + " <\(address.text)>"

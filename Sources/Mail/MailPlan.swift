@@ -1,15 +1,15 @@
-/// How messages leave the gateway: the mail server, the SMS webhook, and what the messages say of the sender.
+/// The plan of mail and SMS: mail server, SMS webhook, sender and reset link.
 package struct MailPlan: Sendable, Equatable {
-    /// nil: mail goes to the development outbox.
+    /// The mail server and sender; nil: mail goes to the development outbox.
     package var mail: MailRoute?
-    /// The webhook for text messages; nil: they go to the development outbox.
+    /// The webhook for SMS; nil: they go to the development outbox.
     package var smsURL: String?
-    /// The sender's name in the messages: `sender`, else the host of `publicURL`.
+    /// The sender's name in messages: `sender`, else the host of `publicURL`.
     package var signature: String
-    /// The start of a reset link, to which the token is added; nil: the mail carries the bare token.
+    /// The page of reset links, to which the token is appended; nil: the mail contains the bare token.
     package var resetURL: String?
 
-    /// A mail server, and the address it sends from.
+    /// A mail server and the sender.
     package struct MailRoute: Sendable, Equatable {
         package var server: MailServer
         package var from: Sender
@@ -27,7 +27,7 @@ package struct MailPlan: Sendable, Equatable {
         signature = sender ?? Self.host(of: publicURL)
     }
 
-    /// The channels that have nowhere to go, as the log names them.
+    /// The channels that go to the development outbox, for the log.
     package var outboxChannels: [String] {
         (mail == nil ? ["mail (SMTP_URL is not set)"] : []) + (smsURL == nil ? ["SMS (TOLLGATE_SMS_URL is not set)"] : [])
     }

@@ -1,47 +1,47 @@
 package import Wire
 
-/// Where mail is handed in, as `SMTP_URL` says.
+/// The mail server of `SMTP_URL`.
 package struct MailServer: Sendable, Equatable {
-    /// Scheme, host and port: no user, no password.
+    /// Scheme, host and port, without user and password.
     let url: String
     /// Host and port, for the log.
-    let place: String
+    let hostAndPort: String
     let user: String?
     let password: String?
-    /// Whether mail goes by TLS or not at all. A password never goes in the clear over a network.
+    /// Whether TLS is required: for `smtps`, and wherever a password would cross a network.
     let demandsTLS: Bool
-    /// A PEM file with the authorities to trust in place of the system's.
+    /// PEM file of the CA for the server's certificate; nil for the system's.
     package let authorityFile: String?
 
-    /// `smtps://user:password@host:465` (TLS at once) or `smtp://host:587` (TLS where the server offers it), with
-    /// `?tls-ca=FILE` behind it where the server's certificate is of an authority of one's own.
+    /// Parses `smtps://user:password@host:465` (implicit TLS) or `smtp://host:587` (STARTTLS if offered), with an optional
+    /// `?tls-ca=FILE`.
     package init(_ text: String) throws(ParseError) {
         let isSecure = text.hasPrefix("smtps://")
         guard isSecure || text.hasPrefix("smtp://") else {
             throw ParseError("is no mail server, write one like smtps://user:password@mail.example.org:465")
         }
         var rest = text[text.index(text.startIndex, offsetBy: isSecure ? 8 : 7)...]
-        authorityFile = try Self.takeOption(&rest)
+        authorityFile = try Self.removeOption(&rest)
         if rest.hasSuffix("/") { rest.removeLast() }
-        (user, password) = try Self.takeLogin(&rest)
+        (user, password) = try Self.removeLogin(&rest)
         let authority = try HostAndPort(String(rest), defaultPort: isSecure ? 465 : 587)
         let host = authority.isIPv6 ? "[\(authority.host)]" : authority.host
-        place = "\(host):\(authority.port)"
-        url = (isSecure ? "smtps://" : "smtp://") + place
+        hostAndPort = "\(host):\(authority.port)"
+        url = (isSecure ? "smtps://" : "smtp://") + hostAndPort
         demandsTLS = isSecure || (password != nil && !Self.isLoopback(authority.host))
     }
 
-    private static func takeOption(_ rest: inout Substring) throws(ParseError) -> String? {
+    private static func removeOption(_ rest: inout Substring) throws(ParseError) -> String? {
         guard let mark = rest.firstIndex(of: "?") else { return nil }
         let option = rest[rest.index(after: mark)...]
         rest = rest[..<mark]
         guard option.hasPrefix("tls-ca="), option.count > 7 else {
-            throw ParseError("has an unknown option behind the ?, the one there is is tls-ca=FILE")
+            throw ParseError("has an unknown option after the ?, the only one is tls-ca=FILE")
         }
         return String(option.dropFirst(7))
     }
 
-    private static func takeLogin(_ rest: inout Substring) throws(ParseError) -> (user: String?, password: String?) {
+    private static func removeLogin(_ rest: inout Substring) throws(ParseError) -> (user: String?, password: String?) {
         guard let at = rest.lastIndex(of: "@") else { return (nil, nil) }
         let parts = rest[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         rest = rest[rest.index(after: at)...]
@@ -51,7 +51,7 @@ package struct MailServer: Sendable, Equatable {
         return (user, password)
     }
 
-    /// nil for broken percent-encoding, NUL and line ends.
+    /// Decodes percent-encoding; nil if it is broken, no UTF-8, or contains control characters.
     private static func decoded(_ text: Substring) -> String? {
         guard let bytes = PercentEncoding.decode(text.utf8) else { return nil }
         return bytes.contains { $0 < 0x20 } ? nil : String(validating: bytes, as: UTF8.self)

@@ -1,13 +1,13 @@
 internal import Accounts
 
-/// The text of every message, in one place.
+/// The templates of all mails and SMS.
 struct MessageTemplates: Sendable, Equatable {
     /// The sender's name: `Example`.
     let signature: String
-    /// The start of a reset link; nil: the mail carries the bare token.
+    /// The page of reset links; nil: the mail contains the bare token.
     let resetURL: String?
 
-    /// `id` tells the message from every other.
+    /// Renders a message; `id` is unique.
     func render(_ message: Message, id: String) -> OutgoingMessage {
         switch message.content {
         case .code(let code, let purpose, let seconds):
@@ -22,7 +22,7 @@ struct MessageTemplates: Sendable, Equatable {
 
     private func body(_ code: String, _ purpose: CodePurpose, _ seconds: Int64, _ recipient: Recipient) -> OutgoingMessage.Body {
         switch recipient {
-        case .phone: .sms("\(code) is your code for \(signature). It is good for \(Self.span(seconds)). Do not tell it to anybody.")
+        case .phone: .sms("\(code) is your code for \(signature). It is valid for \(Self.span(seconds)). Do not share it.")
         case .email: .mail(letter(code, words(purpose), seconds))
         }
     }
@@ -30,7 +30,7 @@ struct MessageTemplates: Sendable, Equatable {
     private struct CodeWords {
         let subject: String
         let invitation: String
-        /// What holds for a reader who did not ask.
+        /// For a reader who did not ask for the code.
         let otherwise: String
     }
 
@@ -51,13 +51,13 @@ struct MessageTemplates: Sendable, Equatable {
                 otherwise: "If you did not ask for it, ignore this mail: nothing changes without the code.")
         case .recovery:
             CodeWords(
-                subject: "Your way back to \(signature)", invitation: "To sign in without your password, enter this code:",
-                otherwise: "If you did not ask for it, ignore this mail: your password still holds.")
+                subject: "Sign in to \(signature)", invitation: "To sign in without your password, enter this code:",
+                otherwise: "If you did not ask for it, ignore this mail: your password is unchanged.")
         }
     }
 
     private func letter(_ code: String, _ words: CodeWords, _ seconds: Int64) -> Letter {
-        let note = "The code is good for \(Self.span(seconds)) and for one use. Do not tell it to anybody, whoever asks. \(words.otherwise)"
+        let note = "The code is valid for \(Self.span(seconds)) and for one use. Never share it, not even with someone who claims to be from \(signature). \(words.otherwise)"
         return Letter(
             subject: words.subject, blocks: [.text(words.invitation), .code(code), .note(note)], signature: signature)
     }
@@ -69,17 +69,17 @@ struct MessageTemplates: Sendable, Equatable {
         let way: [Letter.Block] =
             link.map { [.text("Choose a new one here:"), .link(url: $0, label: "Choose a new password")] }
             ?? [.text("To choose a new one, enter this in the app:"), .code(token)]
-        let note = "This is good for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password stays as it is."
+        let note = "This is valid for \(Self.span(seconds)) and for one use. If you did not ask for it, ignore this mail: your password is unchanged."
         let letter = Letter(
             subject: "A new password for \(signature)",
-            blocks: [.text("Somebody, most likely you, has forgotten the password of your account.")] + way + [.note(note)],
+            blocks: [.text("You, or someone who entered your address, asked to reset the password of your account.")] + way + [.note(note)],
             signature: signature)
         return OutgoingMessage(
             id: id, kind: "password reset", recipient: recipient.address, body: .mail(letter),
             secret: link.map { .link($0) } ?? .code(token), usefulSeconds: seconds)
     }
 
-    /// `base` with `token` in its query.
+    /// `base` with `token=` added to its query.
     static func link(_ base: String, _ token: String) -> String {
         let end = base.firstIndex(of: "#") ?? base.endIndex
         let (address, fragment) = (base[..<end], base[end...])
@@ -87,7 +87,7 @@ struct MessageTemplates: Sendable, Equatable {
         return "\(address)\(mark)token=\(token)\(fragment)"
     }
 
-    /// `10 minutes`
+    /// A duration in words: `10 minutes`, rounded up; whole hours as `1 hour`.
     static func span(_ seconds: Int64) -> String {
         let (count, unit) = seconds % 3_600 == 0 ? (seconds / 3_600, "hour") : ((seconds + 59) / 60, "minute")
         return "\(count) \(unit)\(count == 1 ? "" : "s")"

@@ -10,17 +10,17 @@ package struct OutboxEntry: Sendable, Equatable {
     package let channel: Channel
     package let kind: String
     package let to: String
-    /// Of a mail.
+    /// nil for an SMS.
     package let subject: String?
     package let text: String
     package let secret: MessageSecret
 
-    init(_ dispatch: OutgoingMessage, at now: WallTime) {
+    init(_ message: OutgoingMessage, at now: WallTime) {
         at = now
-        kind = dispatch.kind
-        to = dispatch.recipient
-        secret = dispatch.secret
-        switch dispatch.body {
+        kind = message.kind
+        to = message.recipient
+        secret = message.secret
+        switch message.body {
         case .mail(let letter):
             (channel, subject) = (.mail, letter.subject)
             text = letter.plainText.replacing("\r\n", with: "\n")
@@ -29,34 +29,33 @@ package struct OutboxEntry: Sendable, Equatable {
     }
 }
 
-/// The development outbox: the newest messages that nothing is set up to send, a JSON object a line, the oldest first.
-///
-/// Whoever reads the file sees it whole: it is replaced in one step.
+/// The development outbox: a file with the newest messages of channels that are not configured, one JSON object on each line, the
+/// oldest first. It is replaced atomically, so readers never see half a file.
 package struct Outbox: Sendable {
-    static let mostEntries = 200
-    private static let largestFile = 4 << 20
+    static let maximumEntries = 200
+    private static let maximumFileBytes = 4 << 20
 
     let path: String
 
     package init(dataDirectory: String) { path = dataDirectory + "/outbox.jsonl" }
 
-    /// Blocking.
+    /// Reads all messages; none if there is no file. Blocks.
     package func read() throws(SystemFault) -> [OutboxEntry] {
         do throws(SystemFault) {
-            return Self.decode(try FileBytes.read(path, limit: Self.largestFile))
+            return Self.decode(try FileBytes.read(path, limit: Self.maximumFileBytes))
         } catch {
             if error.errno == ENOENT || error.errno == ENOTDIR { return [] }
             throw error
         }
     }
 
-    /// Adds a message and drops the oldest where there are too many. Blocking; one thread at a time.
+    /// Adds a message and drops the oldest beyond `maximumEntries`. Blocks; one thread at a time.
     func add(_ entry: OutboxEntry) throws(SystemFault) {
         var entries = try read()
         entries.append(entry)
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
         try FileBytes.makeDirectory(folder, mode: 0o700)
-        try FileBytes.write(Self.encode(entries.suffix(Self.mostEntries)), to: path, mode: 0o600)
+        try FileBytes.write(Self.encode(entries.suffix(Self.maximumEntries)), to: path, mode: 0o600)
     }
 
     static func encode(_ entries: some Sequence<OutboxEntry>) -> [UInt8] {
@@ -68,14 +67,14 @@ package struct Outbox: Sendable {
         return out.readable.array
     }
 
-    /// A line that is not one of ours is passed over.
+    /// Parses the file; lines that are no entries are ignored.
     static func decode(_ bytes: [UInt8]) -> [OutboxEntry] {
         bytes.split(separator: UInt8(ascii: "\n")).compactMap { OutboxEntry(json: Array($0)) }
     }
 }
 
 extension JSONWriter {
-    /// One entry as an object.
+    /// Writes an entry as an object.
     package mutating func entry(_ entry: OutboxEntry) {
         beginObject()
         field("at", ISO8601.text(entry.at))
@@ -94,7 +93,7 @@ extension JSONWriter {
 }
 
 extension OutboxEntry {
-    /// nil if it is no object with the members that it must have.
+    /// Parses an entry; nil if a member is missing or invalid.
     fileprivate init?(json: [UInt8]) {
         let members = Self.members(json)
         guard let at = members["at"].flatMap({ ISO8601.parse($0) }), let kind = members["kind"], let to = members["to"],
@@ -105,7 +104,7 @@ extension OutboxEntry {
         secret = members["code"].map { .code($0) } ?? members["link"].map { .link($0) } ?? .none
     }
 
-    /// The members of a flat object whose values are strings; none of anything else.
+    /// The members of a flat object of strings; empty for anything else.
     private static func members(_ json: [UInt8]) -> [String: String] {
         var reader = JSONReader(json.rawBytes, maximumDepth: 1)
         var members: [String: String] = [:]

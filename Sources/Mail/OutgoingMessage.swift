@@ -1,27 +1,27 @@
 internal import Credentials
 internal import Wire
 
-/// One message on its way to one person.
+/// A rendered message for one recipient.
 package struct OutgoingMessage: Sendable, Equatable {
     package enum Body: Sendable, Equatable {
         case mail(Letter)
         case sms(String)
     }
 
-    /// What tells it from every other, in visible ASCII: it stays the same however often it is tried.
+    /// A unique id in visible ASCII, the same for all attempts.
     package let id: String
-    /// What it is, for the log: `sign-up code`.
+    /// The kind of message for the log, such as `sign-up code`.
     package let kind: String
     /// An email address or a telephone number.
     package let recipient: String
     package let body: Body
-    /// What it brings, for those who read the development outbox by program.
+    /// The code or link, for programs that read the development outbox.
     package let secret: MessageSecret
-    /// How long it makes sense to go on trying, in seconds.
+    /// How long the message is retried, in seconds: the lifetime of its code or link.
     package let usefulSeconds: Int64
 
-    /// What the log says in place of the recipient: the first 16 digits of the SHA-256 of the address or number, so that
-    /// whoever knows it finds it: `printf %s ada@example.org | sha256sum`.
+    /// The recipient in the log: the first 16 hex digits of the SHA-256 of the address or number. An operator who knows the
+    /// recipient can search for it: `printf %s ada@example.org | sha256sum`.
     package var recipientDigest: String {
         let digest = Digest.sha256(Array(recipient.utf8).rawBytes)
         var out = ByteBuffer(capacity: 16)
@@ -30,7 +30,7 @@ package struct OutgoingMessage: Sendable, Equatable {
     }
 }
 
-/// The part of a message that must reach nobody else.
+/// The secret in a message, which only its recipient may see.
 package enum MessageSecret: Sendable, Equatable {
     case code(String)
     case link(String)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Mail
 
-/// Whatever an address or a name holds, it stays one address in one line.
+/// Header injection: an address or a name stays one address on one line.
 @Suite struct AddressTests {
     @Test(arguments: [
         ("ada@example.org", "ada@example.org"), ("ada.lovelace+x@mail.example.org", "ada.lovelace+x@mail.example.org"),

@@ -4,7 +4,7 @@ import Wire
 @testable import Mail
 
 /// A message as tests send it.
-func dispatch(
+func message(
     to recipient: String = "ada@example.org", body: OutgoingMessage.Body = .mail(sampleLetter), usefulSeconds: Int64 = 600,
     id: String = "id"
 ) -> OutgoingMessage {
@@ -22,24 +22,24 @@ let sampleLetter = Letter(
     private func time(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: 1_000_000_000 * (seconds + 1)) }
 
     @Test mutating func aMessageIsDueAtOnceAndGoneWhenSent() throws {
-        #expect(queue.add(dispatch(), now: time(0)) == nil)
-        let taken = queue.takeDue(now: time(0))
+        #expect(queue.add(message(), now: time(0)) == nil)
+        let taken = queue.startNext(now: time(0))
         let entry = try #require(taken)
-        #expect(queue.takeDue(now: time(0)) == nil, "it is under way")
+        #expect(queue.startNext(now: time(0)) == nil, "it is under way")
         #expect(queue.nextDue == nil)
-        #expect(queue.settle(entry.id, .sent, now: time(1), jitter: 0) == .sent(dispatch(), attempts: 1))
+        #expect(queue.finish(entry.id, .sent, now: time(1), jitter: 0) == .sent(message(), attempts: 1))
         #expect(queue.isEmpty)
-        #expect(queue.settle(entry.id, .sent, now: time(1), jitter: 0) == nil)
+        #expect(queue.finish(entry.id, .sent, now: time(1), jitter: 0) == nil)
     }
 
     @Test mutating func aFailureIsTriedAgainLaterAndLater() throws {
-        _ = queue.add(dispatch(), now: time(0))
+        _ = queue.add(message(), now: time(0))
         var now = time(0)
         var pauses: [UInt64] = []
-        while let entry = queue.takeDue(now: now) {
-            guard case .postponed(_, _, let pause) = queue.settle(entry.id, .failed("away"), now: now, jitter: 0) else { break }
+        while let entry = queue.startNext(now: now) {
+            guard case .postponed(_, _, let pause) = queue.finish(entry.id, .failed("away"), now: now, jitter: 0) else { break }
             pauses.append(pause)
-            #expect(queue.takeDue(now: now) == nil)
+            #expect(queue.startNext(now: now) == nil)
             now = now.advanced(milliseconds: pause)
         }
         #expect(pauses == [750, 3_000, 11_250, 45_000, 90_000, 225_000])
@@ -47,42 +47,42 @@ let sampleLetter = Letter(
     }
 
     @Test mutating func aRefusalIsFinal() throws {
-        _ = queue.add(dispatch(), now: time(0))
-        let taken = queue.takeDue(now: time(0))
+        _ = queue.add(message(), now: time(0))
+        let taken = queue.startNext(now: time(0))
         let entry = try #require(taken)
-        #expect(queue.settle(entry.id, .refused("no such mailbox"), now: time(0), jitter: 0) == .lost(dispatch(), reason: "no such mailbox"))
+        #expect(queue.finish(entry.id, .refused("no such mailbox"), now: time(0), jitter: 0) == .lost(message(), reason: "no such mailbox"))
         #expect(queue.isEmpty)
     }
 
     @Test mutating func whatHasWaitedLongestGoesFirst() throws {
-        for (second, name) in ["a", "b", "c"].enumerated() { _ = queue.add(dispatch(id: name), now: time(UInt64(second))) }
-        let taken = queue.takeDue(now: time(5))
+        for (second, name) in ["a", "b", "c"].enumerated() { _ = queue.add(message(id: name), now: time(UInt64(second))) }
+        let taken = queue.startNext(now: time(5))
         let first = try #require(taken)
-        #expect(first.dispatch.id == "a")
-        _ = queue.settle(first.id, .failed("away"), now: time(5), jitter: 0)
-        #expect(queue.takeDue(now: time(5))?.dispatch.id == "b")
-        #expect(queue.takeDue(now: time(5))?.dispatch.id == "c")
-        #expect(queue.takeDue(now: time(5)) == nil)
-        #expect(queue.takeDue(now: time(6))?.dispatch.id == "a")
+        #expect(first.message.id == "a")
+        _ = queue.finish(first.id, .failed("away"), now: time(5), jitter: 0)
+        #expect(queue.startNext(now: time(5))?.message.id == "b")
+        #expect(queue.startNext(now: time(5))?.message.id == "c")
+        #expect(queue.startNext(now: time(5)) == nil)
+        #expect(queue.startNext(now: time(6))?.message.id == "a")
     }
 
     @Test mutating func pastItsBoundAMessageIsLostAndSaidSo() {
-        for _ in 0..<DeliveryQueue.capacity { #expect(queue.add(dispatch(), now: time(0)) == nil) }
-        #expect(queue.add(dispatch(id: "x"), now: time(0)) == .lost(dispatch(id: "x"), reason: "too many messages wait"))
+        for _ in 0..<DeliveryQueue.capacity { #expect(queue.add(message(), now: time(0)) == nil) }
+        #expect(queue.add(message(id: "x"), now: time(0)) == .lost(message(id: "x"), reason: "the delivery queue is full"))
     }
 
     @Test mutating func atTheEndWhatWaitsIsTriedOnceMoreAndTheRestIsNamed() throws {
-        _ = queue.add(dispatch(id: "a"), now: time(0))
-        _ = queue.add(dispatch(id: "b"), now: time(0))
-        let taken = queue.takeDue(now: time(0))
+        _ = queue.add(message(id: "a"), now: time(0))
+        _ = queue.add(message(id: "b"), now: time(0))
+        let taken = queue.startNext(now: time(0))
         let entry = try #require(taken)
-        _ = queue.settle(entry.id, .failed("away"), now: time(0), jitter: 0)
-        _ = queue.takeDue(now: time(0))
-        #expect(queue.takeDue(now: time(0)) == nil)
-        queue.hurry(now: time(0))
-        #expect(queue.takeDue(now: time(0))?.dispatch.id == "a")
-        let events = queue.abandon("the gateway ends")
-        #expect(events == ["a", "b"].map { .lost(dispatch(id: $0), reason: "the gateway ends") })
+        _ = queue.finish(entry.id, .failed("away"), now: time(0), jitter: 0)
+        _ = queue.startNext(now: time(0))
+        #expect(queue.startNext(now: time(0)) == nil)
+        queue.makeAllDue(now: time(0))
+        #expect(queue.startNext(now: time(0))?.message.id == "a")
+        let events = queue.dropAll("the gateway ends")
+        #expect(events == ["a", "b"].map { .lost(message(id: $0), reason: "the gateway ends") })
         #expect(queue.isEmpty)
     }
 
@@ -97,23 +97,23 @@ let sampleLetter = Letter(
         ("broke off", 550, false, .refused("broke off, the server answered 550")), ("broke off", 451, false, .failed("broke off, the server answered 451")),
         ("login denied", 535, true, .failed("login denied, the server answered 535")),
     ])
-    func anAnswerOfAMailServerIsJudged(_ complaint: String?, _ status: Int, _ isDenied: Bool, _ outcome: DeliveryOutcome) {
-        #expect(.mail(complaint: complaint, status: status, isLoginDenied: isDenied) == outcome)
+    func anAnswerOfAMailServerIsJudged(_ failure: String?, _ status: Int, _ isDenied: Bool, _ outcome: DeliveryOutcome) {
+        #expect(.mail(failure: failure, status: status, isLoginDenied: isDenied) == outcome)
     }
 
     @Test(arguments: [(200, true), (202, true), (204, true), (299, true), (301, false), (500, false), (503, false), (429, false), (408, false), (0, false)])
     func anAnswerOfAWebhookIsGoodOrComesAgain(_ status: Int, _ isGood: Bool) {
-        let outcome = DeliveryOutcome.webhook(complaint: nil, status: status)
+        let outcome = DeliveryOutcome.webhook(failure: nil, status: status)
         #expect(outcome == (isGood ? .sent : .failed("the server answered \(status)")))
     }
 
     @Test(arguments: [400, 401, 404, 410, 422]) func aWebhookThatRefusesIsNotAskedAgain(_ status: Int) {
-        #expect(.webhook(complaint: nil, status: status) == DeliveryOutcome.refused("the server answered \(status)"))
-        #expect(.webhook(complaint: "broke off", status: status) == DeliveryOutcome.failed("broke off"))
+        #expect(.webhook(failure: nil, status: status) == DeliveryOutcome.refused("the server answered \(status)"))
+        #expect(.webhook(failure: "broke off", status: status) == DeliveryOutcome.failed("broke off"))
     }
 
     @Test func theLogNamesNobody() {
-        #expect(dispatch(to: "ada@example.org").recipientDigest == "cfe00dde46ef9426")
-        #expect(dispatch(to: "bob@example.org").recipientDigest != dispatch().recipientDigest)
+        #expect(message(to: "ada@example.org").recipientDigest == "cfe00dde46ef9426")
+        #expect(message(to: "bob@example.org").recipientDigest != message().recipientDigest)
     }
 }

@@ -37,7 +37,7 @@ import Wire
     }
 
     private func expectSent(_ sink: MailSink, by thread: DeliveryThread, isEncrypted: Bool, login: String?) throws {
-        thread.send(dispatch())
+        thread.send(message())
         eventually("the mail arrives") { sink.received.count == 1 }
         let mail = try #require(sink.received.first)
         #expect(mail.isEncrypted == isEncrypted)
@@ -45,7 +45,7 @@ import Wire
         #expect(mail.from == "no-reply@example.org")
         #expect(mail.to == ["ada@example.org"])
         thread.stop(within: 5_000)
-        #expect(log.events == [.sent(dispatch(), attempts: 1)])
+        #expect(log.events == [.sent(message(), attempts: 1)])
     }
 
     @Test func aMailSaysTheSameTwiceAndEveryReaderUnderstandsIt() throws {
@@ -89,7 +89,7 @@ import Wire
         let sink = try MailSink(security, certificate: own.files)
         let scheme = security == .tls ? "smtps" : "smtp"
         let thread = try thread(plan("\(scheme)://localhost:\(sink.port)?tls-ca=\(other.chain)"))
-        thread.send(dispatch())
+        thread.send(message())
         eventually("an attempt fails") { !log.events.isEmpty }
         thread.stop(within: 0)
         guard case .postponed(_, let reason, _)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
@@ -101,7 +101,7 @@ import Wire
         let certificate = try TestCertificate()
         let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "right"))
         let thread = try thread(plan("smtp://ada:wrong@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
-        thread.send(dispatch())
+        thread.send(message())
         eventually("an attempt fails") { !log.events.isEmpty }
         thread.stop(within: 0)
         guard case .postponed(_, let reason, _)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
@@ -112,17 +112,17 @@ import Wire
     @Test func aServerThatIsBusyIsAskedAgain() throws {
         let sink = try MailSink(answers: ["451 busy"])
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
-        thread.send(dispatch())
+        thread.send(message())
         eventually("the mail arrives") { sink.received.count == 1 }
         thread.stop(within: 5_000)
         #expect(log.events.count == 2)
-        #expect(log.events.last == .sent(dispatch(), attempts: 2))
+        #expect(log.events.last == .sent(message(), attempts: 2))
     }
 
     @Test func aServerThatRefusesForGoodIsNotAskedAgain() throws {
         let sink = try MailSink(answers: ["550 no such user"])
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
-        thread.send(dispatch())
+        thread.send(message())
         eventually("the refusal is told") { !log.events.isEmpty }
         thread.stop(within: 5_000)
         guard case .lost(_, let reason)? = log.events.first else { return #expect(Bool(false), "\(log.events)") }
@@ -134,9 +134,9 @@ import Wire
     @Test func anAddressThatWouldBreakTheHeaderIsNeverSent() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
-        let evil = dispatch(to: "ada@example.org\r\nBcc: eve@example.org")
+        let evil = message(to: "ada@example.org\r\nBcc: eve@example.org")
         thread.send(evil)
-        thread.send(dispatch())
+        thread.send(message())
         eventually("the good one arrives") { sink.received.count == 1 }
         thread.stop(within: 5_000)
         #expect(sink.received.allSatisfy { $0.to == ["ada@example.org"] && $0.headers["Bcc"] == nil })
@@ -146,7 +146,7 @@ import Wire
     @Test func aServerThatHangsHoldsUpNobodyAndWhatIsLeftAtTheEndIsNamed() throws {
         let silent = try SilentServer()
         let thread = try thread(plan("smtp://127.0.0.1:\(silent.port)"))
-        for number in 0..<20 { thread.send(dispatch(id: "\(number)")) }
+        for number in 0..<20 { thread.send(message(id: "\(number)")) }
         thread.stop(within: 200)
         #expect(Set(log.events.map(\.id)) == Set((0..<20).map { "\($0)" }))
         #expect(log.events.allSatisfy { $0.isLoss })
@@ -155,7 +155,7 @@ import Wire
     @Test func manyMailsGoOutOfOneThread() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
-        for number in 0..<50 { thread.send(dispatch(to: "u\(number)@example.org", id: "\(number)")) }
+        for number in 0..<50 { thread.send(message(to: "u\(number)@example.org", id: "\(number)")) }
         eventually("all arrive") { sink.received.count == 50 }
         thread.stop(within: 5_000)
         #expect(Set(sink.received.flatMap(\.to)) == Set((0..<50).map { "u\($0)@example.org" }))
@@ -164,20 +164,20 @@ import Wire
 
     @Test func withoutAServerMailLandsInTheOutbox() throws {
         let thread = try thread(plan(nil))
-        let sms = dispatch(to: "+4915112345678", body: .sms("123456 is your code."))
-        thread.send(dispatch())
+        let sms = message(to: "+4915112345678", body: .sms("123456 is your code."))
+        thread.send(message())
         thread.send(sms)
         thread.stop(within: 5_000)
         let entries = try Outbox(dataDirectory: folder.path).read()
         #expect(entries.map(\.to) == ["ada@example.org", "+4915112345678"])
         #expect(entries.map(\.channel) == [.mail, .sms])
-        #expect(log.events == [.sent(dispatch(), attempts: 1), .sent(sms, attempts: 1)])
+        #expect(log.events == [.sent(message(), attempts: 1), .sent(sms, attempts: 1)])
     }
 
     @Test func aNewPlanCountsFromTheNextAttemptOn() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:1"))
-        thread.send(dispatch())
+        thread.send(message())
         eventually("an attempt fails") { !log.events.isEmpty }
         thread.adopt(try plan("smtp://127.0.0.1:\(sink.port)"))
         eventually("the mail arrives") { sink.received.count == 1 }
@@ -187,7 +187,7 @@ import Wire
     @Test func aTextMessageIsPostedToTheWebhook() throws {
         let hook = try WebhookStub([202])
         let thread = try thread(plan(nil, sms: hook.url))
-        let sms = dispatch(to: "+4915112345678", body: .sms("123456 is \"your\" code."))
+        let sms = message(to: "+4915112345678", body: .sms("123456 is \"your\" code."))
         thread.send(sms)
         eventually("it is told") { log.events == [.sent(sms, attempts: 1)] }
         thread.stop(within: 5_000)
@@ -201,7 +201,7 @@ import Wire
     @Test func aWebhookThatFailsIsAskedAgainAndNeverFollowedElsewhere() throws {
         let hook = try WebhookStub([500, 302, 200])
         let thread = try thread(plan(nil, sms: hook.url))
-        let sms = dispatch(to: "+4915112345678", body: .sms("x"))
+        let sms = message(to: "+4915112345678", body: .sms("x"))
         thread.send(sms)
         eventually("it fails") { log.events.count == 1 }
         // At the end what waits is tried at once.
@@ -215,7 +215,7 @@ import Wire
 extension DeliveryEvent {
     fileprivate var id: String {
         switch self {
-        case .sent(let dispatch, _), .postponed(let dispatch, _, _), .lost(let dispatch, _): dispatch.id
+        case .sent(let message, _), .postponed(let message, _, _), .lost(let message, _): message.id
         }
     }
 

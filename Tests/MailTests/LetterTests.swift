@@ -25,7 +25,7 @@ import Wire
         #expect(!letter.html.contains("<script>"))
     }
 
-    /// What is loaded tells the sender who reads.
+    /// External resources would tell the sender who reads the mail.
     @Test func theHTMLFormLoadsNothing() {
         for word in ["src=", "<img", "<link", "url(", "@import"] { #expect(!letter.html.contains(word), "\(word)") }
     }

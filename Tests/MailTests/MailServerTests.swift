@@ -41,7 +41,7 @@ import Wire
         "smtp://ada@h", "smtp://:secret@h", "smtp://ada:%zz@h", "smtp://ada:%0d%0aQUIT@h", "smtp://ada:%00@h", "smtp://h?x=1", "smtp://h?tls-ca=",
     ])
     func whatIsNoMailServerIsRefusedWithoutShowingIt(_ text: String) {
-        let complaint = #expect(throws: ParseError.self) { try MailServer(text) }
-        #expect(complaint?.text.contains("secret") == false)
+        let failure = #expect(throws: ParseError.self) { try MailServer(text) }
+        #expect(failure?.text.contains("secret") == false)
     }
 }

@@ -8,13 +8,13 @@ import Wire
     private let folder = TemporaryFolder()
     private var outbox: Outbox { Outbox(dataDirectory: folder.path + "/data") }
 
-    private func entry(_ number: Int, _ dispatch: OutgoingMessage = dispatch()) -> OutboxEntry {
-        OutboxEntry(dispatch, at: WallTime(seconds: Int64(number)))
+    private func entry(_ number: Int, _ message: OutgoingMessage = message()) -> OutboxEntry {
+        OutboxEntry(message, at: WallTime(seconds: Int64(number)))
     }
 
     @Test func whatIsPutInIsReadInItsOrder() throws {
         #expect(try outbox.read() == [])
-        let sms = dispatch(to: "+4915112345678", body: .sms("123456 is your code.\n\"quoted\" \u{2028} \\"))
+        let sms = message(to: "+4915112345678", body: .sms("123456 is your code.\n\"quoted\" \u{2028} \\"))
         let entries = [entry(1), entry(2, sms)]
         for entry in entries { try outbox.add(entry) }
         #expect(try outbox.read() == entries)
@@ -28,12 +28,12 @@ import Wire
     }
 
     @Test func itKeepsTheNewest() throws {
-        let many = (0..<Outbox.mostEntries).map { entry($0) }
+        let many = (0..<Outbox.maximumEntries).map { entry($0) }
         try FileManager.default.createDirectory(atPath: folder.path + "/data", withIntermediateDirectories: true)
         try Data(Outbox.encode(many)).write(to: URL(filePath: outbox.path))
         try outbox.add(entry(1_000_000))
         let kept = try outbox.read()
-        #expect(kept.count == Outbox.mostEntries)
+        #expect(kept.count == Outbox.maximumEntries)
         #expect(kept.first == entry(1))
         #expect(kept.last == entry(1_000_000))
     }
@@ -59,7 +59,7 @@ final class TemporaryFolder {
     }
 
     deinit {
-        // What is left of a folder harms no other test.
+        // A leftover folder does not disturb other tests.
         try? FileManager.default.removeItem(atPath: path)
     }
 }

@@ -26,7 +26,7 @@ final class Listener: Sendable {
     deinit { close(descriptor) }
 }
 
-/// Lets everybody connect and says nothing.
+/// A server that accepts connections and never responds.
 final class SilentServer: Sendable {
     private let listener = Result { try Listener() }
     let port: Int
