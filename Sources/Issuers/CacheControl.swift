@@ -1,8 +1,8 @@
 internal import Wire
 
-/// The one directive of a `Cache-Control` that a key set's refresh goes by (RFC 9111 §5.2.2).
+/// Parser of the `Cache-Control` directives that control the refresh of a key set (RFC 9111 §5.2.2).
 enum CacheControl {
-    /// How long the answer may be kept, in milliseconds; 0 for one that must not be; nil when nothing usable is said.
+    /// `max-age` in milliseconds, at most a year; 0 for `no-store` and `no-cache`; nil without a usable directive.
     static func maxAge(_ value: String) -> UInt64? {
         var age: UInt64?
         for part in value.split(separator: ",") {

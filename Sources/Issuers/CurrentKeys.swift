@@ -2,11 +2,12 @@ internal import Credentials
 internal import Transport
 package import Wire
 
-/// All keys at one moment for a command that ends at once: it makes none of its own, and fetches what was never had.
+/// The loader of all keys for a command. It generates no own keys, and fetches key sets of which there is no copy.
 package enum CurrentKeys {
-    /// What a person is ready to wait for.
+    /// The maximum time for fetches, in milliseconds.
     private static let patience: UInt64 = 12_000
 
+    /// All keys now. Blocks for up to 12 s; key sets that cannot be fetched are missing.
     package static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
         let own = try KeyStore.peek(plan, now: moment.wall)
         var sources = KeySources(plan, own: own, earlier: nil, at: moment)

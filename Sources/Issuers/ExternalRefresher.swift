@@ -2,7 +2,7 @@ package import Gate
 internal import Transport
 internal import Wire
 
-/// An auth server at which tokens are refreshed, and the form in which it is asked.
+/// The refresh endpoint of an outside issuer, and its request format.
 package struct RefreshServer: Sendable {
     package var url: String
     package var form: RefreshForm
@@ -13,12 +13,12 @@ package struct RefreshServer: Sendable {
     }
 }
 
-/// Refreshes tokens at the auth servers of outside issuers, in the form that the trust line names; with Redis, by one
-/// gateway for all.
+/// Refreshes tokens at outside issuers' endpoints (RFC 6749 §6, in the trust line's format). With Redis a lease ensures that
+/// only one gateway sends each refresh token.
 package final class ExternalRefresher: Sendable {
-    /// The server of an issuer; nil where its tokens are not refreshed, perhaps since a reload.
+    /// The endpoint of an issuer; nil if its tokens are not refreshed. Read for each refresh, since a reload may change it.
     private let server: @Sendable (_ issuer: String) -> RefreshServer?
-    /// nil where this gateway acts alone.
+    /// nil without Redis.
     private let lease: LeaseScript?
     private let onFailure: @Sendable (_ issuer: String, _ reason: String) -> Void
     private let transfers = RefreshTransfers()
@@ -32,28 +32,30 @@ package final class ExternalRefresher: Sendable {
         self.onFailure = onFailure
     }
 
+    /// Aborts refreshes under way and ends the thread. Blocks.
     package func stop() { transfers.stop() }
 
+    /// Refreshes a token; answers in bounded time.
     package func refresh(_ order: RefreshOrder) async -> (TokenRefreshOutcome, RefreshRole) {
         guard let server = server(order.issuer) else { return (.refused, .leader) }
-        guard let lease else { return (await ask(server, order), .leader) }
-        return await LeasedRefresh(order, lease).carryOut { await self.ask(server, order) }
+        guard let lease else { return (await send(order, to: server), .leader) }
+        return await LeasedRefresh(order, lease).run { await self.send(order, to: server) }
     }
 
-    private func ask(_ server: RefreshServer, _ order: RefreshOrder) async -> TokenRefreshOutcome {
-        let answer = await transfers.post(server.form.question(order.token), to: server.url)
+    private func send(_ order: RefreshOrder, to server: RefreshServer) async -> TokenRefreshOutcome {
+        let answer = await transfers.post(server.form.request(order.token), to: server.url)
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
-            let why = answer.complaint ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
+            let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
             onFailure(order.issuer, why)
         }
         return outcome
     }
 
-    /// Only a definite verdict refuses: a server that is late, away, overloaded or not understood has given none.
+    /// The outcome of a response. Only a definite 4xx is a refusal; timeouts, 5xx, overload and unparsable responses are transient.
     static func outcome(_ answer: RefreshTransfers.Answer, _ form: RefreshForm, _ order: RefreshOrder) -> TokenRefreshOutcome {
         let unknown = TokenRefreshOutcome.unavailable(retryAfterSeconds: 1)
-        guard answer.complaint == nil else { return unknown }
+        guard answer.failure == nil else { return unknown }
         switch answer.status {
         case 200..<300: return form.tokens(in: answer.body, insteadOf: order.token).map { .refreshed($0) } ?? unknown
         case 408, 425, 429: return unknown

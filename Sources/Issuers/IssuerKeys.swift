@@ -2,40 +2,40 @@ package import Credentials
 package import Telemetry
 package import Wire
 
-/// All keys that tokens are verified with, at one moment: an immutable snapshot from which a policy is made.
+/// A snapshot of all verification keys, from which a policy is built.
 package struct IssuerKeys: Sendable {
-    /// Counts the configurations that were adopted. A snapshot of an earlier one has no place in a policy of a later.
+    /// The number of the configuration that it belongs to. A snapshot must not be combined with a later configuration.
     package var generation: UInt64 = 0
-    /// nil only where a command looks on and there are none yet.
+    /// The gateway's signing keys; nil only in commands, before the gateway has first started.
     package var own: SigningKeyRing?
-    /// By the trust line's name; missing while no key was ever had.
+    /// By name of the trust line; an issuer is missing until its keys have been fetched once.
     package var outside: [String: KeySet] = [:]
-    /// Where each of those came from: a line that names another place has other keys.
+    /// The source of each outside key set. A reload keeps a key set only if its source is unchanged.
     package var origins: [String: KeySource] = [:]
 
     package init(own: SigningKeyRing?) { self.own = own }
 }
 
-/// What is known of one issuer's keys, for `/readyz`, metrics and logs.
+/// The state of one issuer's keys, for `/readyz`, metrics and logs.
 package struct KeyStatus: Sendable, Equatable {
     package var name: String
-    /// 0 while there are none.
+    /// The number of usable keys.
     package var keyCount = 0
-    /// When they were last confirmed; nil for files and secrets, which are at hand.
+    /// When the keys were last fetched; nil for files and secrets.
     package var confirmedAt: WallTime?
     package var fetches: UInt64 = 0
     package var failures: UInt64 = 0
     package var unknownKeys: UInt64 = 0
-    /// Why the last attempt failed; nil after one that did not.
+    /// The error of the last fetch or read; nil if it succeeded.
     package var problem: String?
 
     package init(name: String) { self.name = name }
 }
 
-/// Something about keys that the log should tell.
+/// A log event about keys.
 package struct KeyEvent: Sendable, Equatable {
     package var level: LogLevel
-    /// `trust=NAME`'s name, or nil for the gateway's own keys.
+    /// The name of the trust line; nil for the gateway's own keys.
     package var issuer: String?
     package var message: String
 
@@ -47,7 +47,7 @@ package struct KeyEvent: Sendable, Equatable {
 }
 
 extension IssuerKeys {
-    /// A gateway that runs always has keys of its own: it makes them when it first starts.
+    /// The gateway's signing keys. Traps without any; a running gateway always has them.
     package var ownRing: SigningKeyRing {
         guard let own else { preconditionFailure("no signing keys") }
         return own

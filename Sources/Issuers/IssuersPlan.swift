@@ -1,15 +1,15 @@
 package import Credentials
 package import Storage
 
-/// Where the gateway's own keys and those of outside issuers come from.
+/// The plan of keys: the sources of the gateway's own keys and of outside issuers' keys.
 package struct IssuersPlan: Sendable {
-    /// The folder of own keys and of kept key sets.
+    /// The folder of own keys and of copies of key sets.
     package var dataDirectory: String
-    /// Signs own tokens in place of generated keys.
+    /// The secret that signs own tokens in place of generated keys; nil for generated keys.
     package var ownSecret: [UInt8]?
-    /// What a newly generated key is for.
+    /// The algorithm of newly generated keys.
     package var algorithm: SigningAlgorithm
-    /// The database in which gateways share their keys; nil where this one keeps them to itself.
+    /// The database in which gateways share their keys; nil if this gateway keeps them in its data folder.
     package var sharing: KeySharing?
     /// In the order of the configuration.
     package var outside: [KeyHolder]
@@ -25,7 +25,7 @@ package struct IssuersPlan: Sendable {
     }
 }
 
-/// A database that several gateways share, and the secret that seals what they keep there.
+/// The database in which several gateways share their keys, and the secret that seals them there.
 package struct KeySharing: Sendable {
     package var location: StoreLocation
     package var secret: [UInt8]
@@ -36,7 +36,7 @@ package struct KeySharing: Sendable {
     }
 }
 
-/// An outside issuer or a provider, and where its keys are.
+/// An outside issuer or a provider, and the source of its keys.
 package struct KeyHolder: Sendable {
     package var name: String
     package var source: KeySource

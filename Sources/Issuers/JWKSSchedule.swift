@@ -1,40 +1,42 @@
 package import Wire
 
-/// When one issuer's key set is fetched from its URL, and how long fetched keys count: a machine without I/O.
+/// The state machine that schedules fetches of one issuer's key set. Pure; all durations are in milliseconds.
 ///
-/// Exits: `waiting` leaves by the clock (`next`) or by an unknown key; `fetching` by `fetched` or `failed`. Keys count
-/// until `staleAt`, whatever the phase: an issuer that does not answer does not lock its users out for a day.
+/// Exits: `waiting` ends by the clock (`next`) or by an unknown key, `fetching` by `fetched` or `failed`. Keys stay valid until
+/// `staleAt` in either phase, so an outage of the issuer of up to a day does not lock its users out.
 package struct JWKSSchedule: Equatable, Sendable {
-    package static let usualRefresh: UInt64 = 300_000
+    /// The refresh interval without a `max-age`.
+    package static let defaultRefresh: UInt64 = 300_000
+    /// The bounds of a `max-age`.
     package static let refreshBounds: ClosedRange<UInt64> = 60_000...3_600_000
-    /// How long keys count that could not be confirmed again.
+    /// How long keys stay valid after the last successful fetch.
     package static let longestStale: UInt64 = 86_400_000
-    /// At most one fetch in this time for the sake of unknown keys.
+    /// The minimum interval of fetches that unknown keys cause, so that forged tokens cannot cause a storm.
     package static let unknownKeyPause: UInt64 = 10_000
-    /// The first pause after a failure; it doubles up to the last.
+    /// The back-off after failures: doubles from the lower to the upper bound.
     package static let retryBounds: ClosedRange<UInt64> = 1_000...60_000
 
-    /// What the driver must do.
+    /// The driver's next action.
     package enum Step: Equatable, Sendable {
         case fetch
         case wait(until: MonotonicTime)
-        /// The keys are too old to count: forget them.
+        /// Forget the keys: they are stale.
         case dropKeys
     }
 
     private enum Phase: Equatable, Sendable {
         case waiting(until: MonotonicTime)
-        /// `again`: an unknown key was seen meanwhile.
+        /// `again`: an unknown key was seen during the fetch.
         case fetching(again: Bool)
     }
 
     private var phase: Phase
     private var lastStart: MonotonicTime?
     private var failures = 0
-    /// When the keys held stop counting; nil while there are none.
+    /// When the keys become stale; nil without keys.
     private var staleAt: MonotonicTime?
 
-    /// Starts with a fetch. `cachedAge` is the age in milliseconds of keys kept from an earlier run, if there are any.
+    /// Starts with a fetch. `cachedAge` is the age of keys in the disk cache; nil for none.
     package init(now: MonotonicTime, cachedAge: UInt64? = nil) {
         phase = .waiting(until: now)
         if let cachedAge, cachedAge < Self.longestStale {
@@ -42,15 +44,15 @@ package struct JWKSSchedule: Equatable, Sendable {
         }
     }
 
-    /// Whether there are keys that count.
+    /// Whether there are valid keys.
     package var hasKeys: Bool { staleAt != nil }
 
-    /// How long ago the keys held were last confirmed, in milliseconds.
+    /// The time since the last successful fetch; nil without keys.
     package func keyAge(now: MonotonicTime) -> UInt64? {
         staleAt.map { Self.longestStale - min(Self.longestStale, $0.nanoseconds(since: now) / 1_000_000) }
     }
 
-    /// Call when anything happened and when the time waited for has come, until the answer is to wait.
+    /// The next action. Call it after each event and deadline, until it returns `wait`.
     package mutating func next(now: MonotonicTime) -> Step {
         if let staleAt, now >= staleAt {
             self.staleAt = nil
@@ -68,15 +70,15 @@ package struct JWKSSchedule: Equatable, Sendable {
         }
     }
 
-    /// A usable key set came; `maxAge` is what its `Cache-Control` allows, in milliseconds.
+    /// A usable key set arrived; `maxAge` is its `Cache-Control`, in milliseconds.
     package mutating func fetched(now: MonotonicTime, maxAge: UInt64?) {
         failures = 0
         staleAt = now.advanced(milliseconds: Self.longestStale)
         let pause = maxAge.map { min(max($0, Self.refreshBounds.lowerBound), Self.refreshBounds.upperBound) }
-        wait(until: now.advanced(milliseconds: pause ?? Self.usualRefresh))
+        wait(until: now.advanced(milliseconds: pause ?? Self.defaultRefresh))
     }
 
-    /// No usable key set came. `jitter` is any random number: it spreads the tries of many gateways.
+    /// The fetch failed. `jitter` is any random number; it spreads the retries of many gateways.
     package mutating func failed(now: MonotonicTime, jitter: UInt64) {
         let doubled = Self.retryBounds.lowerBound << UInt64(min(failures, 16))
         let pause = min(doubled, Self.retryBounds.upperBound)
@@ -84,7 +86,7 @@ package struct JWKSSchedule: Equatable, Sendable {
         wait(until: now.advanced(milliseconds: pause - jitter % (pause / 4 + 1)))
     }
 
-    /// A token named a key that the set does not hold.
+    /// A token had a `kid` that is not in the key set.
     package mutating func sawUnknownKey(now: MonotonicTime) {
         switch phase {
         case .fetching: phase = .fetching(again: true)

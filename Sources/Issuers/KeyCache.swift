@@ -2,9 +2,10 @@ package import Credentials
 package import Transport
 package import Wire
 
-/// The last key set of each outside issuer, kept in the data folder (`jwks/NAME.json`), so that a restart while the
-/// issuer is away still has keys. Public data, but whoever may write it decides who is believed: mode 0600.
+/// The disk cache of outside issuers' key sets (`jwks/NAME.json` in the data folder), for a restart while an issuer is down. The keys
+/// are public, but write access to them would allow forging tokens: mode 0600.
 package struct KeyCache: Sendable {
+    /// A cached key set.
     package struct Kept: Sendable {
         package let keys: KeySet
         package let fetchedAt: WallTime
@@ -16,8 +17,7 @@ package struct KeyCache: Sendable {
 
     private func path(_ name: String) -> String { "\(folder)/\(name).json" }
 
-    /// The keys kept for this issuer, if they came from this URL and still count. A file that cannot be used counts as
-    /// none: it is a copy.
+    /// The issuer's cached keys, if they came from this URL and are not stale. An unusable file counts as missing. Blocks.
     package func load(_ name: String, url: String, now: WallTime) -> Kept? {
         guard let bytes = read(name), let (from, fetchedAt, jwks) = Self.parse(bytes), from == url else { return nil }
         let age = now.microseconds - fetchedAt * 1_000_000
@@ -25,7 +25,7 @@ package struct KeyCache: Sendable {
         return Kept(keys: keys, fetchedAt: WallTime(seconds: fetchedAt))
     }
 
-    /// Keeps a document that `KeySet` has read.
+    /// Caches a document that `KeySet` has parsed. Blocks.
     package func save(_ name: String, url: String, document: [UInt8], now: WallTime) throws(SystemFault) {
         var json = JSONWriter()
         json.beginObject()
@@ -55,7 +55,7 @@ package struct KeyCache: Sendable {
         }
     }
 
-    /// The three members of the file.
+    /// Parses the file.
     private static func parse(_ bytes: [UInt8]) -> (url: String, fetchedAt: Int64, jwks: [UInt8])? {
         do {
             return try members(bytes.rawBytes)

@@ -5,11 +5,11 @@ package import Transport
 internal import Synchronization
 package import Wire
 
-/// Keeps the keys of all issuers fresh on a thread of its own: fetches key sets, looks at files once a second, and hands
-/// out a snapshot whenever a key changed.
+/// The thread that refreshes the keys of all issuers: fetches key sets, checks files once a second, and publishes a snapshot
+/// whenever a key has changed.
 ///
-/// Start it with the keys that `load` read; a reload goes through `load` and `adopt`. All methods may be called from any
-/// thread. All callbacks run on the feed's thread and must not wait for it.
+/// Start it with the keys from `load`; a reload calls `load`, then `adopt`. All methods may be called on any thread. All
+/// callbacks run on the refresher's thread and must not wait for it.
 package final class KeySetRefresher: Sendable {
     fileprivate enum Command: Sendable {
         case adopt(IssuersPlan, SigningKeyRing, generation: UInt64)
@@ -17,7 +17,8 @@ package final class KeySetRefresher: Sendable {
         case own(SigningKeyRing)
         case stop
 
-        var isMention: Bool {
+        /// Whether it may be dropped when the queue is long.
+        var isDroppable: Bool {
             switch self {
             case .unknownKey: true
             case .adopt, .own, .stop: false
@@ -35,12 +36,12 @@ package final class KeySetRefresher: Sendable {
     private let shared: SharedBox
     private let thread: WorkerThread
 
-    /// The first keys of a configuration: own ones (generated if need be), files, secrets, and what is kept of URLs.
-    /// `earlier` are the keys in force before a reload: those of URLs that stay are taken over.
+    /// The initial keys of a configuration: own keys (generated if there are none), files, secrets, and cached key sets of URLs.
+    /// `earlier` are the keys before a reload; those of unchanged URLs are kept. Blocks.
     package static func load(
         _ plan: IssuersPlan, at moment: Moment, earlier: IssuerKeys? = nil
     ) throws(KeyStoreFault) -> IssuerKeys {
-        // Shared keys are followed all the time; a reload need not wait for the database.
+        // Shared keys are refreshed while running, so a reload does not wait for the database.
         let held = SharedKeys(plan) == nil ? nil : earlier?.own
         let own = if let held { held } else { try KeyStore.open(plan, now: moment.wall) }
         var keys = KeySources(plan, own: own, earlier: nil, at: moment).snapshot(generation: 0)
@@ -50,6 +51,7 @@ package final class KeySetRefresher: Sendable {
         return keys
     }
 
+    /// Starts the thread. `onClock` gets the clock of an issuer's server, from the `Date` of its responses.
     package init(
         _ plan: IssuersPlan, own: SigningKeyRing, onChange: @escaping @Sendable (IssuerKeys) -> Void,
         onEvent: @escaping @Sendable (KeyEvent) -> Void,
@@ -69,8 +71,8 @@ package final class KeySetRefresher: Sendable {
         }
     }
 
-    /// The number of the next configuration. From here on pass over snapshots of any other, and go by the keys that `load`
-    /// answered until the first of this number comes.
+    /// The number of the next configuration. From now on ignore snapshots with any other number, and use the keys from `load`
+    /// until the first with this number arrives.
     package func nextGeneration() -> UInt64 {
         shared.state.withLock { state in
             state.generation += 1
@@ -78,18 +80,18 @@ package final class KeySetRefresher: Sendable {
         }
     }
 
-    /// Changes over to another configuration, under the number that was asked for; `own` as `load` answered it.
+    /// Switches to another configuration with its number from `nextGeneration`; `own` are the keys from `load`.
     package func adopt(_ plan: IssuersPlan, own: SigningKeyRing, generation: UInt64) {
         post(.adopt(plan, own, generation: generation))
     }
 
-    /// The keys that gateways share are these now.
+    /// Replaces the signing keys that gateways share.
     package func adopt(_ ring: SigningKeyRing) { post(.own(ring)) }
 
-    /// Tells that a token of this trust line named an unknown key: at most one fetch in ten seconds follows.
+    /// Reports a token with an unknown `kid` for this trust line; it causes at most one fetch in 10 s.
     package func sawUnknownKey(of issuer: String) { post(.unknownKey(issuer)) }
 
-    /// What is known of each outside issuer, in the order of the configuration.
+    /// The state of each outside issuer's keys, in the order of the configuration.
     package var statuses: [KeyStatus] { shared.state.withLock { $0.statuses } }
 
     /// Ends the thread and waits for it.
@@ -100,8 +102,8 @@ package final class KeySetRefresher: Sendable {
 
     private func post(_ command: Command) {
         let waker = shared.state.withLock { state in
-            // A storm of unknown keys must not grow the queue: one mention of an issuer is as good as a thousand.
-            if !(state.commands.count > 1024 && command.isMention) { state.commands.append(command) }
+            // Bounds the queue: reports of unknown keys come from tokens, which anyone can send.
+            if !(state.commands.count > 1024 && command.isDroppable) { state.commands.append(command) }
             return state.waker
         }
         waker?.wake()
@@ -111,7 +113,7 @@ package final class KeySetRefresher: Sendable {
         let state = Mutex(Shared())
     }
 
-    /// What the thread owns.
+    /// The thread's own state.
     fileprivate struct Run {
         let shared: SharedBox
         let fetcher: JWKSFetcher
@@ -120,13 +122,13 @@ package final class KeySetRefresher: Sendable {
         let onClock: @Sendable (String, WallTime, WallTime) -> Void
         var sources: KeySources?
         var generation: UInt64 = 0
-        /// Fetches under way, by number: for which trust line, from where. A reload may move or drop the line meanwhile.
-        var flights: [Int: (name: String, url: String)] = [:]
-        var flightCount = 0
+        /// The fetches under way, by number, with trust line and URL: a reload may move or remove the line during a fetch.
+        var fetches: [Int: (name: String, url: String)] = [:]
+        var lastFetch = 0
         var random = SystemRandomNumberGenerator()
-        var nextLook = MonotonicTime(nanoseconds: 0)
-        /// Whether a key changed since the last snapshot.
-        var isChanged = false
+        var nextFileCheck = MonotonicTime(nanoseconds: 0)
+        /// Whether a key has changed since the last snapshot.
+        var hasChanged = false
     }
 }
 
@@ -142,21 +144,21 @@ extension KeySetRefresher.Run {
         self.onClock = onClock
     }
 
-    /// Until told to stop.
+    /// Runs until `stop`.
     fileprivate mutating func loop() {
         while true {
             let moment = EventLoop.now()
-            guard takeCommands(at: moment) else { return }
-            lookAtFiles(at: moment)
-            takeSteps(at: moment)
+            guard runCommands(at: moment) else { return }
+            checkFiles(at: moment)
+            runSchedules(at: moment)
             publish()
-            for outcome in fetcher.wait(milliseconds: pause(from: moment.monotonic)) { land(outcome) }
+            for outcome in fetcher.wait(milliseconds: pause(from: moment.monotonic)) { finish(outcome) }
             publish()
         }
     }
 
-    /// False when one of them was to stop.
-    private mutating func takeCommands(at moment: Moment) -> Bool {
+    /// Runs queued commands; false after `stop`.
+    private mutating func runCommands(at moment: Moment) -> Bool {
         let commands = shared.state.withLock { state in
             defer { state.commands.removeAll() }
             return state.commands
@@ -165,30 +167,30 @@ extension KeySetRefresher.Run {
             switch command {
             case .stop: return false
             case .unknownKey(let name): sources?.sawUnknownKey(name, now: moment.monotonic)
-            case .own(let ring): if sources?.adopt(ring) == true { isChanged = true }
+            case .own(let ring): if sources?.adopt(ring) == true { hasChanged = true }
             case .adopt(let plan, let own, let generation):
                 sources = KeySources(plan, own: own, earlier: sources, at: moment)
                 self.generation = generation
-                isChanged = true
+                hasChanged = true
             }
         }
         return true
     }
 
-    private mutating func lookAtFiles(at moment: Moment) {
-        guard moment.monotonic >= nextLook else { return }
-        nextLook = moment.monotonic.advanced(milliseconds: 1000)
-        if sources?.lookAtFiles() == true { isChanged = true }
+    private mutating func checkFiles(at moment: Moment) {
+        guard moment.monotonic >= nextFileCheck else { return }
+        nextFileCheck = moment.monotonic.advanced(milliseconds: 1000)
+        if sources?.checkFiles() == true { hasChanged = true }
     }
 
-    /// Does what the schedules ask for.
-    private mutating func takeSteps(at moment: Moment) {
+    /// Carries out the schedules' actions.
+    private mutating func runSchedules(at moment: Moment) {
         while let (index, step) = sources?.nextStep(now: moment.monotonic) {
             switch step {
             case .fetch: fetch(index, at: moment)
             case .dropKeys:
                 sources?.dropKeys(index)
-                isChanged = true
+                hasChanged = true
             case .wait: break
             }
         }
@@ -196,44 +198,44 @@ extension KeySetRefresher.Run {
 
     private mutating func fetch(_ index: Int, at moment: Moment) {
         guard let url = sources?.url(index) else { return }
-        flightCount += 1
-        if let complaint = fetcher.start(flightCount, url: url) {
-            sources?.failed(index, complaint.text, at: moment, jitter: random.next())
+        lastFetch += 1
+        if let failure = fetcher.start(lastFetch, url: url) {
+            sources?.failed(index, failure.text, at: moment, jitter: random.next())
         } else {
-            flights[flightCount] = (sources?.name(index) ?? "", url)
+            fetches[lastFetch] = (sources?.name(index) ?? "", url)
         }
     }
 
-    /// Takes in what a fetch brought.
-    private mutating func land(_ outcome: JWKSFetcher.Outcome) {
-        guard let flight = flights.removeValue(forKey: outcome.id),
-            let index = sources?.index(name: flight.name, url: flight.url)
+    /// Ends a fetch.
+    private mutating func finish(_ outcome: JWKSFetcher.Outcome) {
+        guard let fetch = fetches.removeValue(forKey: outcome.id),
+            let index = sources?.index(name: fetch.name, url: fetch.url)
         else { return }
         let moment = EventLoop.now()
         switch outcome.result {
         case .success(let document):
-            let brings = sources?.fetched(index, document, at: moment, jitter: random.next())
-            if brings == true { isChanged = true }
-            if let time = document.serverTime { onClock(flight.name, time, moment.wall) }
-        case .failure(let complaint):
-            sources?.failed(index, complaint.text, at: moment, jitter: random.next())
+            let isNew = sources?.fetched(index, document, at: moment, jitter: random.next())
+            if isNew == true { hasChanged = true }
+            if let time = document.serverTime { onClock(fetch.name, time, moment.wall) }
+        case .failure(let failure):
+            sources?.failed(index, failure.text, at: moment, jitter: random.next())
         }
     }
 
-    /// Tells what happened, and hands out the keys if any changed.
+    /// Publishes events and statuses, and a snapshot if a key has changed.
     private mutating func publish() {
         guard let sources else { return }
         for event in sources.events { onEvent(event) }
         self.sources?.events.removeAll()
         let statuses = sources.sources.map(\.status)
         shared.state.withLock { $0.statuses = statuses }
-        if isChanged { onChange(sources.snapshot(generation: generation)) }
-        isChanged = false
+        if hasChanged { onChange(sources.snapshot(generation: generation)) }
+        hasChanged = false
     }
 
-    /// Milliseconds until the clock asks for something: at most to the next look at the files.
+    /// Milliseconds until the next deadline or file check.
     private mutating func pause(from now: MonotonicTime) -> Int32 {
-        let until = min(sources?.nextDeadline(now: now) ?? nextLook, nextLook)
+        let until = min(sources?.nextDeadline(now: now) ?? nextFileCheck, nextFileCheck)
         return Int32(until.nanoseconds(since: now) / 1_000_000 + 1)
     }
 }

@@ -3,18 +3,18 @@ internal import Telemetry
 internal import Transport
 internal import Wire
 
-/// The key sources of one configuration and what is known of each: read by one thread, without waiting for the network.
+/// The key sources of one configuration and their state. One thread; reads files but never waits for the network.
 struct KeySources {
-    /// One trust line's source.
+    /// The source of one issuer's keys.
     struct Source {
         let trust: KeyHolder
         var keys: KeySet?
         var status: KeyStatus
-        /// Of a URL.
+        /// nil unless the source is a URL.
         var schedule: JWKSSchedule?
-        /// Of a file, as it was when it was last read.
+        /// The stamp of a file when it was last read; nil for other sources.
         var stamp: FileStamp?
-        /// The keys left out that the log knows of.
+        /// The weak and broken keys that have been logged.
         var loggedRefusals: [KeyFault] = []
     }
 
@@ -25,7 +25,7 @@ struct KeySources {
     private let cache: KeyCache
     var events: [KeyEvent] = []
 
-    /// Reads files, and takes over from `earlier` what has not changed.
+    /// Reads files and the cache; keeps unchanged sources of `earlier`.
     init(_ plan: IssuersPlan, own: SigningKeyRing?, earlier: KeySources?, at moment: Moment) {
         cache = KeyCache(dataDirectory: plan.dataDirectory)
         let isFile = plan.ownSecret == nil && SharedKeys(plan) == nil
@@ -39,7 +39,7 @@ struct KeySources {
         }
     }
 
-    /// All keys now.
+    /// A snapshot of all keys.
     func snapshot(generation: UInt64) -> IssuerKeys {
         var keys = IssuerKeys(own: own)
         keys.generation = generation
@@ -55,7 +55,7 @@ struct KeySources {
         switch trust.source {
         case .secret(let bytes):
             do {
-                source.take(KeySet([try VerificationKey(secret: bytes.rawBytes, algorithms: trust.algorithms)]))
+                source.setKeys(KeySet([try VerificationKey(secret: bytes.rawBytes, algorithms: trust.algorithms)]))
             } catch {
                 source.status.problem = error.message
             }
@@ -63,7 +63,7 @@ struct KeySources {
         case .url(let url):
             let kept = cache.load(trust.name, url: url, now: moment.wall)
             if let kept {
-                source.take(kept.keys, confirmedAt: kept.fetchedAt)
+                source.setKeys(kept.keys, confirmedAt: kept.fetchedAt)
                 source.logRefusals(&events)
             }
             let age = kept.map { UInt64(max(0, moment.wall.microseconds - $0.fetchedAt.microseconds) / 1000) }
@@ -72,9 +72,9 @@ struct KeySources {
         return source
     }
 
-    /// Reads again what changed on disk; answers whether any key did.
-    mutating func lookAtFiles() -> Bool {
-        var changed = lookAtOwn()
+    /// Reads changed files again; returns whether any keys changed.
+    mutating func checkFiles() -> Bool {
+        var changed = checkOwn()
         for index in sources.indices {
             guard case .file(let path) = sources[index].trust.source else { continue }
             let stamp = Self.stamp(path)
@@ -87,7 +87,7 @@ struct KeySources {
         return changed
     }
 
-    /// The keys that gateways share have been read again; answers whether they are others.
+    /// Replaces the signing keys that gateways share; returns whether they changed.
     mutating func adopt(_ ring: SigningKeyRing) -> Bool {
         guard own.map({ $0.states != ring.states }) ?? true else { return false }
         own = ring
@@ -95,7 +95,7 @@ struct KeySources {
         return true
     }
 
-    private mutating func lookAtOwn() -> Bool {
+    private mutating func checkOwn() -> Bool {
         guard let store, let stamp = Self.stamp(store.path), stamp != ownStamp else { return false }
         ownStamp = stamp
         do {
@@ -113,7 +113,7 @@ struct KeySources {
         source.stamp = Self.stamp(path)
         do {
             let bytes = try FileBytes.read(path, limit: JWKSFetcher.largestBody)
-            source.take(try KeySet(jwks: bytes.rawBytes))
+            source.setKeys(try KeySet(jwks: bytes.rawBytes))
             source.logRefusals(&events)
         } catch {
             source.fail("\(path): \(error)", &events)
@@ -132,7 +132,7 @@ struct KeySources {
 // MARK: - URLs
 
 extension KeySources {
-    /// The next thing to do for any source: its index and the step; nil when all wait.
+    /// The next action of any source's schedule; nil if all wait.
     mutating func nextStep(now: MonotonicTime) -> (index: Int, step: JWKSSchedule.Step)? {
         for index in sources.indices {
             guard let step = sources[index].schedule?.next(now: now) else { continue }
@@ -142,7 +142,7 @@ extension KeySources {
         return nil
     }
 
-    /// When the clock will next ask for something; nil if it will not.
+    /// The earliest deadline of all schedules; nil without any.
     mutating func nextDeadline(now: MonotonicTime) -> MonotonicTime? {
         var earliest: MonotonicTime?
         for index in sources.indices {
@@ -166,11 +166,11 @@ extension KeySources {
     mutating func dropKeys(_ index: Int) {
         sources[index].keys = nil
         sources[index].status.keyCount = 0
-        let message = "its keys could not be confirmed for a day and are forgotten, its tokens get 503"
+        let message = "its keys could not be refreshed for a day and are dropped, its tokens get 503"
         events.append(KeyEvent(.error, sources[index].trust.name, message))
     }
 
-    /// Takes a document in; answers whether the keys are other than before.
+    /// Parses and caches a fetched document; returns whether the keys changed.
     mutating func fetched(_ index: Int, _ document: FetchedDocument, at moment: Moment, jitter: UInt64) -> Bool {
         let keys: KeySet
         do {
@@ -181,7 +181,7 @@ extension KeySources {
         }
         let before = sources[index].keys?.keys.map(\.serial)
         sources[index].schedule?.fetched(now: moment.monotonic, maxAge: document.maxAge)
-        sources[index].take(keys, confirmedAt: moment.wall)
+        sources[index].setKeys(keys, confirmedAt: moment.wall)
         sources[index].status.fetches += 1
         sources[index].logRefusals(&events)
         keep(index, document.body, at: moment)
@@ -195,7 +195,7 @@ extension KeySources {
         do {
             try cache.save(sources[index].trust.name, url: url, document: body, now: moment.wall)
         } catch {
-            let message = "its keys are not kept for a restart: \(error.description)"
+            let message = "its keys cannot be cached for a restart: \(error.description)"
             events.append(KeyEvent(.warning, sources[index].trust.name, message))
         }
     }
@@ -207,7 +207,7 @@ extension KeySources {
         sources[index].fail("\(url(index) ?? ""): \(problem)", &events)
     }
 
-    /// A token of this issuer named a key that it does not have.
+    /// Counts a token with an unknown `kid` and schedules a fetch.
     mutating func sawUnknownKey(_ name: String, now: MonotonicTime) {
         guard let index = sources.firstIndex(where: { $0.trust.name == name }) else { return }
         sources[index].status.unknownKeys += 1
@@ -216,33 +216,33 @@ extension KeySources {
 }
 
 extension KeySources.Source {
-    /// The same source under a line that may say something else besides.
+    /// The state of an unchanged source under a line whose other options may have changed.
     init(_ earlier: Self, _ trust: KeyHolder) {
         self.init(
             trust: trust, keys: earlier.keys, status: earlier.status, schedule: earlier.schedule, stamp: earlier.stamp,
             loggedRefusals: earlier.loggedRefusals)
     }
 
-    mutating func take(_ keys: KeySet, confirmedAt: WallTime? = nil) {
+    mutating func setKeys(_ keys: KeySet, confirmedAt: WallTime? = nil) {
         self.keys = keys
         status.keyCount = keys.keys.count
         status.confirmedAt = confirmedAt
         status.problem = nil
     }
 
-    /// Logs each key that was left out, once for as long as it is in the set.
+    /// Logs each weak or broken key once, as long as it stays in the set.
     mutating func logRefusals(_ events: inout [KeyEvent]) {
         let refusals = keys?.refusals ?? []
         for refusal in refusals where !loggedRefusals.contains(refusal) {
-            events.append(KeyEvent(.warning, trust.name, "a key is left out: \(refusal.message)"))
+            events.append(KeyEvent(.warning, trust.name, "a key is refused: \(refusal.message)"))
         }
         loggedRefusals = refusals
     }
 
-    /// Remembers and tells the problem; the keys held stay.
+    /// Records the problem and logs it if it is new. The keys stay in use.
     mutating func fail(_ problem: String, _ events: inout [KeyEvent]) {
         if status.problem != problem {
-            let rest = keys == nil ? "there are no keys, its tokens get 503" : "the keys held stay in use"
+            let rest = keys == nil ? "there are no keys, its tokens get 503" : "the previous keys stay in use"
             events.append(KeyEvent(.warning, trust.name, "\(problem); \(rest)"))
         }
         status.problem = problem
@@ -250,6 +250,6 @@ extension KeySources.Source {
 }
 
 extension SigningKeyRing {
-    /// What tells two readings of the keys apart.
+    /// Ids and states, which differ if the ring has changed.
     fileprivate var states: [String] { entries.map { "\($0.key.kid ?? "") \($0.state)" } }
 }

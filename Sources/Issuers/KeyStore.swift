@@ -3,19 +3,19 @@ package import Credentials
 internal import Transport
 package import Wire
 
-/// Why the gateway's own keys cannot be had, as a sentence for the operator.
+/// An error of the gateway's key storage, as a sentence for the operator.
 package struct KeyStoreFault: Error, Equatable, Sendable, CustomStringConvertible {
     package let description: String
 }
 
-/// The gateway's own signing keys in the data folder: `keys/ring.pem`, mode 0600, in a folder of mode 0700.
+/// The gateway's signing keys in the data folder: `keys/ring.pem`, mode 0600, in a folder of mode 0700.
 ///
-/// The file is replaced in one step, and whoever may replace it holds the lock of `keys/lock` from reading to writing, so
-/// that processes that start or rotate at once end up with the same keys. Blocking; for the control plane.
+/// The file is replaced atomically. A writer holds a lock on `keys/lock` from reading to writing, so that processes that start or
+/// rotate at the same time end up with the same keys. Blocks; for the control plane.
 package struct KeyStore: Sendable {
-    /// How long the longest own access token may live: a retired key verifies that long, and the leeway more.
+    /// The maximum lifetime of an own access token, in seconds. A retired key verifies that long plus the leeway.
     package static let longestTokenSeconds: Int64 = 7 * 86_400
-    /// No ring is larger.
+    /// The maximum size of the file in bytes.
     private static let largestFile = 1 << 20
 
     package let folder: String
@@ -23,8 +23,7 @@ package struct KeyStore: Sendable {
 
     package init(dataDirectory: String) { folder = dataDirectory + "/keys" }
 
-    /// The keys that `plan` asks for: its secret, those that gateways share, or the folder's; generated when there
-    /// are none yet.
+    /// The plan's signing keys: its secret, the keys that gateways share, or the folder's. Generates them if there are none.
     package static func open(_ plan: IssuersPlan, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         if let secret = plan.ownSecret { return try ring(of: secret, now: now) }
         if let shared = SharedKeys(plan) { return try shared.openRing(plan.algorithm, now: now) }
@@ -32,7 +31,7 @@ package struct KeyStore: Sendable {
         return try store.loadOrGenerate(plan.algorithm, now: now)
     }
 
-    /// The same without generating any: nil when there are none yet.
+    /// The same without generating any; nil if there are none.
     package static func peek(_ plan: IssuersPlan, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing? {
         if let secret = plan.ownSecret { return try ring(of: secret, now: now) }
         if let shared = SharedKeys(plan) { return try shared.peekRing() }
@@ -43,11 +42,11 @@ package struct KeyStore: Sendable {
         do {
             return SigningKeyRing(only: try SigningKey(secret: secret.rawBytes), now: now)
         } catch {
-            throw KeyStoreFault(description: "the secret of TOLLGATE_JWT_SECRET cannot sign: \(error.message)")
+            throw KeyStoreFault(description: "TOLLGATE_JWT_SECRET cannot sign: \(error.message)")
         }
     }
 
-    /// The folder's keys; nil when there are none yet.
+    /// The folder's keys; nil if there are none.
     package func load() throws(KeyStoreFault) -> SigningKeyRing? {
         let bytes: [UInt8]
         do throws(SystemFault) {
@@ -59,32 +58,33 @@ package struct KeyStore: Sendable {
         do {
             return try SigningKeyRing(parsing: bytes.rawBytes)
         } catch {
-            throw KeyStoreFault(description: "the signing keys in \(path) cannot be read: \(error.message); restore the file, or move it away to start with new keys (tokens of the old ones then count no longer)")
+            throw KeyStoreFault(description: "the signing keys in \(path) cannot be read: \(error.message); restore the file, or move it away to start with new keys (tokens signed with the old ones are then refused)")
         }
     }
 
+    /// The folder's keys, generated if there are none.
     package func loadOrGenerate(_ algorithm: SigningAlgorithm, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         if let ring = try load() { return ring }
         return try locked { () throws(KeyStoreFault) in
             if let ring = try load() { return ring }
-            let ring = try Self.made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
+            let ring = try Self.mappingFault { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
             try save(ring)
             return ring
         }
     }
 
-    /// Makes the next key sign. The old one verifies until the last token it can have signed is over.
+    /// Rotates the keys: the next key signs; the old one verifies until the last token that it can have signed has expired.
     package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {
         try locked { () throws(KeyStoreFault) in
             guard var ring = try load() else {
-                let ring = try Self.made { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
+                let ring = try Self.mappingFault { () throws(KeyFault) in try SigningKeyRing.generate(algorithm, now: now) }
                 try save(ring)
                 return ring
             }
             let lifetime = Self.longestTokenSeconds + clockSkewSeconds
-            ring = try Self.made { () throws(KeyFault) in
+            ring = try Self.mappingFault { () throws(KeyFault) in
                 var next = ring
                 try next.rotate(to: algorithm, lifetimeSeconds: lifetime, now: now)
                 return next
@@ -94,11 +94,11 @@ package struct KeyStore: Sendable {
         }
     }
 
-    static func made(_ body: () throws(KeyFault) -> SigningKeyRing) throws(KeyStoreFault) -> SigningKeyRing {
+    static func mappingFault(_ body: () throws(KeyFault) -> SigningKeyRing) throws(KeyStoreFault) -> SigningKeyRing {
         do {
             return try body()
         } catch {
-            throw KeyStoreFault(description: "no signing key can be made: \(error.message)")
+            throw KeyStoreFault(description: "a signing key cannot be generated: \(error.message)")
         }
     }
 
@@ -107,7 +107,7 @@ package struct KeyStore: Sendable {
         do {
             bytes = try ring.serialised()
         } catch {
-            throw KeyStoreFault(description: "the signing keys cannot be written out: \(error.message)")
+            throw KeyStoreFault(description: "the signing keys cannot be serialised: \(error.message)")
         }
         do {
             try FileBytes.write(bytes, to: path, mode: 0o600)
@@ -116,7 +116,7 @@ package struct KeyStore: Sendable {
         }
     }
 
-    /// Runs `body` while no other process or thread does.
+    /// Runs `body` under an exclusive lock across processes and threads.
     func locked<Value>(_ body: () throws(KeyStoreFault) -> Value) throws(KeyStoreFault) -> Value {
         do {
             try FileBytes.makeDirectory(folder, mode: 0o700)

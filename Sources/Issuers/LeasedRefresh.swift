@@ -3,10 +3,11 @@ package import Gate
 internal import Transport
 internal import Wire
 
-/// How `RefreshLease`'s script is run in Redis: nil where Redis gave no answer.
+/// The caller of `RefreshLease`'s script in Redis.
 package struct LeaseScript: Sendable {
-    /// What the gateways have in common: without it a result left in Redis is worth something to whoever has the token.
+    /// `TOLLGATE_KEY_SECRET`; nil without one. With it, results in Redis are useless even to a holder of the refresh token.
     let secret: @Sendable () -> [UInt8]?
+    /// Runs the script; nil if Redis does not answer.
     let call: @Sendable (_ keys: [[UInt8]], _ arguments: [[UInt8]]) async -> RefreshLease.Reply?
 
     package init(
@@ -18,22 +19,22 @@ package struct LeaseScript: Sendable {
     }
 }
 
-/// One refresh that several gateways may want at a time: whoever gets the lease carries it out, the others wait for what
-/// came of it. While Redis does not answer, this gateway acts alone.
+/// A refresh under a Redis lease, so that of several gateways only one sends the refresh token. The gateway that gets the lease
+/// refreshes and stores the sealed result; the others poll for it. If Redis does not answer, this gateway refreshes without a lease.
 struct LeasedRefresh {
-    /// How long another gateway's refresh is waited for, in milliseconds.
+    /// How long to wait for another gateway's result, in milliseconds.
     private static let patience: UInt64 = 9_000
-    /// Questions that Redis may leave unanswered.
-    private static let mostMissed = 3
+    /// How many calls Redis may leave unanswered.
+    private static let maximumMisses = 3
 
     private let name: [UInt8]
     private let box: SealedBox
-    private let taker = SecureRandom.bytes(16)
+    /// This attempt's random id, by which the lease recognises its holder.
+    private let holder = SecureRandom.bytes(16)
     private let lease: LeaseScript
 
-    /// Both the lease's name and the key of what is left there follow from the refresh token: whoever reads Redis without
-    /// it learns nothing, and whoever shares the result must have had it. A secret of the gateways' own makes it worth
-    /// nothing to others who have it.
+    /// Derives the lease's name and the key of the stored result from the refresh token, and from the gateways' secret if there
+    /// is one. A reader of Redis learns neither, and only a gateway that has the token can open the result.
     init(_ order: RefreshOrder, _ lease: LeaseScript) {
         let secret = lease.secret()
         let parts = [order.issuer, order.user, order.session].map { Array($0.utf8) }
@@ -45,23 +46,24 @@ struct LeasedRefresh {
         self.lease = lease
     }
 
-    func carryOut(_ body: () async -> TokenRefreshOutcome) async -> (TokenRefreshOutcome, RefreshRole) {
+    /// Runs `body` if this gateway gets the lease, or if Redis does not answer; otherwise waits for the other gateway's result.
+    func run(_ body: () async -> TokenRefreshOutcome) async -> (TokenRefreshOutcome, RefreshRole) {
         let deadline = EventLoop.now().monotonic.advanced(milliseconds: Self.patience)
-        var missed = 0
+        var misses = 0
         var wait: UInt64 = 20
         while EventLoop.now().monotonic < deadline {
-            switch await take() {
+            switch await acquire() {
             case .lead(let number)?:
                 let outcome = await body()
-                await give(outcome, number)
+                await store(outcome, number)
                 return (outcome, .leader)
             case .done(let sealed)?:
                 let outcome = box.open(sealed, as: name.rawBytes.text).flatMap(TokenRefreshOutcome.init(stored:))
                 return (outcome ?? .unavailable(retryAfterSeconds: 1), .remote)
-            case .held?: missed = 0
+            case .held?: misses = 0
             case .given?, .lost?, nil:
-                missed += 1
-                if missed >= Self.mostMissed { return (await body(), .leader) }
+                misses += 1
+                if misses >= Self.maximumMisses { return (await body(), .leader) }
             }
             await pause(milliseconds: wait)
             wait = min(wait * 2, 100)
@@ -69,19 +71,20 @@ struct LeasedRefresh {
         return (.unavailable(retryAfterSeconds: 1), .remote)
     }
 
-    private func take() async -> RefreshLease.Reply? {
-        await call([Array("take".utf8), taker, Self.text(RefreshLease.heldMilliseconds)])
+    private func acquire() async -> RefreshLease.Reply? {
+        await call([Array("take".utf8), holder, Self.text(RefreshLease.heldMilliseconds)])
     }
 
-    /// A lease that is somebody else's by now takes no result; ours is good for those who wait here all the same.
-    private func give(_ outcome: TokenRefreshOutcome, _ number: [UInt8]) async {
+    /// Stores the result under the fencing token `number`. If the lease has expired and belongs to another gateway, the script
+    /// rejects it; this gateway's own callers use the result all the same.
+    private func store(_ outcome: TokenRefreshOutcome, _ number: [UInt8]) async {
         let milliseconds: Int
         switch outcome {
         case .refreshed: milliseconds = RefreshLease.keptMilliseconds
         case .refused, .unavailable: milliseconds = RefreshLease.refusalMilliseconds
         }
         let sealed = box.seal(outcome.stored, as: name.rawBytes.text)
-        for _ in 0..<Self.mostMissed {
+        for _ in 0..<Self.maximumMisses {
             let reply = await call([Array("give".utf8), number, sealed, Self.text(milliseconds)])
             if reply != nil { return }
         }
@@ -94,7 +97,7 @@ struct LeasedRefresh {
     private static func text(_ number: Int) -> [UInt8] { Array("\(number)".utf8) }
 }
 
-/// As it is left for other gateways.
+/// The encoding of a result in Redis.
 extension TokenRefreshOutcome {
     private enum Kind: UInt8 { case refused, unavailable, kept, rotated }
 
@@ -114,7 +117,7 @@ extension TokenRefreshOutcome {
         return bytes.readable.array
     }
 
-    /// nil for what no gateway left.
+    /// Decodes a result; nil if it is malformed.
     init?(stored bytes: [UInt8]) {
         guard let kind = bytes.first.flatMap(Kind.init) else { return nil }
         if kind == .refused {

@@ -1,12 +1,12 @@
 internal import Gate
 internal import Wire
 
-/// How a refresh is asked for and answered: the form that each contract's document has for it.
+/// The request and response format of a refresh endpoint, by contract.
 package enum RefreshForm: CaseIterable, Sendable {
     case password, provider, dlauth, anonymous
 
-    /// What is posted, as JSON.
-    func question(_ token: [UInt8]) -> [UInt8] {
+    /// The JSON body of the request.
+    func request(_ token: [UInt8]) -> [UInt8] {
         var out = ByteBuffer()
         JSONWriter.append(to: &out) { json in
             json.beginObject()
@@ -17,8 +17,7 @@ package enum RefreshForm: CaseIterable, Sendable {
         return out.readable.array
     }
 
-    /// The tokens of a 2xx answer; nil for what is no answer of this form. A token that is handed out again unchanged
-    /// counts as none.
+    /// Parses the tokens of a 2xx response; nil if it has another format. A refresh token equal to `sent` counts as not rotated.
     func tokens(in answer: [UInt8], insteadOf sent: [UInt8]) -> RefreshedTokens? {
         do throws(RequestObject.Fault) {
             let answer = try RequestObject(answer)
@@ -34,7 +33,7 @@ package enum RefreshForm: CaseIterable, Sendable {
         }
     }
 
-    /// The refresh token's name, in both directions.
+    /// The name of the refresh token in request and response.
     private var tokenName: String {
         switch self {
         case .password: "refresh"

@@ -3,13 +3,15 @@ internal import Glibc
 internal import Transport
 internal import Wire
 
-/// The secret under refresh tokens, codes and reset tokens: `keys/refresh.key` in the data folder, 32 bytes, mode 0600.
+/// The secret of refresh tokens, codes and reset tokens: `keys/refresh.key` in the data folder, 32 bytes, mode 0600.
 ///
-/// It is made once and never replaced: without it every session would end. Gateways that share their keys share it too. Blocking; for the control plane.
+/// It is generated once and never rotated, since every session depends on it. Gateways that share their signing keys share it,
+/// too. Blocks; for the control plane.
 package enum RefreshSecret {
     static let bytes = 32
 
-    /// That of a plan with a secret of its own follows from it, so that gateways with the same one agree.
+    /// The plan's refresh secret, generated if there is none. With `TOLLGATE_JWT_SECRET` it is derived from it, so that gateways
+    /// with the same secret agree.
     package static func open(_ plan: IssuersPlan) throws(KeyStoreFault) -> [UInt8] {
         if let secret = plan.ownSecret {
             let label: StaticString = "tollgate refresh secret"
@@ -19,7 +21,7 @@ package enum RefreshSecret {
         return try read(KeyStore(dataDirectory: plan.dataDirectory))
     }
 
-    /// The folder's own.
+    /// The folder's secret, generated if there is none.
     static func read(_ store: KeyStore) throws(KeyStoreFault) -> [UInt8] {
         try store.locked { () throws(KeyStoreFault) in
             do throws(SystemFault) {
@@ -34,7 +36,7 @@ package enum RefreshSecret {
         do throws(SystemFault) {
             let secret = try FileBytes.read(path, limit: bytes)
             if secret.count == bytes { return secret }
-            throw SystemFault("\(path) does not hold \(bytes) bytes, restore it or remove it and with it every session", errno: EINVAL)
+            throw SystemFault("\(path) does not have \(bytes) bytes, restore it, or remove it, which ends every session", errno: EINVAL)
         } catch {
             guard error.errno == ENOENT else { throw error }
         }

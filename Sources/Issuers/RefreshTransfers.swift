@@ -2,14 +2,14 @@ internal import Fetch
 internal import Synchronization
 internal import Transport
 
-/// Posts to auth servers from a thread of its own, which begins with the first post. Any thread may call it.
+/// The thread that posts to refresh endpoints; it starts with the first post. Any thread may call it.
 final class RefreshTransfers: Sendable {
-    /// What an auth server answered.
+    /// The response of a refresh endpoint.
     struct Answer: Sendable {
         var status = 0
         var body: [UInt8] = []
-        /// Why there is no answer; nil if there is one.
-        var complaint: String?
+        /// The error if there is no response; otherwise nil.
+        var failure: String?
     }
 
     private struct Post: Sendable {
@@ -25,8 +25,8 @@ final class RefreshTransfers: Sendable {
         var hasEnded = false
     }
 
-    /// Posts that wait or are under way; each is another session's.
-    private static let most = 1_024
+    /// The maximum number of posts that are queued, and of those under way.
+    private static let maximumPosts = 1_024
     private static let largestAnswer = 65_536
 
     private let box = Box()
@@ -35,15 +35,15 @@ final class RefreshTransfers: Sendable {
         let state = Mutex(Shared())
     }
 
-    /// Answers within ten seconds.
+    /// Posts JSON and returns the response within 10 s.
     func post(_ body: [UInt8], to url: String) async -> Answer {
         await withCheckedContinuation { continuation in
-            let complaint = add(Post(body: body, url: url) { continuation.resume(returning: $0) })
-            if let complaint { continuation.resume(returning: Answer(complaint: complaint)) }
+            let failure = add(Post(body: body, url: url) { continuation.resume(returning: $0) })
+            if let failure { continuation.resume(returning: Answer(failure: failure)) }
         }
     }
 
-    /// Gives up what is under way, and ends the thread. Blocks until it has ended.
+    /// Aborts all posts and ends the thread. Blocks.
     func stop() {
         let (thread, waker) = box.state.withLock { state in
             state.hasEnded = true
@@ -53,11 +53,11 @@ final class RefreshTransfers: Sendable {
         thread?.join()
     }
 
-    /// Answers why a post cannot be taken, else nil.
+    /// Queues a post; returns an error if it cannot, else nil.
     private func add(_ post: Post) -> String? {
-        let (complaint, waker) = box.state.withLock { state -> (String?, TransferWaker?) in
+        let (failure, waker) = box.state.withLock { state -> (String?, TransferWaker?) in
             if state.hasEnded { return ("the gateway ends", nil) }
-            guard state.arrived.count < Self.most else { return ("too many refreshes wait", nil) }
+            guard state.arrived.count < Self.maximumPosts else { return ("too many refreshes are queued", nil) }
             if state.thread == nil {
                 do {
                     state.thread = try start()
@@ -69,7 +69,7 @@ final class RefreshTransfers: Sendable {
             return (nil, state.waker)
         }
         waker?.wake()
-        return complaint
+        return failure
     }
 
     private func start() throws(SystemFault) -> WorkerThread {
@@ -82,44 +82,44 @@ final class RefreshTransfers: Sendable {
                 defer { state.arrived = [] }
                 return state.hasEnded ? nil : state.arrived
             }) {}
-            run.giveUp()
+            run.abortAll()
             for post in box.state.withLock({ state in
                 defer { state.arrived = [] }
                 state.waker = nil
                 return state.arrived
-            }) { post.reply(Answer(complaint: "the gateway ends")) }
+            }) { post.reply(Answer(failure: "the gateway ends")) }
         }
     }
 
-    /// What the thread owns.
+    /// The thread's own state.
     private struct Run {
         let group: TransferGroup
         var replies: [Int: @Sendable (Answer) -> Void] = [:]
         var last = 0
 
-        /// Begins `posts`, and moves all on; false without any, for the end.
+        /// Starts `posts` and drives all transfers; false for nil, which ends the thread.
         mutating func turn(_ posts: [Post]?) -> Bool {
             guard let posts else { return false }
             for post in posts { begin(post) }
             for ended in group.wait(milliseconds: 60_000) {
-                let complaint = ended.isTooLarge ? "the answer is larger than 64 KiB" : ended.complaint
-                replies.removeValue(forKey: ended.id)?(Answer(status: ended.status, body: ended.body, complaint: complaint))
+                let failure = ended.isTooLarge ? "the answer is larger than 64 KiB" : ended.failure
+                replies.removeValue(forKey: ended.id)?(Answer(status: ended.status, body: ended.body, failure: failure))
             }
             return true
         }
 
         private mutating func begin(_ post: Post) {
-            guard replies.count < RefreshTransfers.most else { return post.reply(Answer(complaint: "too many refreshes are under way")) }
+            guard replies.count < RefreshTransfers.maximumPosts else { return post.reply(Answer(failure: "too many refreshes are under way")) }
             last += 1
             if start(last, post) {
                 replies[last] = post.reply
             } else {
-                post.reply(Answer(complaint: "libcurl refuses the URL"))
+                post.reply(Answer(failure: "libcurl refuses the URL"))
             }
         }
 
         private func start(_ id: Int, _ post: Post) -> Bool {
-            // A refresh token goes where it was set to go, and nowhere else.
+            // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
             group.start(
                 id,
                 HTTPTransfer(
@@ -127,8 +127,8 @@ final class RefreshTransfers: Sendable {
                     largestBody: RefreshTransfers.largestAnswer, body: post.body, isSentOnce: true))
         }
 
-        mutating func giveUp() {
-            for reply in replies.values { reply(Answer(complaint: "the gateway ends")) }
+        mutating func abortAll() {
+            for reply in replies.values { reply(Answer(failure: "the gateway ends")) }
             replies = [:]
         }
     }

@@ -5,28 +5,28 @@ package import Storage
 internal import Transport
 package import Wire
 
-/// The signing keys and the secret under refresh tokens where several gateways share a PostgreSQL database: they lie in it,
-/// sealed with `TOLLGATE_KEY_SECRET`. Every gateway reads them when it starts and when one is replaced.
+/// The signing keys and the refresh secret that several gateways share in PostgreSQL, sealed with `TOLLGATE_KEY_SECRET`. Gateways read
+/// them at start and whenever they change.
 ///
-/// A gateway that shares for the first time brings along what it has in its data folder, if nobody was there before. Each
-/// keeps a sealed copy there, for a start while the database is away. Blocking; for the control plane.
+/// The first gateway that shares uploads the keys of its data folder. Each gateway keeps a sealed copy in its data folder, for
+/// a start while the database is down. Blocks; for the control plane.
 package struct SharedKeys: Sendable {
     private static let ringName = "signing keys"
     private static let refreshName = "refresh secret"
-    /// How long the database is waited for, in milliseconds.
+    /// Timeout of the database, in milliseconds.
     private static let patience: Int32 = 10_000
-    /// Gateways have heard of a new key after so long, and only then it signs.
+    /// The time between publishing a new key and signing with it, in µs: all gateways have read it by then.
     private static let publicationMicroseconds: UInt32 = 3_000_000
     private static let longestCopy = 1 << 20
 
     private let location: StoreLocation
     private let box: SealedBox
-    /// What there was before anything was shared.
+    /// The data folder: keys from before sharing, and the sealed copies.
     private let files: KeyStore
-    /// Whether a change was made that other gateways should hear of.
+    /// Called after a write that other gateways must read.
     private let onChange: ChangeNotice
 
-    /// nil where nothing is shared: without the secret, in a database that is a file, or with keys from a setting.
+    /// nil if the plan shares nothing: no `TOLLGATE_KEY_SECRET`, a SQLite database, or keys from `TOLLGATE_JWT_SECRET`.
     package init?(_ plan: IssuersPlan, onChange: @escaping ChangeNotice = { _ in }) {
         guard let sharing = plan.sharing else { return nil }
         location = sharing.location
@@ -37,29 +37,29 @@ package struct SharedKeys: Sendable {
 
     // MARK: signing keys
 
-    /// The keys; made, or brought along, if there are none yet.
+    /// The signing keys. If there are none, uploads the data folder's, or generates some.
     func openRing(_ algorithm: SigningAlgorithm, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         let opened = try kept(Self.ringName) { () throws(KeyStoreFault) in
             if let own = try files.load() { return try serialised(own) }
-            return try serialised(try KeyStore.made { () throws(KeyFault) in try .generate(algorithm, now: now) })
+            return try serialised(try KeyStore.mappingFault { () throws(KeyFault) in try .generate(algorithm, now: now) })
         }
         return try ring(opened.secret)
     }
 
-    /// nil when there are none yet.
+    /// The signing keys; nil if there are none.
     func peekRing() throws(KeyStoreFault) -> SigningKeyRing? {
         guard let found = try read(Self.ringName) else { return nil }
         return try ring(found.secret)
     }
 
-    /// The keys as a gateway that runs reads them again, from its own store.
+    /// The signing keys, read by a running gateway from its open store; nil if there are none.
     package func ring(in store: SQLStore) async throws -> SigningKeyRing? {
         guard let found = try await store.secret(Self.ringName) else { return nil }
         keepCopy(found.sealed, Self.ringName)
         return try ring(try opened(found.sealed, Self.ringName))
     }
 
-    /// Makes the next key sign, on all gateways. A next key of another algorithm is made known to them first.
+    /// Rotates the keys on all gateways. For a new algorithm it first publishes a next key and waits 3 s.
     package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {
@@ -67,7 +67,7 @@ package struct SharedKeys: Sendable {
         var current = try openRing(algorithm, now: now)
         if !current.hasNext(of: algorithm) {
             _ = try replace { ring throws(KeyFault) in try ring.publishNext(of: algorithm, now: now) }
-            // Gateways that run read the new key before a token is signed with it; only the command that rotates waits.
+            // Running gateways read the new key before it signs. Only the command that rotates waits.
             usleep(Self.publicationMicroseconds)
         }
         current = try replace { ring throws(KeyFault) in
@@ -76,12 +76,12 @@ package struct SharedKeys: Sendable {
         return current
     }
 
-    /// Changes the keys; again, if another gateway was faster.
+    /// Changes the keys by optimistic locking: retries if another gateway has changed them in between.
     private func replace(_ change: (inout SigningKeyRing) throws(KeyFault) -> Void) throws(KeyStoreFault) -> SigningKeyRing {
         while true {
-            guard let found = try read(Self.ringName) else { throw KeyStoreFault(description: "the signing keys have gone from the database") }
+            guard let found = try read(Self.ringName) else { throw KeyStoreFault(description: "the database no longer has the signing keys") }
             let before = try ring(found.secret)
-            let after = try KeyStore.made { () throws(KeyFault) in
+            let after = try KeyStore.mappingFault { () throws(KeyFault) in
                 var ring = before
                 try change(&ring)
                 return ring
@@ -102,13 +102,13 @@ package struct SharedKeys: Sendable {
         do {
             return try ring.serialised()
         } catch {
-            throw KeyStoreFault(description: "the signing keys cannot be written out: \(error.message)")
+            throw KeyStoreFault(description: "the signing keys cannot be serialised: \(error.message)")
         }
     }
 
     // MARK: the refresh secret
 
-    /// What every refresh token, code and reset token of these gateways depends on.
+    /// The secret of refresh tokens, codes and reset tokens.
     func refreshSecret() throws(KeyStoreFault) -> [UInt8] {
         let found = try kept(Self.refreshName) { () throws(KeyStoreFault) in try RefreshSecret.read(files) }
         return found.secret
@@ -121,11 +121,11 @@ package struct SharedKeys: Sendable {
         let secret: [UInt8]
     }
 
-    /// What all agree on, after `candidate` where there is nothing yet; the copy where the database is away.
+    /// The value that all gateways agree on. If there is none, proposes `candidate`; if the database is down, uses the copy.
     private func kept(_ name: String, candidate: () throws(KeyStoreFault) -> [UInt8]) throws(KeyStoreFault) -> Kept {
         let found: SealedSecret?
         do throws(StoreFault) {
-            found = try ask { store async throws(StoreFault) in try await store.secret(name) }
+            found = try query { store async throws(StoreFault) in try await store.secret(name) }
         } catch {
             guard case .unavailable = error, let copy = copy(name) else { throw fault(error) }
             return Kept(version: 0, secret: try opened(copy, name))
@@ -142,7 +142,7 @@ package struct SharedKeys: Sendable {
     private func read(_ name: String) throws(KeyStoreFault) -> Kept? {
         let found: SealedSecret?
         do throws(StoreFault) {
-            found = try ask { store async throws(StoreFault) in try await store.secret(name) }
+            found = try query { store async throws(StoreFault) in try await store.secret(name) }
         } catch {
             throw fault(error)
         }
@@ -154,7 +154,7 @@ package struct SharedKeys: Sendable {
     private func keep(_ secret: [UInt8], _ name: String, after version: Int64) throws(KeyStoreFault) -> Bool {
         let sealed = box.seal(secret, as: name)
         do throws(StoreFault) {
-            return try ask { store async throws(StoreFault) in try await store.keep(sealed, as: name, after: version) }
+            return try query { store async throws(StoreFault) in try await store.keep(sealed, as: name, after: version) }
         } catch {
             throw fault(error)
         }
@@ -163,22 +163,22 @@ package struct SharedKeys: Sendable {
     private func opened(_ sealed: [UInt8], _ name: String) throws(KeyStoreFault) -> [UInt8] {
         if let secret = box.open(sealed, as: name) { return secret }
         throw KeyStoreFault(
-            description: "the \(name) in the database cannot be opened, sealed with another TOLLGATE_KEY_SECRET: set the one that the other gateways have")
+            description: "the \(name) in the database cannot be opened, sealed with another TOLLGATE_KEY_SECRET: set the one of the other gateways")
     }
 
     private func fault(_ fault: StoreFault) -> KeyStoreFault {
         switch fault {
         case .unavailable(let reason), .failed(let reason):
-            KeyStoreFault(description: "the signing keys cannot be had from the database: \(reason)")
+            KeyStoreFault(description: "the signing keys cannot be read from the database: \(reason)")
         }
     }
 
-    /// Asks the database over a connection of its own.
-    private func ask<Value: Sendable>(
+    /// Runs `question` on a connection of its own.
+    private func query<Value: Sendable>(
         _ question: @escaping @Sendable (SQLStore) async throws(StoreFault) -> Value
     ) throws(StoreFault) -> Value {
         guard let store = location.open(connections: 1, start: WorkerThread.start, onChange: onChange) else {
-            throw .unavailable("the system gives no threads")
+            throw .unavailable("threads cannot be started")
         }
         let answer: Result<Value, StoreFault>?
         do throws(SystemFault) {
@@ -213,7 +213,7 @@ package struct SharedKeys: Sendable {
             try FileBytes.makeDirectory(files.folder, mode: 0o700)
             try FileBytes.write(sealed, to: copyPath(name), mode: 0o600)
         } catch {
-            // A copy is for a start without the database alone; with it all is well.
+            // The copy only serves a start without the database, so a failure to write it is not fatal.
         }
     }
 }

@@ -3,17 +3,16 @@ internal import Synchronization
 internal import Transport
 internal import Wire
 
-/// Refreshes the expired tokens of internal callers: the gateway's own through its accounts, those of outside issuers at
-/// their auth servers.
+/// Transparent refresh of internal callers' expired tokens: own tokens through the accounts, outside issuers' at their endpoints.
 package final class TokenRefreshes: Sendable {
-    /// Takes the answer, on any thread.
+    /// The callback with the answer, on any thread.
     package typealias Reply = @Sendable (RefreshAnswer) -> Void
 
     private let own: @Sendable (RefreshOrder) async -> TokenRefreshOutcome
     private let outside: ExternalRefresher
     private let flights = Mutex(RefreshFlights<Reply>())
 
-    /// `own` refreshes a token of the gateway's own.
+    /// `own` refreshes a token that the gateway issued.
     package init(
         own: @escaping @Sendable (RefreshOrder) async -> TokenRefreshOutcome, outside: ExternalRefresher
     ) {
@@ -21,15 +20,15 @@ package final class TokenRefreshes: Sendable {
         self.outside = outside
     }
 
-    /// Any thread; returns at once, and answers in bounded time.
+    /// Refreshes a token and calls `reply` once, in bounded time. Any thread; returns at once.
     package func refresh(_ order: RefreshOrder, _ reply: @escaping Reply) {
-        let boarding = flights.withLock { $0.board(order, reply, now: EventLoop.now().monotonic) }
-        switch boarding {
-        case .known(let outcome): reply(RefreshAnswer(outcome, .follower))
-        case .waits: break
+        let role = flights.withLock { $0.join(order, reply, now: EventLoop.now().monotonic) }
+        switch role {
+        case .cached(let outcome): reply(RefreshAnswer(outcome, .follower))
+        case .follower: break
         case .full: reply(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
-        case .leads:
-            // Unstructured, because its parent is a loop: it ends with the answer, which every way out of it brings.
+        case .leader:
+            // Unstructured because the caller is an event loop. It always ends with the reply, and refreshes have timeouts.
             Task {
                 let (outcome, role) = await carryOut(order)
                 let waiters = flights.withLock { $0.ended(order, outcome, now: EventLoop.now().monotonic) }

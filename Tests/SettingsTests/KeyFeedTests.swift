@@ -8,7 +8,7 @@ import Wire
 @testable import Issuers
 @testable import tollgate
 
-/// The feed with a real server and a real folder.
+/// The key set refresher with a real server and a real folder.
 @Suite struct KeyFeedTests {
     private let folder: TemporaryFolder
     private let jwks = TrustLineTests.jwks
@@ -92,7 +92,7 @@ import Wire
         let server = try TinyServer(["/jwks": TinyServer.answer(mixed)])
         let configuration = try configuration("jwks=\(server.url("/jwks"))", "jwks=\(path)")
         func leftOut(_ listener: Listener, _ name: String) -> Int {
-            listener.events.withLock { $0.count { $0.issuer == name && $0.message == "a key is left out: key 'card' \(forgeableReason)" } }
+            listener.events.withLock { $0.count { $0.issuer == name && $0.message == "a key is refused: key 'card' \(forgeableReason)" } }
         }
         let listener = Listener()
         let feed = try feed(configuration, listener)
@@ -101,7 +101,7 @@ import Wire
         #expect(eventually { leftOut(listener, "t1") == 1 })
         #expect(listener.kids("t1") == ["a"])
         feed.stop()
-        // The set that was kept has the same keys, and the log of this start has not heard of the one left out.
+        // The cached set has the same keys, and this start has not logged the refused one yet.
         let later = Listener()
         let next = try self.feed(configuration, later)
         #expect(eventually { next.statuses.contains { $0.name == "t0" && $0.fetches > 0 } })
@@ -184,7 +184,7 @@ import Wire
         server.stop()
     }
 
-    /// A day without an answer, and the keys are gone from what requests are decided by.
+    /// After a day without a response the keys are dropped from snapshots.
     @Test func keysThatCouldNotBeConfirmedForADayAreForgotten() throws {
         let configuration = try configuration("jwks=http://127.0.0.1:1/")
         let own = try KeySetRefresher.load(configuration, at: EventLoop.now()).own

@@ -16,8 +16,8 @@ import Wire
 
     @Test func oneLeadsAndTheOthersWait() {
         var flights = RefreshFlights<Int>()
-        let boarded = (1...3).map { flights.board(Self.order(), $0, now: Self.time(0)) }
-        #expect(boarded == [.leads, .waits, .waits])
+        let boarded = (1...3).map { flights.join(Self.order(), $0, now: Self.time(0)) }
+        #expect(boarded == [.leader, .follower, .follower])
         let waiters = flights.ended(Self.order(), Self.tokens, now: Self.time(10))
         #expect(waiters == [2, 3])
     }
@@ -25,43 +25,43 @@ import Wire
     @Test func whoeverHasAnotherTokenOrSessionFliesAlone() {
         var flights = RefreshFlights<Int>()
         let orders = [Self.order(), Self.order("r2"), Self.order(session: "t")]
-        let boarded = orders.map { flights.board($0, 0, now: Self.time(0)) }
-        #expect(boarded == [.leads, .leads, .leads])
+        let boarded = orders.map { flights.join($0, 0, now: Self.time(0)) }
+        #expect(boarded == [.leader, .leader, .leader])
         _ = flights.ended(orders[0], Self.tokens, now: Self.time(0))
-        let other = flights.board(orders[1], 0, now: Self.time(1))
-        #expect(other == .waits)
+        let other = flights.join(orders[1], 0, now: Self.time(1))
+        #expect(other == .follower)
     }
 
-    /// What came of it, and how long that is known, in milliseconds.
+    /// An outcome, and how long it is cached, in milliseconds.
     static let lives: [(TokenRefreshOutcome, UInt64)] = [
         (tokens, 10_000), (.refused, 1_000), (.unavailable(retryAfterSeconds: 1), 1_000),
     ]
 
     @Test(arguments: lives) func anOutcomeIsKnownForAWhile(_ outcome: TokenRefreshOutcome, _ life: UInt64) {
         var flights = RefreshFlights<Int>()
-        _ = flights.board(Self.order(), 0, now: Self.time(0))
+        _ = flights.join(Self.order(), 0, now: Self.time(0))
         _ = flights.ended(Self.order(), outcome, now: Self.time(0))
-        let within = flights.board(Self.order(), 0, now: Self.time(life - 1))
-        let beyond = flights.board(Self.order(), 0, now: Self.time(life))
-        #expect(within == .known(outcome) && beyond == .leads)
+        let within = flights.join(Self.order(), 0, now: Self.time(life - 1))
+        let beyond = flights.join(Self.order(), 0, now: Self.time(life))
+        #expect(within == .cached(outcome) && beyond == .leader)
     }
 
     @Test func thereAreNoMoreFlightsThanMayBe() {
         var flights = RefreshFlights<Int>()
-        let boarded = (0..<1_025).map { flights.board(Self.order("r\($0)"), 0, now: Self.time(0)) }
-        #expect(boarded.count { $0 == .leads } == 1_024 && boarded.last == .full)
-        let waits = flights.board(Self.order("r0"), 0, now: Self.time(0))
-        #expect(waits == .waits)
+        let boarded = (0..<1_025).map { flights.join(Self.order("r\($0)"), 0, now: Self.time(0)) }
+        #expect(boarded.count { $0 == .leader } == 1_024 && boarded.last == .full)
+        let waits = flights.join(Self.order("r0"), 0, now: Self.time(0))
+        #expect(waits == .follower)
     }
 
     @Test func outcomesAreForgottenBeforeTheyAreTooMany() {
         var flights = RefreshFlights<Int>()
         for number in 0..<20_000 {
-            _ = flights.board(Self.order("r\(number)"), 0, now: Self.time(UInt64(number)))
+            _ = flights.join(Self.order("r\(number)"), 0, now: Self.time(UInt64(number)))
             _ = flights.ended(Self.order("r\(number)"), .refused, now: Self.time(UInt64(number)))
         }
-        let latest = flights.board(Self.order("r19999"), 0, now: Self.time(20_000))
-        #expect(latest == .known(.refused))
+        let latest = flights.join(Self.order("r19999"), 0, now: Self.time(20_000))
+        #expect(latest == .cached(.refused))
     }
 }
 
@@ -74,7 +74,7 @@ import Wire
         RefreshedTokens(access: Array(access.utf8), refresh: refresh.map { Array($0.utf8) })
     }
 
-    /// What each form asks, what it is answered, and what that comes to.
+    /// For each format: request, response, and the tokens parsed from it.
     static let table: [(RefreshForm, String, String, RefreshedTokens?)] = [
         (.password, #"{"refresh":"r1"}"#, #"{"access":"a"}"#, tokens("a", nil)),
         (.password, #"{"refresh":"r1"}"#, #"{"access":"a","refresh":"r2"}"#, tokens("a", "r2")),
@@ -93,12 +93,12 @@ import Wire
 
     @Test(arguments: table)
     func eachFormAsksAndReadsAsItsDocumentSays(_ row: (form: RefreshForm, question: String, answer: String, tokens: RefreshedTokens?)) {
-        #expect(String(decoding: row.form.question(Array("r1".utf8)), as: UTF8.self) == row.question)
+        #expect(String(decoding: row.form.request(Array("r1".utf8)), as: UTF8.self) == row.question)
         #expect(Self.answered(row.form, row.answer) == row.tokens)
     }
 
     @Test func aTokenCannotBreakOutOfTheQuestion() {
-        let question = RefreshForm.password.question(Array(#"r","admin":"yes"#.utf8))
+        let question = RefreshForm.password.request(Array(#"r","admin":"yes"#.utf8))
         #expect(String(decoding: question, as: UTF8.self) == #"{"refresh":"r\",\"admin\":\"yes"}"#)
     }
 
@@ -110,7 +110,7 @@ import Wire
         (.init(status: 408), .unavailable(retryAfterSeconds: 1)), (.init(status: 429), .unavailable(retryAfterSeconds: 1)),
         (.init(status: 302), .unavailable(retryAfterSeconds: 1)), (.init(status: 500), .unavailable(retryAfterSeconds: 1)),
         (.init(status: 503), .unavailable(retryAfterSeconds: 1)), (.init(), .unavailable(retryAfterSeconds: 1)),
-        (.init(status: 401, complaint: "cut"), .unavailable(retryAfterSeconds: 1)),
+        (.init(status: 401, failure: "cut"), .unavailable(retryAfterSeconds: 1)),
     ]
 
     @Test(arguments: verdicts) func onlyADefiniteVerdictRefuses(_ answer: RefreshTransfers.Answer, _ outcome: TokenRefreshOutcome) {
