@@ -3,24 +3,24 @@ package import Gate
 package import Telemetry
 package import Wire
 
-/// Everything the settings say, resolved and free of faults: a plain value that a reload compares and replaces.
+/// The typed values of all settings: a plain value that a reload compares and replaces.
 ///
-/// Texts whose grammar belongs to another room (contracts, URLs of Redis, the database and the mail server) stay texts:
-/// Assembly has them read by their rooms and reports what these refuse.
+/// Settings whose grammar belongs to another target (contracts, URLs of Redis, the database and the mail server) stay strings
+/// here. `tollgate/Assembly` has those targets parse them and reports their errors.
 package struct Configuration: Sendable {
-    /// Where each setting was written, by its variable; one that is not here has its default.
+    /// The origin of each setting, by variable; a setting that is missing here has its default.
     package var origins: [String: Origin] = [:]
     package var listeners: [ListenerDeclaration] = []
     package var tlsListeners: [ListenerDeclaration] = []
     package var tlsPairs: [TLSPairDeclaration] = []
-    /// A PEM file; nil: clients are not asked for certificates.
+    /// The PEM file of the CA for client certificates; nil: clients are not asked for one.
     package var tlsClientAuthority: String?
     package var adminListeners: [ListenerDeclaration] = []
-    /// nil: one is generated and printed once.
+    /// The admin API's bearer token; nil: one is generated and printed once.
     package var adminToken: [UInt8]?
-    /// Names, in lower case, that the admin listeners answer to besides addresses and `localhost`.
+    /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.
     package var adminHosts: [String] = []
-    /// nil: one for each core.
+    /// The number of event loops; nil: one for each core.
     package var workers: Int?
     package var dataDirectory = ""
     package var publicURL = ""
@@ -28,34 +28,34 @@ package struct Configuration: Sendable {
     package var issuer = ""
     /// `aud` of own tokens.
     package var audience = ""
-    /// Signs own tokens in place of generated keys; 32 bytes or more.
+    /// The secret that signs own tokens in place of generated keys, at least 32 bytes.
     package var jwtSecret: [UInt8]?
     package var signingAlgorithm = SigningAlgorithm.ES256
     package var clockSkewSeconds: Int64 = 0
     package var tiers = TierList.standard
     package var trusts: [TrustDeclaration] = []
     package var upstreams: [UpstreamDeclaration] = []
-    /// `rule.target` of each is the index of its upstream above.
+    /// `rule.target` of each is an index into `upstreams`.
     package var routes: [RouteDeclaration] = []
     package var internals: [InternalDeclaration] = []
     package var trustedProxies: [CIDR] = []
-    /// `REDIS_URL` as it was given, perhaps with a password; nil: limits are counted in process.
+    /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?
     package var rateLimitFailure = LimitFailureMode.local
     package var tokenCacheEntries = 0
-    /// The contracts that are answered here, each as `id@base`.
+    /// The contracts to mount, each as `id@base`.
     package var contracts: [String] = []
-    /// Paths of the `dlauth` contract, each with the whole name of its variable.
+    /// Paths of the `dlauth` contract, each with the full name of its variable.
     package var dlauthPaths: [EnvEntry] = []
     package var providers: [ProviderDeclaration] = []
-    /// As it was given; nil for a file in the data folder. It may hold a password.
+    /// `DATABASE_URL` unparsed; it may contain a password. nil: a SQLite file in the data folder.
     package var databaseURL: String?
-    /// What gateways that share a database or a Redis have in common; 32 bytes or more.
+    /// The secret that gateways with a common database or Redis share, at least 32 bytes.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false
-    /// Accounts that one address may open.
+    /// The rate of sign-ups for each client address.
     package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
-    /// SMS that are sent in all.
+    /// The rate of SMS over all gateways.
     package var smsBudget: LimitRate = LimitRate(defaultOf: .smsBudget)
     package var refreshGraceSeconds: Int64 = 0
     package var tierGraceSeconds: Int64 = 0
@@ -66,25 +66,25 @@ package struct Configuration: Sendable {
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0
     package var upgradeURL: String?
-    /// `SMTP_URL` as it was given, perhaps with a password; nil: mail goes to the development outbox.
+    /// `SMTP_URL` unparsed; it may contain a password. nil: mail goes to the development outbox.
     package var smtpURL: String?
     /// The sender of mails; empty for none.
     package var mailFrom = ""
-    /// nil: text messages go to the development outbox.
+    /// The webhook for SMS; nil: they go to the development outbox.
     package var smsURL: String?
-    /// nil: a reset mail carries the bare token.
+    /// The page of reset links; nil: a reset mail contains the bare token.
     package var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
-    /// What env files say in vain of variables that the process environment sets otherwise.
+    /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]
 
     package init() {}
 
-    /// Whether there are accounts: with a contract to reach them by, or a database that others share.
+    /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 
-    /// Where a setting was written, for messages.
+    /// The origin of a setting, for messages.
     package func origin(of setting: Setting) -> Origin { origins[setting.name] ?? .builtIn }
 }
 
@@ -99,9 +99,9 @@ package struct TLSPairDeclaration: Hashable, Sendable {
 package enum AccessLogFormat: String, CaseIterable, Sendable { case json, text, off }
 
 extension LimitRate {
-    /// What holds when `setting`, a rate, is not set.
+    /// The default of `setting`, which must be a rate.
     init(defaultOf setting: Setting) {
-        guard let rate = LimitRate(parsing: setting.byDefault) else { preconditionFailure("\(setting.name) has no default") }
+        guard let rate = LimitRate(parsing: setting.defaultValue) else { preconditionFailure("\(setting.name) has no default") }
         self = rate
     }
 }

@@ -2,12 +2,12 @@ internal import Credentials
 internal import Gate
 internal import Wire
 
-/// What only several settings together, or a secret's bytes, can tell.
+/// The checks across several settings, and of secrets' bytes. Each reports a fault or a warning.
 extension ConfigurationReader {
-    /// Every address once, and at least one.
+    /// Requires at least one listener, distinct addresses, and a certificate for TLS.
     mutating func checkListeners() {
-        let isSilent = [Setting.listen, .listenTLS].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
-        if isSilent {
+        let hasNone = [Setting.listen, .listenTLS].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
+        if hasNone {
             fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
         }
         if !configuration.tlsListeners.isEmpty, configuration.tlsPairs.isEmpty {
@@ -17,17 +17,17 @@ extension ConfigurationReader {
             (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
             (.adminListen, configuration.adminListeners),
         ]
-        var taken: [SocketAddress: Setting] = [:]
+        var used: [SocketAddress: Setting] = [:]
         for (setting, listeners) in groups {
             for listener in listeners where !listener.address.isAnyPort {
-                if let other = taken.updateValue(setting, forKey: listener.address), other != setting {
-                    fault(setting, "\(listener.address) is taken by \(other.name), give it an address of its own")
+                if let other = used.updateValue(setting, forKey: listener.address), other != setting {
+                    fault(setting, "\(listener.address) is already used by \(other.name), give it an address of its own")
                 }
             }
         }
     }
 
-    /// A name in a certificate means something only where certificates are asked for.
+    /// Requires a client CA and a TLS listener for `cert-san=`: without them no client sends a certificate.
     mutating func checkInternals() {
         for caller in configuration.internals where caller.certificateName != nil {
             let name = Setting.internalCaller.name + caller.name.uppercased()
@@ -50,7 +50,7 @@ extension ConfigurationReader {
 
     private mutating func checkAdminToken(_ token: [UInt8]) {
         if !token.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) {
-            secretFault(.adminToken, "holds what no bearer token may, use visible ASCII characters without spaces")
+            secretFault(.adminToken, "contains characters that a bearer token must not, use visible ASCII characters without spaces")
         } else if token.count < 16 {
             let origin = configuration.origin(of: .adminToken)
             findings.warn(Finding(origin, Setting.adminToken.name, "is easy to guess, use 16 characters or more"))
@@ -69,12 +69,12 @@ extension ConfigurationReader {
         }
     }
 
-    /// Names and issuers should tell the lines apart.
+    /// Refuses a trust line with the gateway's own name, and warns of one with its own issuer.
     mutating func checkIssuers() {
         for trust in configuration.trusts {
             let name = Setting.trust.name + trust.name.uppercased()
             if trust.name == TrustDeclaration.ownName {
-                let message = "has the name that the gateway's own tokens go under, choose another"
+                let message = "has the name of the gateway's own tokens, choose another"
                 findings.fault(Finding(trust.origin, name, message))
             }
             if trust.issuer == configuration.issuer {
@@ -84,7 +84,7 @@ extension ConfigurationReader {
         }
     }
 
-    /// The upstream of each route, by its name.
+    /// Resolves each route's upstream from its name to its index.
     mutating func resolveRoutes() {
         for index in configuration.routes.indices { configuration.routes[index] = resolved(configuration.routes[index]) }
     }
@@ -103,7 +103,7 @@ extension ConfigurationReader {
         return route
     }
 
-    /// What works and is hardly meant.
+    /// Warns of what is valid but probably a mistake: no routes, unused upstreams, routes without callers.
     mutating func checkUse() {
         let routes = configuration.routes
         if routes.isEmpty && configuration.contracts.isEmpty {
@@ -116,11 +116,11 @@ extension ConfigurationReader {
         }
         guard configuration.internals.isEmpty else { return }
         for route in routes where route.rule.auth == .internal {
-            findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, nobody can pass"))
+            findings.warn(Finding(route.origin, route.variable, "has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused"))
         }
     }
 
-    /// What this version does not do: said, or refused where leaving it out would open a door.
+    /// Reports settings that this version does not implement: a warning, or a fault where ignoring them would be unsafe.
     mutating func readUnbuilt() {
         for setting in Setting.all where setting.stage != .built {
             for entry in unbuiltEntries(setting) where !entry.value.isEmpty { report(entry, setting.stage) }
@@ -138,7 +138,7 @@ extension ConfigurationReader {
     private mutating func report(_ entry: EnvEntry, _ stage: SettingStage) {
         switch stage {
         case .refused(let prefixes) where !prefixes.contains(where: { entry.value.hasPrefix($0) }):
-            let message = "is not built yet in this version and must not be passed over, remove it or leave it empty"
+            let message = "is not built yet in this version and must not be ignored, remove it or leave it empty"
             findings.fault(Finding(entry.origin, entry.name, message))
         case .refused, .ignored:
             findings.warn(Finding(entry.origin, entry.name, "is not built yet in this version, it has no effect"))
@@ -148,11 +148,11 @@ extension ConfigurationReader {
 }
 
 extension TrustDeclaration {
-    /// The name of the gateway's own tokens where outside issuers have theirs.
+    /// The issuer name of the gateway's own tokens, reserved among trust lines.
     package static let ownName = "tollgate"
 }
 
 extension RouteDeclaration {
-    /// The variable that declares it.
+    /// The route's variable.
     package var variable: String { Setting.route.name + rule.name.uppercased() }
 }

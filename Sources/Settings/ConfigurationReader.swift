@@ -1,15 +1,15 @@
 internal import Wire
 
-/// The outcome of reading the settings.
+/// The result of loading the settings.
 package struct LoadedSettings: Sendable {
-    /// What could be read. Only without faults does it say what the operator meant.
+    /// The configuration; incomplete if `findings` has faults.
     package var partial: Configuration
     package var findings: Findings
 }
 
-/// Reads a configuration out of its sources.
+/// The loader of settings.
 package enum Settings {
-    /// Reads all settings; reports every fault and every warning, in reading order. Pure, but for `readFile`.
+    /// Loads all settings and reports every fault and warning, in reading order. Pure except for `sources.readFile`.
     package static func load(_ sources: SettingSources) -> LoadedSettings {
         var reader = ConfigurationReader(sources)
         reader.readAll()
@@ -17,7 +17,7 @@ package enum Settings {
     }
 }
 
-/// One reading of all settings: row by row, then what only several of them together can tell.
+/// One load of all settings: row by row, then the checks across rows.
 struct ConfigurationReader {
     let sources: SettingSources
     let values: SettingValues
@@ -56,7 +56,7 @@ extension ConfigurationReader {
         findings.fault(Finding(entry.origin, entry.name, message))
     }
 
-    /// Without the value, which is a secret.
+    /// Reports a fault of a secret, without its value.
     mutating func secretFault(_ setting: Setting, _ message: String) {
         findings.fault(Finding(configuration.origin(of: setting), setting.name, message))
     }
@@ -67,8 +67,8 @@ extension ConfigurationReader {
         text(setting).split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
     }
 
-    /// `text` of a setting as `read` takes it, or a fault that shows it.
-    mutating func take<Value>(
+    /// Parses `text`, a setting's value or a part of it; on an error reports a fault that quotes it and returns nil.
+    mutating func parse<Value>(
         _ setting: Setting, _ text: String, _ read: (String) throws(ParseError) -> Value
     ) -> Value? {
         do {
@@ -81,22 +81,23 @@ extension ConfigurationReader {
 
     mutating func count(_ setting: Setting) -> Int? {
         guard case .count(let range) = setting.type else { preconditionFailure("\(setting.name) is no count") }
-        return take(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
+        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
     }
 
-    /// Milliseconds.
+    /// A duration in milliseconds.
     mutating func duration(_ setting: Setting) -> UInt64? {
         guard case .duration(let range) = setting.type else { preconditionFailure("\(setting.name) is no duration") }
-        return take(setting, text(setting)) { text throws(ParseError) in try TypedText.duration(text, range) }
+        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.duration(text, range) }
     }
 
     mutating func url(_ setting: Setting) -> String? {
         let text = text(setting)
         guard !text.isEmpty else { return nil }
-        return take(setting, text) { text throws(ParseError) in try TypedText.webURL(text) }
+        return parse(setting, text) { text throws(ParseError) in try TypedText.webURL(text) }
     }
 
-    /// The well-named entries of a family: what a name becomes in logs, headers and files is plain.
+    /// The entries of a family with valid names. Names are used in logs, headers and files, so only capitals, digits and `_` are
+    /// allowed, up to 64.
     mutating func family(_ setting: Setting) -> [(name: String, entry: EnvEntry)] {
         values.family(setting).filter { name, entry in
             let suffix = entry.name.utf8.dropFirst(setting.name.utf8.count)

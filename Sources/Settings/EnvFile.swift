@@ -11,20 +11,20 @@ package struct EnvEntry: Hashable, Sendable {
     }
 }
 
-/// The grammar of env files.
+/// Parser of env files.
 ///
-/// A line is blank, a `# comment`, or `[export] NAME=value`. A bare value ends at the line's end or at a `#` after a
-/// space; spaces inside it belong to it. `'single quotes'` keep everything as it stands. In `"double quotes"` a
-/// backslash before `"`, `\`, `$` or a backquote is dropped; nothing is interpolated. Lines end in LF or CRLF. The same
-/// name twice in one file is a fault, as is whatever two readers could take differently.
+/// A line is blank, a `# comment`, or `[export] NAME=value`. A bare value ends at the line's end or at a `#` after a space, and
+/// may contain spaces. `'Single quotes'` are literal. In `"double quotes"` a backslash escapes `"`, `\`, `$` and a backquote;
+/// there is no interpolation. Lines end in LF or CRLF. A duplicate name in one file is a fault, and so is any line that env
+/// file parsers read differently.
 package enum EnvFile {
-    /// The largest file that is read, in bytes.
-    package static let largest = 1 << 20
+    /// The maximum size of a file in bytes.
+    package static let maximumBytes = 1 << 20
 
-    /// Reads a whole file; `name` is used in the origins. Good lines are returned even when others are at fault.
+    /// Parses a whole file; `name` appears in the origins. Valid lines are returned even if others are at fault.
     package static func parse(_ bytes: [UInt8], name: String) -> (entries: [EnvEntry], findings: Findings) {
         var reading = Reading(file: name)
-        guard bytes.count <= largest else {
+        guard bytes.count <= maximumBytes else {
             reading.findings.fault(Finding(.file(name, line: 1), nil, "is larger than 1 MiB, give a smaller env file"))
             return ([], reading.findings)
         }
@@ -56,7 +56,7 @@ private struct Reading {
         var rest = line.drop(while: isBlank)
         guard let first = rest.first, first != UInt8(ascii: "#") else { return }
         if line.contains(where: { ($0 < 0x20 && $0 != 9) || $0 == 0x7F }) {
-            return fault("holds a control character, remove it")
+            return fault("contains a control character, remove it")
         }
         let export = Array("export".utf8)
         if rest.starts(with: export), let next = rest.dropFirst(export.count).first, isBlank(next) {
@@ -74,11 +74,11 @@ private struct Reading {
                 spaced ? "has a space before the =, write \(text)=value" : "is no setting, write NAME=value or begin a comment with #",
                 name: spaced ? text : nil)
         }
-        take(text, rest.dropFirst())
+        readValue(of: text, rest.dropFirst())
     }
 
-    /// Reads what stands behind `NAME=`.
-    mutating func take(_ name: String, _ rest: ArraySlice<UInt8>) {
+    /// Parses the part of a line after `NAME=` and adds the entry.
+    mutating func readValue(of name: String, _ rest: ArraySlice<UInt8>) {
         guard let bytes = value(name, rest) else { return }
         guard let value = String(validating: bytes, as: UTF8.self) else {
             return fault("is not UTF-8, save the file as UTF-8", name: name)
@@ -145,7 +145,7 @@ private func isBlank(_ byte: UInt8) -> Bool { byte == 32 || byte == 9 }
 extension UInt8 {
     fileprivate var isDigitByte: Bool { self &- 48 < 10 }
     fileprivate var isNameByte: Bool { isDigitByte || (self | 0x20) &- 97 < 26 || self == 95 }
-    /// What a backslash takes its meaning from inside double quotes, as in a shell.
+    /// Whether a backslash inside double quotes escapes this byte, as in a shell.
     fileprivate var isEscapable: Bool {
         switch self {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "$"), UInt8(ascii: "`"): true

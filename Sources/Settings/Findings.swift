@@ -1,14 +1,15 @@
-/// Where the text of a setting was written.
+/// The source of a setting's value.
 package enum Origin: Hashable, Sendable {
-    /// A line of an env file, counted from 1; the name is as the file was named on the command line.
+    /// A line of an env file, counted from 1; the file is named as on the command line.
     case file(String, line: Int)
-    /// An env file as such.
+    /// An env file as a whole.
     case wholeFile(String)
+    /// The process environment.
     case environment
-    /// Nowhere: the setting has its default.
+    /// The default.
     case builtIn
 
-    /// How a fault begins: `FILE:LINE`, `environment` or `default`.
+    /// The beginning of a fault: `FILE:LINE`, `environment` or `default`.
     package var text: String {
         switch self {
         case .file(let name, let line): "\(name):\(line)"
@@ -19,12 +20,12 @@ package enum Origin: Hashable, Sendable {
     }
 }
 
-/// One thing that is wrong with the configuration, or worth a warning.
+/// A fault or warning about the configuration.
 package struct Finding: Hashable, Sendable {
     package var origin: Origin
-    /// The variable; nil when a line has none that can be read.
+    /// The variable; nil if the line has no readable one.
     package var name: String?
-    /// What is wrong and, after the last comma, what would be right. Never holds the value of a secret.
+    /// The problem and, after the last comma, what would be right. Never contains a secret.
     package var message: String
 
     package init(_ origin: Origin, _ name: String?, _ message: String) {
@@ -40,21 +41,21 @@ package struct Finding: Hashable, Sendable {
     }
 }
 
-/// What reading a configuration has found so far: everything is reported at once, so nothing stops at the first fault.
+/// The faults and warnings of one load. Loading collects all of them and never stops at the first.
 package struct Findings: Sendable {
     package private(set) var faults: [Finding] = []
     package private(set) var warnings: [Finding] = []
-    /// What was said is not said again.
-    private var said: Set<Finding> = []
+    /// All findings, to drop duplicates.
+    private var reported: Set<Finding> = []
 
     package init() {}
 
     package mutating func fault(_ finding: Finding) {
-        if said.insert(finding).inserted { faults.append(finding) }
+        if reported.insert(finding).inserted { faults.append(finding) }
     }
 
     package mutating func warn(_ finding: Finding) {
-        if said.insert(finding).inserted { warnings.append(finding) }
+        if reported.insert(finding).inserted { warnings.append(finding) }
     }
 
     package mutating func add(_ other: Findings) {
@@ -62,9 +63,9 @@ package struct Findings: Sendable {
         for finding in other.warnings { warn(finding) }
     }
 
-    /// Both lists in reading order: the files as they were given, line by line, then the environment.
+    /// Both lists in reading order: the files as given, line by line, then the environment, then defaults.
     package func sorted(files: [String]) -> Findings {
-        func place(_ index: Int, _ finding: Finding) -> (Int, Int, Int) {
+        func position(_ index: Int, _ finding: Finding) -> (Int, Int, Int) {
             switch finding.origin {
             case .file(let name, let line): (files.firstIndex(of: name) ?? files.count, line, index)
             case .wholeFile(let name): (files.firstIndex(of: name) ?? files.count, 0, index)
@@ -73,7 +74,7 @@ package struct Findings: Sendable {
             }
         }
         func stable(_ list: [Finding]) -> [Finding] {
-            list.enumerated().sorted { place($0.offset, $0.element) < place($1.offset, $1.element) }.map(\.element)
+            list.enumerated().sorted { position($0.offset, $0.element) < position($1.offset, $1.element) }.map(\.element)
         }
         var result = self
         result.faults = stable(faults)

@@ -1,17 +1,17 @@
 package import Wire
 
-/// One address to listen on.
+/// An address to listen on.
 package struct ListenerDeclaration: Hashable, Sendable {
     package var address: SocketAddress
-    /// Whether each connection must begin with a PROXY protocol header.
+    /// Whether each connection must begin with a PROXY protocol header (`;proxy`).
     package var expectsProxyHeader: Bool
     package var origin: Origin
 
-    /// As it is written.
+    /// The address as in the setting, with `;proxy`.
     package var text: String { address.description + (expectsProxyHeader ? ";proxy" : "") }
 }
 
-/// The grammar `ADDRESS[;proxy] …` of the settings that end in `LISTEN`.
+/// Parser of `ADDRESS[;proxy] …`, the grammar of the settings that end in `LISTEN`.
 enum ListenerLine {
     static func parse(_ entry: EnvEntry, allowsProxy: Bool) -> ([ListenerDeclaration], Findings) {
         var listeners: [ListenerDeclaration] = []
@@ -32,7 +32,7 @@ enum ListenerLine {
     private static func parse(_ word: String, allowsProxy: Bool, origin: Origin) throws(ParseError) -> ListenerDeclaration {
         let parts = word.split(separator: ";", omittingEmptySubsequences: false)
         guard parts.count == 1 || (parts.count == 2 && parts[1] == "proxy") else {
-            throw ParseError("has an unknown part behind the ;, write ;proxy or nothing")
+            throw ParseError("has an unknown part after the ;, write ;proxy or nothing")
         }
         guard parts.count == 1 || allowsProxy else { throw ParseError("cannot take the PROXY protocol, remove ;proxy") }
         guard let address = SocketAddress(parsing: String(parts[0])) else {
@@ -43,6 +43,6 @@ enum ListenerLine {
 }
 
 extension SocketAddress {
-    /// Whether the system chooses the port.
+    /// Whether the kernel chooses the port (port 0).
     package var isAnyPort: Bool { port == 0 }
 }

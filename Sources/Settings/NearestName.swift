@@ -1,5 +1,5 @@
-/// How many letters must be added, removed, changed or swapped with their neighbour to turn one word into the other
-/// (optimal string alignment).
+/// The edit distance of two words (optimal string alignment): the number of bytes to insert, delete, replace or swap with a
+/// neighbour.
 package func editDistance(_ left: some StringProtocol, _ right: some StringProtocol) -> Int {
     let a = Array(left.utf8), b = Array(right.utf8)
     guard !a.isEmpty, !b.isEmpty else { return max(a.count, b.count) }
@@ -17,7 +17,7 @@ package func editDistance(_ left: some StringProtocol, _ right: some StringProto
     return last[b.count]
 }
 
-/// The one of `names` that is spelled most like `word`; the first of several; nil when there are none.
+/// The one of `names` with the smallest edit distance to `word`, the first of several; nil if there are no names. For messages.
 package func nearestName(to word: some StringProtocol, in names: some Sequence<String>) -> String? {
     let cut = word.prefix(128)
     var best: (name: String, distance: Int)?

@@ -1,32 +1,33 @@
 internal import Wire
 
-/// A key that a line of some grammar knows.
+/// A `key=` of route, upstream, trust, provider and internal lines.
 package struct LineOption: Hashable, Sendable {
     package let key: String
-    /// The values, the default first.
+    /// The values, the default first, or an example.
     package let values: String
+    /// Its meaning, in Markdown, without a full stop.
     package let doc: String
     package let stage: SettingStage
-    /// How often it may stand in a line.
-    package let most: Int
+    /// How often it may occur in a line.
+    package let maximumCount: Int
 
-    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built, most: Int = 1) {
+    init(_ key: String, _ values: String, _ doc: String, stage: SettingStage = .built, maximumCount: Int = 1) {
         self.key = key
         self.values = values
         self.doc = doc
         self.stage = stage
-        self.most = most
+        self.maximumCount = maximumCount
     }
 }
 
-/// One line of words and `key=value` options, taken apart, with what was found wrong in it so far.
+/// A line split into words and `key=value` options, with the findings so far.
 ///
-/// The typed readers answer nil both for a missing option and for a bad one, and report the bad one.
+/// The typed readers return nil for a missing option and for an invalid one, and report the invalid one.
 struct OptionLine {
     let entry: EnvEntry
-    /// What is no option, in order.
+    /// The words that are no options, in order.
     private(set) var words: [String] = []
-    /// The values of each, in order.
+    /// The values of each option, in order.
     private var options: [String: [String]] = [:]
     private(set) var findings = Findings()
 
@@ -44,15 +45,16 @@ struct OptionLine {
             let nearest = nearestName(to: key, in: knows.map(\.key)) ?? ""
             return fault("\(quoted(key)) is no option here, the nearest is \(nearest)")
         }
-        guard options[key, default: []].count < option.most else {
-            let times = option.most == 1 ? "twice, keep one of them" : "more than \(option.most) times, keep \(option.most) at most"
+        guard options[key, default: []].count < option.maximumCount else {
+            let most = option.maximumCount
+            let times = most == 1 ? "twice, keep one of them" : "more than \(most) times, keep \(most) at most"
             return fault("\(key)= is given \(times)")
         }
         guard !value.isEmpty else { return fault("\(key)= has no value, write \(option.values) or leave it out") }
         switch option.stage {
         case .built: options[key, default: []].append(value)
         case .ignored: warn("\(key)= is not built yet in this version, it has no effect")
-        case .refused: fault("\(key)= is not built yet in this version and must not be passed over, remove it")
+        case .refused: fault("\(key)= is not built yet in this version and must not be ignored, remove it")
         }
     }
 
@@ -63,31 +65,31 @@ struct OptionLine {
     mutating func fault(_ message: String) { findings.fault(Finding(entry.origin, entry.name, message)) }
     mutating func warn(_ message: String) { findings.warn(Finding(entry.origin, entry.name, message)) }
 
-    /// Whether the option is there, good or bad.
+    /// Whether the option is present, valid or not.
     func has(_ key: String) -> Bool { options[key] != nil }
 
     func text(_ key: String) -> String? { options[key]?.first }
 
-    /// The option's value as `read` takes it.
+    /// The option's value, parsed by `read`.
     mutating func value<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
         values(key, read).first
     }
 
-    /// The values of an option that may stand several times, each as `read` takes it, without the bad ones.
+    /// The valid values of an option that may be repeated, each parsed by `read`.
     mutating func values<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value] {
-        options[key, default: []].compactMap { take("\(key)=\($0)", $0, read) }
+        options[key, default: []].compactMap { parse("\(key)=\($0)", $0, read) }
     }
 
-    /// Each part of a comma-separated value as `read` takes it; nil when the option is missing.
+    /// The valid parts of a comma-separated value, each parsed by `read`; nil if the option is missing.
     mutating func list<Value>(_ key: String, _ read: (String) throws(ParseError) -> Value) -> [Value]? {
         guard let text = text(key) else { return nil }
         return text.split(separator: ",", omittingEmptySubsequences: false).compactMap { part in
-            take("\(key)=\(text)", String(part), read)
+            parse("\(key)=\(text)", String(part), read)
         }
     }
 
-    /// `text` as `read` takes it, or a fault that shows it as `shown`.
-    mutating func take<Value>(_ shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
+    /// Parses `text` with `read`; on an error reports a fault that quotes `shown` and returns nil.
+    mutating func parse<Value>(_ shown: String, _ text: String, _ read: (String) throws(ParseError) -> Value) -> Value? {
         do {
             return try read(text)
         } catch {
@@ -96,6 +98,7 @@ struct OptionLine {
         }
     }
 
+    /// A duration in milliseconds.
     mutating func duration(_ key: String, _ range: ClosedRange<UInt64>) -> UInt64? {
         value(key) { text throws(ParseError) in try TypedText.duration(text, range) }
     }

@@ -1,23 +1,23 @@
 package import Credentials
 internal import Wire
 
-/// The providers that can be set up.
+/// The supported identity providers.
 package enum ProviderName: String, CaseIterable, Sendable { case apple, google }
 
-/// A provider whose ID tokens sign people in, as a line declared it.
+/// A provider for sign-in with ID tokens, as a `TOLLGATE_PROVIDER_…` line declares it.
 package struct ProviderDeclaration: Hashable, Sendable {
     package var name: ProviderName
-    /// The apps whose tokens count (`aud`), one or more.
+    /// The accepted audiences (`aud`), at least one.
     package var clientIDs: [String]
-    /// Every spelling of `iss` that the provider uses.
+    /// All values of `iss` that the provider uses.
     package var issuers: [String]
     package var keySource: KeySource
     package var origin: Origin
 
-    /// The name that its keys go under. A hyphen, which no name of a trust line has.
+    /// The issuer name of its keys. The hyphen keeps it apart from trust lines, whose names have none.
     package var keysName: String { "provider-\(name.rawValue)" }
 
-    /// The same as a source of keys.
+    /// The provider as an issuer whose keys are fetched.
     package var source: TrustDeclaration {
         TrustDeclaration(
             name: keysName, issuer: issuers.first, audiences: clientIDs, keySource: keySource,
@@ -26,14 +26,14 @@ package struct ProviderDeclaration: Hashable, Sendable {
 }
 
 extension ProviderName {
-    fileprivate var usualIssuers: [String] {
+    fileprivate var defaultIssuers: [String] {
         switch self {
         case .apple: ["https://appleid.apple.com"]
         case .google: ["https://accounts.google.com", "accounts.google.com"]
         }
     }
 
-    fileprivate var usualKeys: String {
+    fileprivate var defaultKeys: String {
         switch self {
         case .apple: "https://appleid.apple.com/auth/keys"
         case .google: "https://www.googleapis.com/oauth2/v3/certs"
@@ -43,15 +43,15 @@ extension ProviderName {
 
 extension LineOption {
     package static let provider: [LineOption] = [
-        LineOption("client-ids", "com.example.app,com.example.web", "the apps whose ID tokens count"),
+        LineOption("client-ids", "com.example.app,com.example.web", "the apps whose ID tokens are accepted (`aud`)"),
         LineOption("issuer", "the provider's own", "the exact `iss`, in place of the provider's"),
-        LineOption("jwks", "a URL or a file", "where the keys are, in place of the provider's"),
+        LineOption("jwks", "a URL or a file", "the key set, in place of the provider's"),
     ]
 }
 
-/// The grammar of `TOLLGATE_PROVIDER_<NAME>`.
+/// Parser of `TOLLGATE_PROVIDER_<NAME>`.
 enum ProviderLine {
-    /// nil if the name is no provider's, or if the line is empty.
+    /// nil if the line is empty or its name is no provider's.
     static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (ProviderDeclaration?, Findings) {
         if entry.value.isEmpty { return (nil, Findings()) }
         var line = OptionLine(entry, knows: LineOption.provider)
@@ -62,11 +62,11 @@ enum ProviderLine {
         for word in line.words { line.fault("\(quoted(word)) is no option, write key=value, like client-ids=com.example.app") }
         let ids = line.text("client-ids").map { $0.split(separator: ",", omittingEmptySubsequences: false).map(String.init) }
         if ids == nil || ids?.contains("") == true {
-            line.fault("needs the apps whose tokens count, write client-ids=com.example.app, separated by commas")
+            line.fault("needs the apps whose tokens are accepted, write client-ids=com.example.app, separated by commas")
         }
         let declaration = ProviderDeclaration(
-            name: provider, clientIDs: ids ?? [], issuers: line.text("issuer").map { [$0] } ?? provider.usualIssuers,
-            keySource: TrustLine.jwksSource(&line, line.text("jwks") ?? provider.usualKeys, sources), origin: entry.origin)
+            name: provider, clientIDs: ids ?? [], issuers: line.text("issuer").map { [$0] } ?? provider.defaultIssuers,
+            keySource: TrustLine.jwksSource(&line, line.text("jwks") ?? provider.defaultKeys, sources), origin: entry.origin)
         return (declaration, line.findings)
     }
 }

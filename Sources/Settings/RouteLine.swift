@@ -2,52 +2,52 @@ internal import Credentials
 package import Gate
 internal import Wire
 
-/// A route as a line declared it.
+/// A route, as a `TOLLGATE_ROUTE_…` line declares it.
 package struct RouteDeclaration: Sendable {
     package var rule: RouteRule
-    /// The name in `upstream=`, in small letters; `rule.target` is its index once all lines are read.
+    /// The name in `upstream=`, in lower case. `rule.target` is its index once all lines are read.
     package var upstream: String
     package var origin: Origin
 }
 
 extension LineOption {
     package static let route: [LineOption] = [
-        LineOption("upstream", "a name", "where the requests go; required"),
-        LineOption("auth", "required, optional, none or internal", "what is asked of the caller"),
-        LineOption("tier", "a tier", "the lowest that may pass"),
+        LineOption("upstream", "a name", "the upstream of the requests; required"),
+        LineOption("auth", "required, optional, none or internal", "the authentication that the route requires"),
+        LineOption("tier", "a tier", "the lowest tier that may pass; others get 403"),
         LineOption(
             "limit", "60/m, or free:60/m,premium:600/m",
-            "the rate, `+burst=10` for another burst, `+by=address` for another `limit-by`; up to \(LimitCharge.capacity) times, and all must admit",
-            most: LimitCharge.capacity),
-        LineOption("limit-by", "user, address, session or header:NAME", "whom limits count that do not say so"),
-        LineOption("claims", "name=value,name=value", "what the token must say"),
+            "the rate limit; `+burst=10` sets the burst, `+by=address` overrides `limit-by`; up to \(LimitCharge.capacity) limits, all of which must admit",
+            maximumCount: LimitCharge.capacity),
+        LineOption("limit-by", "user, address, session or header:NAME", "the key of limits without `+by=`"),
+        LineOption("claims", "name=value,name=value", "claims that the token must have"),
         LineOption(
             "forward", "authorization, email or both with a comma",
-            "keeps the bearer for the upstream; sends emails that are not proven too, and with each `X-User-Email-Verified`"),
+            "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`"),
         LineOption(
             "keep", "NAME,NAME",
-            "lets fields through that are removed because upstreams route or believe by them, such as `X-Original-URL`"),
-        LineOption("strip", "a path", "removed from the start of the path"),
-        LineOption("timeout", "the upstream's", "until the first byte of the answer, and between its parts"),
-        LineOption("body-limit", "10MiB", "the most that a request body may hold"),
-        LineOption("retries", "the upstream's", "more tries of an idempotent request, up to 5"),
+            "fields to pass on that are otherwise removed because upstreams trust them or route by them, such as `X-Original-URL`"),
+        LineOption("strip", "a path", "a prefix to remove from the path"),
+        LineOption("timeout", "the upstream's", "the time until the first byte of the response, and between its parts"),
+        LineOption("body-limit", "10MiB", "the maximum size of a request body"),
+        LineOption("retries", "the upstream's", "the number of retries of an idempotent request, up to 5"),
         LineOption(
-            "errors", "password, provider, dlauth, apple, anonymous or problem", "the dialect of refusals"),
-        LineOption("encoded-slash", "refuse or pass", "whether `%2F` in a path is let through undecoded"),
+            "errors", "password, provider, dlauth, apple, anonymous or problem", "the format of refusals"),
+        LineOption("encoded-slash", "refuse or pass", "whether `%2F` in a path is passed on undecoded"),
         LineOption(
             "filter", "tier, or results[].tier",
-            "removes from JSON answers what is above the caller's tier: objects with that field anywhere, or elements of the array that a path names, also those without the field; up to \(FilterPlan.capacity) times",
-            most: FilterPlan.capacity),
-        LineOption("filter-strict", "on or off", "whether an answer with a body that is not JSON is refused with 502"),
-        LineOption("filter-require", "off or on", "whether objects without the field leave every array"),
-        LineOption("shadow", "limit,tier,filter", "decided, counted and logged, but let pass"),
+            "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times",
+            maximumCount: FilterPlan.capacity),
+        LineOption("filter-strict", "on or off", "whether a response with a body that is not JSON becomes 502"),
+        LineOption("filter-require", "off or on", "whether array elements without the field are removed, too"),
+        LineOption("shadow", "limit,tier,filter", "checks that are decided, counted and logged, but not enforced"),
         LineOption(
             "stream-expiry", "close or keep",
-            "whether long answers end with the token that opened them and with its session, where it is the gateway's own"),
+            "whether long responses end when their token expires or their session ends; own tokens only"),
     ]
 }
 
-/// The grammar `[METHODS] [HOST]/PATH key=value…` of `TOLLGATE_ROUTE_<NAME>`.
+/// Parser of `TOLLGATE_ROUTE_<NAME>`: `[METHODS] [HOST]/PATH key=value…`.
 enum RouteLine {
     static func parse(_ entry: EnvEntry, name: String, tiers: TierList) -> (RouteDeclaration, Findings) {
         var line = OptionLine(entry, knows: LineOption.route)
@@ -70,7 +70,7 @@ enum RouteLine {
             return line.fault("has more words than methods and a path, write METHODS HOST/PATH and then key=value")
         }
         if let methods = words.popLast() {
-            rule.methods = line.take(methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
+            rule.methods = line.parse(methods, methods) { text throws(ParseError) in try Self.methods(text) } ?? []
         }
         readPath(&line, pattern, into: &rule)
     }
@@ -159,25 +159,25 @@ enum RouteLine {
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
     }
 
-    /// Options that contradict each other would be passed over in silence: a fault.
+    /// Reports options that contradict each other and would otherwise be ignored silently.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
             for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
-                line.fault("\(key)= cannot hold with auth=none, which looks at no identity, write auth=required")
+                line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
             }
             if rule.forwardsEmail {
-                line.fault("forward=email cannot hold with auth=none, which looks at no identity, write auth=required")
+                line.fault("forward=email does not go with auth=none, which ignores the identity, write auth=required")
             }
             if line.has("filter") {
-                line.fault("filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see")
+                line.fault("filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view")
             }
         }
         if let strip = rule.strip, !reaches(rule, below: strip) {
-            line.warn("strip=\(strip) is not where every path of the route begins, the others stay as they are")
+            line.warn("strip=\(strip) is not a prefix of every path of the route, the others stay as they are")
         }
     }
 
-    /// Whether `strip`, at a segment's end, begins every path of the rule.
+    /// Whether `strip` is a prefix, at a segment's end, of every path of the rule.
     private static func reaches(_ rule: RouteRule, below strip: String) -> Bool {
         let cut = strip.hasSuffix("/") ? String(strip.dropLast()) : strip
         return rule.path == cut || rule.path.hasPrefix(cut + "/")
@@ -228,7 +228,7 @@ enum RouteLine {
         } catch {
             switch error {
             case .written: throw ParseError("names \(quoted(name)), which the gateway writes itself, leave it out")
-            case .credential: throw ParseError("names \(quoted(name)), a credential that is for the gateway alone, leave it out")
+            case .credential: throw ParseError("names \(quoted(name)), a credential for the gateway only, leave it out")
             case .framing: throw ParseError("names \(quoted(name)), which ends at the gateway, leave it out")
             case .notRemoved:
                 let nearest = nearestName(to: name, in: ProxyFields.spellings) ?? ""

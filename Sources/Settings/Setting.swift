@@ -1,4 +1,4 @@
-/// What the text of a setting must be.
+/// The type of a setting's text.
 package enum SettingType: Hashable, Sendable {
     /// Listen addresses separated by spaces.
     case addresses
@@ -11,56 +11,56 @@ package enum SettingType: Hashable, Sendable {
     /// A duration; the bounds are milliseconds.
     case duration(ClosedRange<UInt64>)
     case choice([String])
-    /// `N/s`, `N/m`, `N/h` or `N/d`, `+burst=N` behind it or not.
+    /// `N/s`, `N/m`, `N/h` or `N/d`, optionally followed by `+burst=N`.
     case rate
     /// Words separated by spaces.
     case words
     /// CIDRs or single addresses, separated by spaces.
     case networks
-    /// Contracts and where they are mounted, separated by spaces.
+    /// Contracts as `id@base`, separated by spaces.
     case mounts
-    /// One line of a grammar of its own: a route, an upstream and so on.
+    /// A line with its own grammar: a route, an upstream and so on.
     case line
 }
 
-/// Whether this version does what a setting asks for.
+/// Whether this version implements a setting.
 package enum SettingStage: Hashable, Sendable {
     case built
-    /// Known, not built yet, and harmless to leave out: a warning.
+    /// Not built yet and safe to ignore: a warning.
     case ignored
-    /// Known, not built yet, and unsafe to leave out: a fault, unless the value is empty or begins with one of these.
+    /// Not built yet and unsafe to ignore: a fault, unless the value is empty or begins with one of these prefixes.
     case refused(exceptPrefixes: [String])
 }
 
-/// A row of the one table of settings, which is all there is to one: parsing, reload, `check`, `--help` and `docs/settings.md` come from it.
+/// A row of the table of settings. Parsing, reload, `check`, help and `docs/settings.md` are all derived from it.
 package struct Setting: Sendable {
-    /// The variable. A family's ends in `_` and stands for `NAME_<ANYTHING>`.
+    /// The variable. A family's name ends in `_` and stands for `NAME_<ANYTHING>`.
     package let name: String
     package let type: SettingType
-    /// What reads the text into the configuration.
+    /// Parses the text into the configuration.
     let reader: SettingReader
-    /// The text that holds when the variable is not set; empty for none.
-    package let byDefault: String
-    /// What the reference prints as the default where that is no text.
+    /// The text that applies when the variable is not set; empty for none.
+    package let defaultValue: String
+    /// The description of the default in the reference, if it is not `defaultValue`.
     package let shownDefault: String?
-    /// One sentence for people, in Markdown.
+    /// The meaning in a few sentences, in Markdown.
     package let doc: String
-    /// Whether the value may come from a file named by `<NAME>_FILE`, and is never printed.
+    /// Whether the value is a secret: never printed, and may come from a file named by `<NAME>_FILE`.
     package let isSecret: Bool
     package let stage: SettingStage
-    /// Whether only a restart changes it: a reload keeps the value that runs and names the setting in a warning.
+    /// Whether a change needs a restart: a reload keeps the running value and logs a warning with the name.
     package let needsRestart: Bool
-    /// Whether the name is a prefix, and what follows it the name of a route, an upstream and so on.
+    /// Whether the name is a prefix, followed by the name of a route, an upstream and so on.
     package let isFamily: Bool
 
     init(
-        _ name: String, _ type: SettingType, _ reader: SettingReader, default byDefault: String = "", shown: String? = nil, secret: Bool = false,
-        stage: SettingStage = .built, restart needsRestart: Bool = false, _ doc: String
+        _ name: String, _ type: SettingType, _ reader: SettingReader, default defaultValue: String = "", shown: String? = nil,
+        secret: Bool = false, stage: SettingStage = .built, restart needsRestart: Bool = false, _ doc: String
     ) {
         self.name = name
         self.type = type
         self.reader = reader
-        self.byDefault = byDefault
+        self.defaultValue = defaultValue
         self.shownDefault = shown
         self.doc = doc
         self.isSecret = secret
@@ -69,7 +69,7 @@ package struct Setting: Sendable {
         self.isFamily = name.hasSuffix("_")
     }
 
-    /// The name as documents write it: a family's with `<NAME>` behind it.
+    /// The name in documents; a family's ends in `<NAME>`.
     package var shownName: String { isFamily ? name + "<NAME>" : name }
 }
 
@@ -79,19 +79,19 @@ extension Setting: Hashable {
 }
 
 extension Setting {
-    /// The setting that `variable` sets; nil when there is none.
+    /// The setting of `variable`; nil if there is none.
     package static func named(_ variable: String) -> Setting? {
         if let exact = byName[variable] { return exact.isFamily ? nil : exact }
         return families.first { variable.hasPrefix($0.name) && variable.count > $0.name.count }
     }
 
-    /// The setting whose value `variable` names a file with: `X` for `X_FILE`, for secrets only.
+    /// The secret `X` whose file `variable` names, if it is `X_FILE`; nil otherwise.
     package static func secretFile(_ variable: String) -> Setting? {
         guard variable.hasSuffix("_FILE"), let setting = byName[String(variable.dropLast(5))] else { return nil }
         return setting.isSecret ? setting : nil
     }
 
-    /// The known name that is spelled most like an unknown one, a family's with `<NAME>`.
+    /// The known name with the smallest edit distance to an unknown one, for messages.
     package static func nearest(to variable: String) -> String {
         let word = variable.uppercased().prefix(128)
         var best = (name: "", distance: Int.max)
@@ -102,8 +102,8 @@ extension Setting {
         return best.name
     }
 
-    /// How far the beginning of `word`, up to some underscore, is from a family's. What follows is free to choose, so a
-    /// family must come closer than a whole name.
+    /// The smallest edit distance of a prefix of `word` that ends in an underscore to the family's name. Plus 2: since the rest is
+    /// free, a family must be closer than a full name.
     private static func familyDistance(_ word: Substring, _ setting: Setting) -> Int {
         let whole = word + "_"
         let beginnings = whole.indices.filter { whole[$0] == "_" }.map { whole[...$0] }

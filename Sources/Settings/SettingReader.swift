@@ -2,15 +2,15 @@ internal import Credentials
 internal import Gate
 internal import Wire
 
-/// How the text of a row becomes a part of the configuration, and how a reload compares and keeps that part.
+/// The functions of a row: parse its text into a part of the configuration, compare that part, and copy it on reload.
 struct SettingReader: Sendable {
     typealias Path<Value> = any WritableKeyPath<Configuration, Value> & Sendable
     typealias Parse<Value> = @Sendable (String) throws(ParseError) -> Value
 
     let read: @Sendable (inout ConfigurationReader, Setting) -> Void
-    /// Whether two configurations agree in it.
+    /// Whether two configurations have the same value.
     let isSame: @Sendable (Configuration, Configuration) -> Bool
-    /// Gives a configuration the value of another.
+    /// Copies the value from the second configuration to the first.
     let keep: @Sendable (inout Configuration, Configuration) -> Void
 
     private init<Value: Equatable & Sendable>(
@@ -24,27 +24,27 @@ struct SettingReader: Sendable {
         keep = { $0[keyPath: path] = $1[keyPath: path] }
     }
 
-    /// Fills more than one part, or none: never compared.
+    /// A reader of several parts or none, which a reload never compares.
     private init(_ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void) {
         self.read = read
         isSame = { _, _ in true }
         keep = { _, _ in }
     }
 
-    /// Of a setting that is not built yet.
-    static let unread = SettingReader { _, _ in }
-    /// Read by the row of another setting.
-    static let besideAnother = SettingReader { _, _ in }
+    /// The reader of a setting that is not built yet.
+    static let notBuilt = SettingReader { _, _ in }
+    /// The reader of a setting that the row of another one reads.
+    static let readByAnotherRow = SettingReader { _, _ in }
 
     // MARK: texts
 
     static func text(_ path: Path<String>) -> Self { Self(path) { $0.text($1) } }
 
     static func words<Value: Equatable & Sendable>(_ path: Path<[Value]>, _ parse: @escaping Parse<Value>) -> Self {
-        Self(path) { reader, setting in reader.words(setting).compactMap { reader.take(setting, $0, parse) } }
+        Self(path) { reader, setting in reader.words(setting).compactMap { reader.parse(setting, $0, parse) } }
     }
 
-    /// One path; the type allows several, so that a second one is a fault and no part of the name.
+    /// A single path. The setting's type allows several, so that a second one is a fault and not part of the first.
     static func oneFile(_ path: Path<String?>) -> Self {
         Self(path) { reader, setting in
             let files = reader.words(setting)
@@ -58,7 +58,7 @@ struct SettingReader: Sendable {
     ) -> Self {
         Self(path) { reader, setting in
             guard case .choice(let choices) = setting.type else { preconditionFailure("\(setting.name) is no choice") }
-            return reader.take(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.choice(text, choices) }
+            return reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try TypedText.choice(text, choices) }
                 .flatMap(value)
         }
     }
@@ -70,7 +70,7 @@ struct SettingReader: Sendable {
 
     static func count(_ path: Path<Int>) -> Self { Self(path) { $0.count($1) } }
 
-    /// nil where the setting is empty.
+    /// A number; nil if the setting is empty.
     static func count(_ path: Path<Int?>) -> Self {
         Self(path) { reader, setting in .some(reader.text(setting).isEmpty ? nil : reader.count(setting)) }
     }
@@ -79,7 +79,7 @@ struct SettingReader: Sendable {
     static func seconds(_ path: Path<Int64>) -> Self { Self(path) { $0.duration($1).map { Int64($0 / 1000) } } }
 
     static func rate(_ path: Path<LimitRate>) -> Self {
-        Self(path) { reader, setting in reader.take(setting, reader.text(setting), TypedText.rate) }
+        Self(path) { reader, setting in reader.parse(setting, reader.text(setting), TypedText.rate) }
     }
 
     // MARK: secrets
@@ -104,7 +104,7 @@ struct SettingReader: Sendable {
 
     // MARK: lines
 
-    /// Listeners are compared without the lines that declare them.
+    /// Listeners, compared by their text without its origin.
     static func listeners(_ path: Path<[ListenerDeclaration]>, allowsProxy: Bool = true) -> Self {
         Self(path, isSame: { $0.map(\.text) == $1.map(\.text) }) { reader, setting in
             let (listeners, found) = ListenerLine.parse(reader.values.entry(setting), allowsProxy: allowsProxy)
@@ -113,8 +113,7 @@ struct SettingReader: Sendable {
         }
     }
 
-    /// A family of lines of one grammar, each with the name behind the prefix. Empty lines declare nothing where `parse`
-    /// says so by nil.
+    /// A family of lines with one grammar. `parse` gets the entry and the name after the prefix, and returns nil for none.
     static func lines<Declaration>(
         _ path: Path<[Declaration]>,
         _ parse: @escaping @Sendable (EnvEntry, String, borrowing ConfigurationReader) -> (Declaration?, Findings)
@@ -128,7 +127,7 @@ struct SettingReader: Sendable {
         }
     }
 
-    /// A family whose values another room reads.
+    /// A family whose values another target parses.
     static func entries(_ path: Path<[EnvEntry]>) -> Self {
         lines(path) { entry, _, _ in (entry.value.isEmpty ? nil : entry, Findings()) }
     }
@@ -144,7 +143,7 @@ struct SettingReader: Sendable {
         }
     }
 
-    /// Certificates with the keys of `TOLLGATE_TLS_KEY`, in pairs.
+    /// Pairs of certificates and the keys of `TOLLGATE_TLS_KEY`.
     static let certificates = SettingReader { reader, setting in
         let certificates = reader.words(setting), keys = reader.words(.tlsKey)
         if certificates.count != keys.count {

@@ -1,18 +1,18 @@
 internal import Wire
 
-/// Why a file cannot be read, in the system's words.
+/// The system's reason why a file cannot be read.
 package struct UnreadableFile: Error, Sendable {
     package let reason: String
     package init(reason: String) { self.reason = reason }
 }
 
-/// Everything a configuration is read from, as values; only the files that settings name are read through `readFile`.
+/// The inputs of a load, as values. Only files that settings name are read through `readFile`.
 package struct SettingSources: Sendable {
-    /// The env files in the order given; later ones win.
+    /// The env files in the order given; later files win.
     package var files: [(name: String, bytes: [UInt8])]
     /// The process environment, which wins over all files.
     package var environment: [(name: String, value: String)]
-    /// Reads a secret, a key set or a certificate.
+    /// Reads the file of a secret, a key set or a certificate.
     package var readFile: @Sendable (String) -> Result<[UInt8], UnreadableFile>
 
     package init(
@@ -25,14 +25,14 @@ package struct SettingSources: Sendable {
     }
 }
 
-/// The text of every setting that is set, each from the source that wins.
+/// The effective text of every setting, from the source that wins.
 struct SettingValues {
     private var entries: [String: EnvEntry] = [:]
-    /// Names in the order in which they were first seen.
+    /// The names in the order of their first occurrence.
     private var names: [String] = []
     private var secrets: [String: (bytes: [UInt8], origin: Origin)] = [:]
     private(set) var findings = Findings()
-    /// What the files say of variables that the environment sets otherwise.
+    /// The ineffective values in files, by variable, where the environment has a different value.
     private(set) var overridden: [String: String] = [:]
 
     init(_ sources: SettingSources) {
@@ -47,14 +47,14 @@ struct SettingValues {
         for setting in Setting.all where setting.isSecret { readSecret(setting, sources) }
     }
 
-    /// What is set, or the default. An empty text counts as not set, except where empty means "none".
+    /// The setting's entry, or its default. An empty text counts as not set, except where it means "none".
     func entry(_ setting: Setting) -> EnvEntry {
-        let unset = EnvEntry(name: setting.name, value: setting.byDefault, origin: .builtIn)
+        let unset = EnvEntry(name: setting.name, value: setting.defaultValue, origin: .builtIn)
         guard let entry = entries[setting.name] else { return unset }
         return entry.value.isEmpty && !setting.emptyMeansNone ? unset : entry
     }
 
-    /// The entries of a family, each with what follows the prefix, in small letters.
+    /// The entries of a family, each with the name after the prefix, in lower case.
     func family(_ setting: Setting) -> [(name: String, entry: EnvEntry)] {
         names.compactMap { name in
             guard Setting.named(name) == setting, let entry = entries[name] else { return nil }
@@ -62,23 +62,23 @@ struct SettingValues {
         }
     }
 
-    /// The value of a secret, from the variable or from its file.
+    /// The value of a secret, from its variable or its file.
     func secret(_ setting: Setting) -> (bytes: [UInt8], origin: Origin)? { secrets[setting.name] }
 
     private mutating func add(_ entry: EnvEntry) {
-        guard Setting.named(entry.name) != nil || Setting.secretFile(entry.name) != nil else { return report(entry) }
+        guard Setting.named(entry.name) != nil || Setting.secretFile(entry.name) != nil else { return reportUnknown(entry) }
         guard let earlier = entries.updateValue(entry, forKey: entry.name) else { return names.append(entry.name) }
         if entry.origin == .environment, earlier.value != entry.value { overridden[entry.name] = earlier.value }
     }
 
-    /// A name that is not ours is an error where it says that it is, and worth a warning where it nearly does.
-    private mutating func report(_ entry: EnvEntry) {
+    /// Reports an unknown name: a fault if it begins with `TOLLGATE_`, a warning if it nearly does, nothing otherwise.
+    private mutating func reportUnknown(_ entry: EnvEntry) {
         let nearest = Setting.nearest(to: entry.name)
         if entry.name.uppercased().hasPrefix("TOLLGATE_") {
             let text = "is no setting, the nearest is \(nearest)"
             findings.fault(Finding(entry.origin, entry.name, text))
         } else if editDistance(entry.name.prefix(9).uppercased(), "TOLLGATE_") <= 2 {
-            let text = "is no setting and is passed over, the nearest is \(nearest)"
+            let text = "is no setting and is ignored, the nearest is \(nearest)"
             findings.warn(Finding(entry.origin, entry.name, text))
         }
     }
@@ -102,9 +102,9 @@ struct SettingValues {
     }
 }
 
-/// A file that holds one secret.
+/// A file with one secret.
 enum SecretFile {
-    /// The file's bytes without a newline at the end.
+    /// Reads the file, without a newline at its end.
     static func read(_ path: String, _ sources: SettingSources) throws(ParseError) -> [UInt8] {
         var bytes: [UInt8]
         do {
@@ -120,7 +120,7 @@ enum SecretFile {
 }
 
 extension Setting {
-    /// Whether an empty text says "none" and is not just a setting left out: lists.
+    /// Whether an empty text means "none" and not "use the default": true for lists.
     var emptyMeansNone: Bool {
         switch type {
         case .addresses, .files, .networks, .mounts: true
@@ -129,7 +129,8 @@ extension Setting {
     }
 }
 
-/// Whether a variable of the process environment is for us: not what Kubernetes sets for a service named tollgate.
+/// Whether a variable of the process environment is ours. Excludes the `TOLLGATE_SERVICE_…` and `TOLLGATE_PORT…` variables that
+/// Kubernetes sets for a service named tollgate.
 private func isOurs(_ name: String) -> Bool {
     if !name.hasPrefix("TOLLGATE_") { return Setting.named(name) != nil || Setting.secretFile(name) != nil }
     if name == "TOLLGATE_PORT" || name == "TOLLGATE_SERVICE_HOST" || name.hasPrefix("TOLLGATE_SERVICE_PORT") { return false }

@@ -2,34 +2,34 @@ internal import Credentials
 internal import Gate
 internal import Telemetry
 
-/// Every setting, in the order of the reference, which is the order of reading. A new one is a row here, its name in `all`,
-/// and its part of `Configuration`.
+/// The table of settings. A new setting is a row here, its name in `all` (the order of reading and of the reference), and its
+/// property of `Configuration`.
 extension Setting {
     package static let listen = Setting(
         "TOLLGATE_LISTEN", .addresses, .listeners(\.listeners), default: "127.0.0.1:8000", restart: true,
-        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; `;proxy` behind one demands the PROXY protocol. Empty for none.")
+        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol. Empty for none.")
     package static let listenTLS = Setting(
         "TOLLGATE_LISTEN_TLS", .addresses, .listeners(\.tlsListeners), restart: true,
-        "Addresses for HTTPS, written likewise. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
+        "Addresses for HTTPS, in the same form. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
     package static let tlsCert = Setting(
         "TOLLGATE_TLS_CERT", .files, .certificates,
-        "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is picked up without a restart.")
+        "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is reloaded without a restart.")
     package static let tlsKey = Setting(
-        "TOLLGATE_TLS_KEY", .files, .besideAnother, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
+        "TOLLGATE_TLS_KEY", .files, .readByAnotherRow, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
     package static let adminListen = Setting(
         "TOLLGATE_ADMIN_LISTEN", .addresses, .listeners(\.adminListeners, allowsProxy: false), default: "127.0.0.1:9090", restart: true,
-        "Where `/livez`, `/readyz`, `/metrics` and the admin API answer. Empty for none.")
+        "Addresses for `/livez`, `/readyz`, `/metrics` and the admin API. Empty for none.")
     package static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, .secret(\.adminToken), shown: "generated, printed once", secret: true,
         "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
     package static let adminHosts = Setting(
         "TOLLGATE_ADMIN_HOSTS", .words, .words(\.adminHosts, TypedText.hostName), shown: "addresses and `localhost`",
-        "Names under which the admin listener answers besides; a request for any other name is 421, except at `/livez`, `/readyz` and `/metrics`.")
+        "Further host names that the admin listener accepts; a request for any other name gets 421, except at `/livez`, `/readyz` and `/metrics`.")
     package static let workers = Setting(
-        "TOLLGATE_WORKERS", .count(1...1024), .count(\.workers), shown: "cores", restart: true, "Event loops, each on a thread of its own.")
+        "TOLLGATE_WORKERS", .count(1...1024), .count(\.workers), shown: "cores", restart: true, "The number of event loops, each on its own thread.")
     package static let dataDirectory = Setting(
         "TOLLGATE_DATA_DIR", .folder, .text(\.dataDirectory), default: "./data", restart: true,
-        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Made when missing, for its owner only.")
+        "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing.")
     package static let publicURL = Setting(
         "TOLLGATE_PUBLIC_URL", .url, .url(\.publicURL), default: "http://localhost:8000",
         "The URL under which clients reach the gateway.")
@@ -41,14 +41,14 @@ extension Setting {
         "Signs own tokens with HS256 and this shared secret, 32 bytes or more, in place of generated keys.")
     package static let signingAlgorithm = Setting(
         "TOLLGATE_SIGNING_ALGORITHM", .choice(["ES256", "EdDSA", "RS256", "HS256"]), .choice(\.signingAlgorithm) { SigningAlgorithm(name: $0) }, default: "ES256",
-        "What a newly generated signing key is for.")
+        "The algorithm of newly generated signing keys.")
     package static let clockSkew = Setting(
         "TOLLGATE_CLOCK_SKEW", .duration(0...600_000), .seconds(\.clockSkewSeconds), default: "30s", "Leeway on `exp` and `nbf`, up to 10 minutes.")
     package static let tiers = Setting(
-        "TOLLGATE_TIERS", .words, .tiers, default: "free premium", "The tiers, ascending; the first is everyone's.")
+        "TOLLGATE_TIERS", .words, .tiers, default: "free premium", "The tiers in ascending order; the first is the default.")
     package static let trust = Setting(
         "TOLLGATE_TRUST_", .line, .lines(\.trusts) { TrustLine.parse($0, name: $1, $2.sources) },
-        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`. Without `issuer=` it matches only tokens that have no `iss`; only `audience=any` leaves `aud` unchecked.")
+        "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`.")
     package static let upstream = Setting(
         "TOLLGATE_UPSTREAM_", .line, .lines(\.upstreams) { entry, name, _ in UpstreamLine.parse(entry, name: name) },
         "One or more base URLs (`http://`, `https://`, `unix:/path`), then `balance=least|round health=/healthz timeout=30s connect-timeout=2s retries=1 max-connections=N host=client|upstream tls-ca=FILE`.")
@@ -57,90 +57,90 @@ extension Setting {
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
     package static let internalCaller = Setting(
         "TOLLGATE_INTERNAL_", .line, .lines(\.internals) { entry, name, _ in InternalLine.parse(entry, name: name) },
-        "A trusted service for `auth=internal` and for transparent refresh: any of `key-sha256=HEX`, `cidr=10.0.0.0/8` and `cert-san=spiffe://…`; all given must hold.")
+        "An internal caller for `auth=internal` and transparent refresh, identified by `key-sha256=HEX`, `cidr=10.0.0.0/8` and/or `cert-san=spiffe://…`; all that are given must match.")
     package static let trustedProxies = Setting(
         "TOLLGATE_TRUSTED_PROXIES", .networks, .words(\.trustedProxies, TypedText.network),
-        "CIDRs whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are believed.")
+        "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted.")
     package static let redisURL = Setting(
         "REDIS_URL", .url, .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
-        "The Redis in which several gateways count limits together: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`.")
+        "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`.")
     package static let rateLimitFailure = Setting(
         "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), .choice(\.rateLimitFailure) { LimitFailureMode(name: $0) }, default: "local", restart: true,
-        "What a limit does when Redis does not answer within 25 ms: `local` counts in this gateway, with its share of the limit; `open` lets pass; `closed` answers 503.")
+        "The failure mode of limits when Redis does not answer within 25 ms: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
     package static let tokenCache = Setting(
-        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), .count(\.tokenCacheEntries), default: "65536", restart: true, "Verified tokens kept per worker.")
+        "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), .count(\.tokenCacheEntries), default: "65536", restart: true, "The size of each worker's cache of verified tokens, in entries.")
     package static let headerTimeout = Setting(
         "TOLLGATE_HEADER_TIMEOUT", .duration(100...3_600_000), .milliseconds(\.headerTimeoutMilliseconds), default: "10s",
-        "How long a client may take for a whole request head, from its first byte, and for the TLS handshake; bytes that come meanwhile do not stretch it.")
+        "The time for a whole request head, from its first byte, and for the TLS handshake. Further bytes do not extend it.")
     package static let bodyTimeout = Setting(
         "TOLLGATE_BODY_TIMEOUT", .duration(100...3_600_000), .milliseconds(\.bodyTimeoutMilliseconds), default: "30s",
-        "How long a request body may take before it must have come at 1 KiB a second on average, so that dripping does not stretch it.")
+        "The time after which a request body must have arrived at 1 KiB/s on average, so that a slow drip does not extend it.")
     package static let sendTimeout = Setting(
         "TOLLGATE_SEND_TIMEOUT", .duration(100...86_400_000), .milliseconds(\.sendTimeoutMilliseconds), default: "60s",
-        "How long a client may take to read something of an answer that waits for it; beyond that time it must have taken 1 KiB a second on average, so that dripping does not stretch it.")
+        "The time within which a client must read part of a waiting response, and after which it must have read 1 KiB/s on average, so that a slow drip does not extend it.")
     package static let idleTimeout = Setting(
         "TOLLGATE_IDLE_TIMEOUT", .duration(100...86_400_000), .milliseconds(\.idleTimeoutMilliseconds), default: "75s",
-        "How long a connection is kept open between requests.")
+        "The time for which a client connection is kept open between requests.")
     package static let drainTimeout = Setting(
         "TOLLGATE_DRAIN_TIMEOUT", .duration(0...86_400_000), .milliseconds(\.drainTimeoutMilliseconds), default: "30s",
-        "How long running requests may take after SIGTERM before they are cut.")
+        "The time for requests under way to finish after SIGTERM before they are cut off.")
     package static let maxConnections = Setting(
         "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), .count(\.maxConnections), default: "100000",
-        "Client connections at a time, over all workers; past it a new one is closed at once.")
+        "The maximum number of client connections, over all workers; beyond it new ones are closed at once.")
     package static let upgradeURL = Setting(
-        "TOLLGATE_UPGRADE_URL", .url, .url(\.upgradeURL), "Where a caller who was refused for their tier can upgrade.")
+        "TOLLGATE_UPGRADE_URL", .url, .url(\.upgradeURL), "The page where a caller whose tier was too low can upgrade.")
     package static let log = Setting(
-        "TOLLGATE_LOG", .choice(["debug", "info", "warning", "error"]), .choice(\.logLevel) { name in LogLevel.allCases.first { $0.text.description == name } }, default: "info", "The level of the log.")
+        "TOLLGATE_LOG", .choice(["debug", "info", "warning", "error"]), .choice(\.logLevel) { name in LogLevel.allCases.first { $0.text.description == name } }, default: "info", "The minimum level of the log on standard error.")
     package static let accessLog = Setting(
         "TOLLGATE_ACCESS_LOG", .choice(["json", "text", "off"]), .choice(\.accessLog) { AccessLogFormat(rawValue: $0) }, default: "json", restart: true,
-        "The form of the access log, one line a request on standard output.")
+        "The format of the access log on standard output, one line for each request.")
 
     package static let contracts = Setting(
         "TOLLGATE_CONTRACTS", .mounts, .words(\.contracts) { $0 }, default: "password@/api/v1 provider@/whateat/api/v1 apple@/ dlauth@/ anonymous@/",
-        "The client contracts that the gateway answers itself, each as `id@base`. Empty for none.")
+        "The client contracts that the gateway serves, each as `id@base`. Empty for none.")
     package static let dlauthPath = Setting(
         "TOLLGATE_DLAUTH_PATH_", .text, .entries(\.dlauthPaths),
-        "A path of the `dlauth` contract in place of its document's, below its base; `SIGN_UP`, `SIGN_IN`, `SIGN_OUT`, `USER`, `RESEND_OTP`, `VERIFY_OTP`, `FORGOT_PASSWORD`, `RESET_PASSWORD`, `UPDATE_PASSWORD` or `REFRESH_SESSION`.")
+        "Overrides a path of the `dlauth` contract, below its base: `SIGN_UP`, `SIGN_IN`, `SIGN_OUT`, `USER`, `RESEND_OTP`, `VERIFY_OTP`, `FORGOT_PASSWORD`, `RESET_PASSWORD`, `UPDATE_PASSWORD` or `REFRESH_SESSION`.")
     package static let provider = Setting(
         "TOLLGATE_PROVIDER_", .line, .lines(\.providers) { ProviderLine.parse($0, name: $1, $2.sources) },
-        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B`, the apps whose tokens count; then `issuer=… jwks=URL-or-file` in place of the provider's own.")
+        "Sign-in with ID tokens of `APPLE` or `GOOGLE`: `client-ids=A,B` are the accepted audiences; `issuer=… jwks=URL-or-file` override the provider's own.")
     package static let databaseURL = Setting(
         "DATABASE_URL", .url, .secretText(\.databaseURL), shown: "embedded SQLite", secret: true, restart: true,
-        "Where accounts live: `postgres://user:password@host/database`, or `sqlite:///path/to/file`; without it a file in `TOLLGATE_DATA_DIR`.")
+        "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`.")
     package static let requireConfirmedEmail = Setting(
         "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), .choice(\.mustConfirmEmail) { $0 == "true" }, default: "false",
-        "Whether an account of the `dlauth` contract gets a session only when its email is proven.")
+        "Whether an account of the `dlauth` contract gets a session only once its email is verified.")
     package static let refreshGrace = Setting(
         "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), .seconds(\.refreshGraceSeconds), default: "30s",
-        "How long a spent refresh token still gets its successor, although that has arrived.")
+        "The time for which a used refresh token still returns its successor after the successor has been used.")
     package static let signUpLimit = Setting(
         "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
-        "Accounts that one address may open, over all contracts; IPv6 counts by /64.")
+        "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
     package static let smsBudget = Setting(
         "TOLLGATE_SMS_BUDGET", .rate, .rate(\.smsBudget), default: "1000/h",
-        "SMS at most, over all gateways that share a Redis; past it a request for one is 429, and the log says so.")
+        "The rate of SMS over all gateways that share a Redis; beyond it a request for one gets 429, and the log has a warning.")
     package static let tierGrace = Setting(
         "TOLLGATE_TIER_GRACE", .duration(0...2_678_400_000), .seconds(\.tierGraceSeconds), default: "0s",
-        "How long a tier counts beyond its end (`until`), for a subscription whose renewal is late; up to 31 days.")
+        "The time for which a tier stays in force after its end (`until`), for subscriptions that renew late; up to 31 days.")
     package static let tlsClientCA = Setting(
         "TOLLGATE_TLS_CLIENT_CA", .files, .oneFile(\.tlsClientAuthority),
-        "PEM file of the CA of internal callers (mTLS): a client certificate is asked for, need not come, and must lead to it. A changed file is picked up without a restart.")
+        "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart.")
     package static let consoleOnMain = Setting(
-        "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), .unread, default: "false", stage: .ignored,
-        "Whether the console answers on the main listeners too.")
+        "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), .notBuilt, default: "false", stage: .ignored,
+        "Whether the console is served on the main listeners, too.")
     package static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .text, .secret(\.keySecret), secret: true, restart: true,
-        "32 bytes or more that several gateways have in common: seals the signing keys that they share through PostgreSQL, keys what limits are counted by in Redis, and vouches for what they tell each other there.")
+        "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there.")
     package static let smtpURL = Setting(
         "SMTP_URL", .url, .secretText(\.smtpURL), shown: "development outbox", secret: true,
-        "The mail server: `smtps://user:password@host:465` is TLS at once, `smtp://user:password@host:587` upgrades where the server offers it, and must if a password would leave the machine. `?tls-ca=FILE` trusts an authority of one's own. Without it mail lands in the outbox that `tollgate outbox` prints.")
+        "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts a CA of your own. Without it mail goes to the outbox that `tollgate outbox` prints.")
     package static let mailFrom = Setting(
         "TOLLGATE_MAIL_FROM", .text, .text(\.mailFrom), "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
     package static let smsURL = Setting(
         "TOLLGATE_SMS_URL", .url, .secretURL(\.smsURL), shown: "development outbox", secret: true,
-        "The HTTP webhook that sends SMS: `POST` with `{\"to\",\"text\"}`, any 2xx is success.")
+        "The HTTP webhook that sends SMS: a `POST` with `{\"to\",\"text\"}`; any 2xx is success.")
     package static let resetURL = Setting(
-        "TOLLGATE_RESET_URL", .url, .url(\.resetURL), "The link in a reset mail; `token` is appended. Without it the mail brings the token.")
+        "TOLLGATE_RESET_URL", .url, .url(\.resetURL), "The link in a reset mail, to which `token` is appended. Without it the mail contains the bare token.")
 
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,

@@ -1,4 +1,4 @@
-/// The settings for people, from their one table.
+/// The reference of settings, generated from their table.
 package enum SettingsReference {
     /// The table of `docs/settings.md`.
     package static var markdown: String {
@@ -9,18 +9,18 @@ package enum SettingsReference {
         return text
     }
 
-    /// For a terminal.
+    /// The reference for a terminal.
     package static var plain: String {
         var text = ""
         for setting in Setting.all {
-            let value = setting.shownDefault ?? setting.byDefault
+            let value = setting.shownDefault ?? setting.defaultValue
             text += setting.shownName + (value.isEmpty ? "" : " (\(value.replacing("`", with: "")))") + "\n"
             text += "    " + meaning(setting).replacing("`", with: "") + "\n"
         }
         return text
     }
 
-    /// The keys of the lines, for a terminal.
+    /// The keys of route, upstream, trust and internal lines, for a terminal.
     package static var lines: String {
         let families: [(Setting, String, [LineOption])] = [
             (.route, "[METHODS] [HOST]/PATH key=value …", LineOption.route),
@@ -39,13 +39,13 @@ package enum SettingsReference {
 
     private static func defaultText(_ setting: Setting) -> String {
         if let shown = setting.shownDefault { return shown }
-        return setting.byDefault.isEmpty ? "" : "`\(setting.byDefault)`"
+        return setting.defaultValue.isEmpty ? "" : "`\(setting.defaultValue)`"
     }
 
     private static func meaning(_ setting: Setting) -> String {
         var text = setting.doc
         if case .choice(let choices) = setting.type { text += " One of `\(choices.joined(separator: "`, `"))`." }
-        if setting.isSecret { text += " Or the path of a file with it in `\(setting.name)_FILE`." }
+        if setting.isSecret { text += " `\(setting.name)_FILE` reads it from a file." }
         if setting.needsRestart { text += " A change needs a restart." }
         switch setting.stage {
         case .built: break
@@ -55,6 +55,6 @@ package enum SettingsReference {
         return text
     }
 
-    /// A bar would end the cell.
+    /// Escapes bars, which would end a table cell.
     private static func escaped(_ text: String) -> String { text.replacing("|", with: "\\|") }
 }

@@ -1,12 +1,12 @@
 package import Credentials
 internal import Wire
 
-/// An outside issuer as a line declared it.
+/// An outside issuer, as a `TOLLGATE_TRUST_…` line declares it.
 package struct TrustDeclaration: Hashable, Sendable {
     package var name: String
-    /// nil: matches only tokens without `iss`.
+    /// The exact `iss`; nil: matches only tokens without `iss`.
     package var issuer: String?
-    /// Empty: not checked.
+    /// The accepted `aud` values; empty: not checked.
     package var audiences: [String]
     package var keySource: KeySource
     package var algorithms: AlgorithmSet
@@ -14,37 +14,37 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var tierClaim = "tier"
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
-    /// Where and how expired tokens of internal callers are refreshed; nil: they are not.
+    /// The endpoint for transparent refresh of internal callers' expired tokens; nil: they are not refreshed.
     package var refresh: RefreshDeclaration?
     package var origin: Origin
 }
 
-/// An auth server at which tokens are refreshed.
+/// The refresh endpoint of an outside issuer.
 package struct RefreshDeclaration: Hashable, Sendable {
     package var url: String
     package var contract: RefreshContract
 }
 
-/// The contract in whose form an auth server is asked for a refresh.
+/// The contract whose request and response format a refresh endpoint uses.
 package enum RefreshContract: String, CaseIterable, Sendable { case password, provider, dlauth, anonymous }
 
 extension LineOption {
     package static let trust: [LineOption] = [
         LineOption("issuer", "the exact `iss`", "without it the line matches only tokens that have no `iss`"),
         LineOption("audience", "accepted `aud` values, or any", "one of them must match; `any` leaves `aud` unchecked"),
-        LineOption("jwks", "a URL or a file", "where the issuer's keys are, as a JWK Set"),
+        LineOption("jwks", "a URL or a file", "the issuer's keys as a JWK Set"),
         LineOption("secret-file", "a file", "a shared secret, in place of `jwks`"),
-        LineOption("algorithms", "RS256,ES256", "what may sign: by default all that the keys allow, HS256 for a secret"),
-        LineOption("user-claim", "sub", "the claim that names the user"),
-        LineOption("tier-claim", "tier", "the claim that names the tier"),
-        LineOption("email-claim", "email", "the claim that holds the email"),
-        LineOption("max-lifetime", "unbounded", "the most that `exp` may be after `iat`"),
-        LineOption("refresh", "a URL", "where an internal caller's expired token is refreshed"),
-        LineOption("refresh-contract", "password, provider, dlauth or anonymous", "in which form that URL is asked"),
+        LineOption("algorithms", "RS256,ES256", "the accepted algorithms: by default all that the keys allow, HS256 for a secret"),
+        LineOption("user-claim", "sub", "the claim with the user's id"),
+        LineOption("tier-claim", "tier", "the claim with the tier"),
+        LineOption("email-claim", "email", "the claim with the email"),
+        LineOption("max-lifetime", "unbounded", "the maximum of `exp` minus `iat`"),
+        LineOption("refresh", "a URL", "the endpoint that refreshes internal callers' expired tokens"),
+        LineOption("refresh-contract", "password, provider, dlauth or anonymous", "the request format of that endpoint"),
     ]
 }
 
-/// The grammar of `TOLLGATE_TRUST_<NAME>`.
+/// Parser of `TOLLGATE_TRUST_<NAME>`.
 enum TrustLine {
     static func parse(_ entry: EnvEntry, name: String, _ sources: SettingSources) -> (TrustDeclaration, Findings) {
         var line = OptionLine(entry, knows: LineOption.trust)
@@ -66,7 +66,7 @@ enum TrustLine {
     private static func refresh(_ line: inout OptionLine) -> RefreshDeclaration? {
         let contract = line.choice("refresh-contract", RefreshContract.allCases.map(\.rawValue))
         guard line.has("refresh") else {
-            if line.has("refresh-contract") { line.fault("has refresh-contract= and nothing to refresh at, add refresh=URL or remove it") }
+            if line.has("refresh-contract") { line.fault("has refresh-contract= without refresh=, add refresh=URL or remove it") }
             return nil
         }
         guard let url = line.value("refresh", { text throws(ParseError) in try TypedText.webURL(text) }) else { return nil }
@@ -104,7 +104,7 @@ enum TrustLine {
         case (_?, _?): line.fault("has both jwks= and secret-file=, keep one of them")
         case (let jwks?, nil): return jwksSource(&line, jwks, sources)
         case (nil, let path?):
-            let secret = line.take("secret-file=\(path)", path) { text throws(ParseError) in
+            let secret = line.parse("secret-file=\(path)", path) { text throws(ParseError) in
                 try SecretFile.read(text, sources)
             }
             return .secret(secret ?? [])
@@ -112,17 +112,17 @@ enum TrustLine {
         return .secret([])
     }
 
-    /// Where a `jwks=` points to: a URL, or a file that must hold usable keys now.
+    /// The source in a `jwks=`: a URL, or a file that must contain usable keys when the configuration is loaded.
     static func jwksSource(_ line: inout OptionLine, _ text: String, _ sources: SettingSources) -> KeySource {
         guard text.contains("://") else {
             checkFile(&line, text, sources)
             return .file(text)
         }
-        _ = line.take("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
+        _ = line.parse("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
         return .url(text)
     }
 
-    /// A key set that is a file must be usable when the gateway starts.
+    /// Reports a key set file that is unreadable or has no usable keys; warns of weak keys in it.
     private static func checkFile(_ line: inout OptionLine, _ path: String, _ sources: SettingSources) {
         let shown = quoted("jwks=" + path)
         switch sources.readFile(path) {
@@ -134,12 +134,13 @@ enum TrustLine {
                     if refusal.isForgeable { line.fault("\(shown): \(refusal.message)") } else { line.warn("\(shown): \(refusal.message)") }
                 }
             } catch {
-                line.fault("\(shown) holds no usable keys (\(error.message)), give a JWK Set (RFC 7517)")
+                line.fault("\(shown) has no usable keys (\(error.message)), give a JWK Set (RFC 7517)")
             }
         }
     }
 
-    /// What may sign, given where the keys are: whoever serves a public key set must not be able to make it a secret.
+    /// The allowed algorithms for a key source. HMAC is refused for a URL: its keys are public, and a server that lists a secret
+    /// there would let everyone sign.
     private static func allowed(
         _ given: AlgorithmSet?, for source: KeySource, _ line: inout OptionLine
     ) -> AlgorithmSet {
@@ -165,7 +166,7 @@ enum TrustLine {
         do {
             _ = try VerificationKey(secret: bytes.rawBytes, algorithms: algorithms)
         } catch {
-            line.fault("secret-file= holds no usable secret (\(error.message)), give 64 random bytes")
+            line.fault("secret-file= has no usable secret (\(error.message)), give 64 random bytes")
         }
     }
 }

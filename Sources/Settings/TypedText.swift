@@ -1,8 +1,9 @@
 package import Gate
 package import Wire
 
-/// The types that settings and options of lines share, read from text.
+/// Parsers of the value types that settings, line options and commands share. Each throws what is wrong and what would be right.
 package enum TypedText {
+    /// A whole number in `range`.
     package static func count(_ text: String, _ range: ClosedRange<Int>) throws(ParseError) -> Int {
         guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy({ $0.isASCIIDigit }), let value = Int(text) else {
             throw ParseError("is no whole number, write one from \(range.lowerBound) to \(range.upperBound)")
@@ -13,7 +14,7 @@ package enum TypedText {
         return value
     }
 
-    /// Milliseconds.
+    /// A duration in `range`, in milliseconds.
     package static func duration(_ text: String, _ range: ClosedRange<UInt64>) throws(ParseError) -> UInt64 {
         guard let value = DurationText.parse(text) else {
             throw ParseError("is no duration, write one like 500ms, 10s, 5m, 24h or 30d")
@@ -24,7 +25,7 @@ package enum TypedText {
         return value
     }
 
-    /// Bytes.
+    /// A size in bytes.
     package static func size(_ text: String) throws(ParseError) -> UInt64 {
         guard let value = SizeText.parse(text) else {
             throw ParseError("is no size, write one like 512, 64KiB or 10MiB")
@@ -32,7 +33,7 @@ package enum TypedText {
         return value
     }
 
-    /// Of what is counted once for all gateways: nothing of it is held in advance.
+    /// A rate without `+lease`: these limits are always counted exactly.
     package static func rate(_ text: String) throws(ParseError) -> LimitRate {
         guard let rate = LimitRate(parsing: text), !rate.mayLease else {
             throw ParseError("is no rate, write one like 300/h or 300/h+burst=100")
@@ -40,17 +41,18 @@ package enum TypedText {
         return rate
     }
 
+    /// One of `choices`.
     package static func choice(_ text: String, _ choices: [String]) throws(ParseError) -> String {
         guard choices.contains(text) else { throw ParseError("is not known, write \(alternatives(choices))") }
         return text
     }
 
-    /// An absolute `http` or `https` URL with a host, as it stands.
+    /// An absolute `http` or `https` URL with a host, unchanged.
     package static func webURL(_ text: String) throws(ParseError) -> String {
         let scheme = text.hasPrefix("https://") ? 8 : text.hasPrefix("http://") ? 7 : 0
         guard scheme > 0 else { throw ParseError("is no URL, write one like https://example.org/path") }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }) else {
-            throw ParseError("holds characters that no URL has, percent-encode them")
+            throw ParseError("contains characters that no URL has, percent-encode them")
         }
         let rest = text.utf8.dropFirst(scheme)
         let authority = String(decoding: rest.prefix { !UInt8.endsAuthority($0) }, as: UTF8.self)
@@ -58,6 +60,7 @@ package enum TypedText {
         return text
     }
 
+    /// A network or an address.
     package static func network(_ text: String) throws(ParseError) -> CIDR {
         guard let network = CIDR(parsing: text) else {
             throw ParseError("is no network, write one like 10.0.0.0/8 or fd00::/8")
@@ -65,14 +68,14 @@ package enum TypedText {
         return network
     }
 
-    /// The name of a host without a port, in lower case.
+    /// A host name without a port, in lower case.
     package static func hostName(_ text: String) throws(ParseError) -> String {
         let labels = text.split(separator: ".", omittingEmptySubsequences: false)
         let isName = labels.allSatisfy { label in
             (1...63).contains(label.utf8.count) && label.utf8.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || $0 == 45 || $0 == 95 }
         }
         guard isName, text.utf8.count <= 253 else {
-            throw ParseError("is no name of a host, write one like gateway.example.org, without a port")
+            throw ParseError("is no host name, write one like gateway.example.org, without a port")
         }
         return text.lowercased()
     }

@@ -1,8 +1,8 @@
 package import Wire
 
-/// Where an upstream listens.
+/// The address of an upstream.
 package enum UpstreamEndpoint: Hashable, Sendable {
-    /// A name (lower case) or an address; the port is given or the scheme's.
+    /// A host name (lower case) or an IP address, and a port, by default the scheme's.
     case host(String, port: UInt16)
     case unix(path: String)
 }
@@ -11,58 +11,58 @@ package enum UpstreamEndpoint: Hashable, Sendable {
 package struct UpstreamBase: Hashable, Sendable {
     package var isTLS: Bool
     package var endpoint: UpstreamEndpoint
-    /// What `Host` says with `host=upstream`: the host and, when it is not the scheme's, the port.
+    /// The `Host` field with `host=upstream`: the host and, unless it is the scheme's, the port.
     package var hostField: String
-    /// What goes before each request's path: empty, or `/…` without a slash at the end.
+    /// The prefix of each request's path: empty, or `/…` without a slash at the end.
     package var pathPrefix: String
-    /// As it was written, for messages, metrics and logs.
+    /// The source text, for messages, metrics and logs.
     package var text: String
 }
 
-/// Which of an upstream's addresses the next request goes to (`balance=`).
+/// The load balancing policy of an upstream (`balance=`): least requests, or round robin.
 package enum Balance: String, Hashable, Sendable, CaseIterable { case least, round }
 
-/// An upstream as a line declared it. Times are milliseconds.
+/// An upstream, as a `TOLLGATE_UPSTREAM_…` line declares it. Times are in milliseconds.
 package struct UpstreamDeclaration: Hashable, Sendable {
     package var name: String
     package var bases: [UpstreamBase]
     package var balance: Balance = .least
-    /// The path asked for by active health checks; nil for none.
+    /// The path of active health checks; nil for none.
     package var healthPath: String?
-    /// From the end of the request to the first byte of the answer, and between its parts.
+    /// From the end of the request to the first byte of the response, and between its parts.
     package var timeoutMilliseconds: UInt32 = 30_000
     package var connectTimeoutMilliseconds: UInt32 = 2_000
-    /// How often an idempotent request is tried again.
+    /// The number of retries of an idempotent request, 0 to 5.
     package var retries: UInt8 = 1
-    /// Connections of all workers to all addresses; nil for no bound.
+    /// The maximum number of connections of all workers to all addresses; nil for no bound.
     package var maxConnections: Int?
     /// Whether the upstream receives its own name as `Host` in place of the client's.
     package var sendsOwnHost = false
-    /// PEM of the CA that signed the upstream's certificate; nil for the system's.
+    /// PEM file of the CA for the upstream's certificate; nil for the system's.
     package var authorityFile: String?
     package var origin: Origin
 }
 
 extension LineOption {
     package static let upstream: [LineOption] = [
-        LineOption("balance", "least or round", "to the address with the fewest requests under way, or in turn"),
-        LineOption("health", "a path", "asked every few seconds; an address that does not answer well is left out"),
-        LineOption("timeout", "30s", "until the first byte of the answer, and between its parts"),
-        LineOption("connect-timeout", "2s", "for the connection, and the TLS handshake"),
-        LineOption("retries", "1", "more tries of an idempotent request that got no answer, up to 5"),
-        LineOption("max-connections", "unbounded", "connections to all its addresses together, of all workers, health checks aside; past it 503"),
-        LineOption("host", "client or upstream", "whose `Host` the upstream receives: each address its own"),
-        LineOption("tls-ca", "a PEM file", "the CA that must have signed its certificate; the system's CAs by default"),
+        LineOption("balance", "least or round", "the address with the fewest requests under way, or round robin"),
+        LineOption("health", "a path", "probed every few seconds; an address that fails the probe gets no requests"),
+        LineOption("timeout", "30s", "the time until the first byte of the response, and between its parts"),
+        LineOption("connect-timeout", "2s", "the time for the connection and the TLS handshake"),
+        LineOption("retries", "1", "the number of retries of an idempotent request that got no response, up to 5"),
+        LineOption("max-connections", "unbounded", "the maximum number of connections of all workers to all addresses, health checks excepted; beyond it 503"),
+        LineOption("host", "client or upstream", "the `Host` that the upstream receives: the client's, or the address's own"),
+        LineOption("tls-ca", "a PEM file", "the CA of its certificate; the system's CAs by default"),
     ]
 }
 
-/// The grammar `URL… key=value…` of `TOLLGATE_UPSTREAM_<NAME>`.
+/// Parser of `TOLLGATE_UPSTREAM_<NAME>`: `URL… key=value…`.
 enum UpstreamLine {
     static func parse(_ entry: EnvEntry, name: String) -> (UpstreamDeclaration, Findings) {
         var line = OptionLine(entry, knows: LineOption.upstream)
         var bases: [UpstreamBase] = []
         for word in line.words {
-            let base = line.take(word, word) { text throws(ParseError) in try UpstreamBase(text) }
+            let base = line.parse(word, word) { text throws(ParseError) in try UpstreamBase(text) }
             guard let base else { continue }
             if bases.contains(base) { line.fault("\(quoted(word)) is given twice, keep one of them") } else { bases.append(base) }
         }
@@ -90,7 +90,7 @@ enum UpstreamLine {
         }
     }
 
-    /// A path that can stand in a request line, with a query if need be.
+    /// A path in origin form (RFC 9112 §3.2.1), with an optional query.
     static func originPath(_ text: String) throws(ParseError) -> String {
         guard text.hasPrefix("/"), text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
             throw ParseError("is no path, write one like /healthz")
@@ -100,7 +100,7 @@ enum UpstreamLine {
 }
 
 extension UpstreamBase {
-    /// `http://host:port`, `https://host/base` or `unix:/path`.
+    /// Parses `http://host:port`, `https://host/base` or `unix:/path`.
     package init(_ text: String) throws(ParseError) {
         if text.hasPrefix("unix:") {
             self = try Self(unix: text)

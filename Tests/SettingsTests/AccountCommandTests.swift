@@ -47,7 +47,7 @@ import Wire
     private func create(_ email: String, _ more: [String] = []) async throws -> UUID {
         let words = ["user", "create", "--email", email, "--password-stdin", "--json"] + more
         let result = try await run(words, input: password + "\n")
-        let id = try #require(result.output.wholeMatch(of: /\{"id":"([0-9a-f-]{36})".*\n/)?.1, "\(result.complaints)")
+        let id = try #require(result.output.wholeMatch(of: /\{"id":"([0-9a-f-]{36})".*\n/)?.1, "\(result.errorOutput)")
         return try #require(UUID(parsing: String(id)))
     }
 
@@ -77,21 +77,21 @@ import Wire
     @Test func aPasswordFromStandardInputIsHashedAndNeverShown() async throws {
         let words = ["user", "create", "--email", " Ada@Example.ORG ", "--password-stdin"]
         let result = try await run(words, input: password + "\n")
-        #expect(result.exitCode == 0, "\(result.complaints)")
-        #expect(result.output.wholeMatch(of: /Opened the account [0-9a-f-]{36} of Ada@example.org, with the tier free\.\n/) != nil)
+        #expect(result.exitCode == 0, "\(result.errorOutput)")
+        #expect(result.output.wholeMatch(of: /Created the account [0-9a-f-]{36} of Ada@example.org, with the tier free\.\n/) != nil)
         let stored = try #require(try await hash(of: "ada@example.org"))
         #expect(stored.hasPrefix("$argon2id$"))
         #expect(try PasswordHash(parsing: stored)?.matches(Array(password.utf8).rawBytes) == true)
         let again = try await run(words, input: password)
         #expect(again.exitCode == 1)
-        #expect(again.complaints == "tollgate: the email belongs to another account\n")
+        #expect(again.errorOutput == "tollgate: the email belongs to another account\n")
     }
 
     @Test func hashesOfDjangoAndOfArgon2AreTakenOver() async throws {
         let argon = try PasswordHash(of: Array(password.utf8).rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)).text
         for (email, hash) in [("django@example.org", django), ("argon@example.org", argon)] {
             let result = try await run(["user", "create", "--email", email, "--password-hash", hash])
-            #expect(result.exitCode == 0, "\(result.complaints)")
+            #expect(result.exitCode == 0, "\(result.errorOutput)")
             #expect(try await self.hash(of: email) == hash)
         }
     }
@@ -104,8 +104,8 @@ import Wire
     func aHashThatCannotBeCheckedIsUnfit(_ hash: String) async throws {
         let result = try await run(["user", "create", "--email", "a@example.org", "--password-hash", hash])
         #expect(result.exitCode == 2)
-        #expect(result.complaints.hasPrefix("tollgate: --password-hash is of no kind that can be checked, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$"))
-        #expect(hash.isEmpty || hash == "!" || !result.complaints.contains(hash))
+        #expect(result.errorOutput.hasPrefix("tollgate: --password-hash is of no supported kind, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$"))
+        #expect(hash.isEmpty || hash == "!" || !result.errorOutput.contains(hash))
     }
 
     @Test(arguments: [
@@ -115,7 +115,7 @@ import Wire
     func aWeakPasswordIsToldByTheRulesOfTheContract(_ weak: String, _ sentence: String) async throws {
         let result = try await run(["user", "create", "--email", "ada@example.org", "--password-stdin"], input: weak)
         #expect(result.exitCode == 1)
-        #expect(result.complaints == "tollgate: \(sentence)\n")
+        #expect(result.errorOutput == "tollgate: \(sentence)\n")
         #expect(try await run("user list").output == "There are no accounts yet.\n")
     }
 
@@ -125,9 +125,9 @@ import Wire
             (["--email", "ada"], "", "--email \"ada\" is no email, write one like ada@example.org"),
             (["--email", "a@x"], "", "give the password by --password-stdin, or its hash by --password-hash HASH"),
             (stdin + ["--password-hash", django], "x", "give the password by --password-stdin, or its hash by --password-hash HASH"),
-            (stdin, "", "standard input holds no password, pipe one in"),
-            (stdin, "\n", "standard input holds no password, pipe one in"),
-            (stdin, "grün\u{FFFD}zeug", "the password is no UTF-8, write it in that encoding"),
+            (stdin, "", "standard input has no password, pipe one in"),
+            (stdin, "\n", "standard input has no password, pipe one in"),
+            (stdin, "grün\u{FFFD}zeug", "the password is not UTF-8, give it in that encoding"),
             (stdin, String(repeating: "x", count: 1_025), "the password is longer than 1024 bytes, choose a shorter one"),
             (stdin + ["--until", "2030-01-01T00:00:00Z"], password, "--until goes with --tier TIER"),
             (stdin + ["--tier", "gold"], password, "--tier \"gold\" names no tier, the tiers are free, plus, premium"),
@@ -138,7 +138,7 @@ import Wire
             let result = try await run(["user", "create"] + words, input: input)
             #expect(result.exitCode == 2, "\(words)")
             #expect(result.output == "")
-            #expect(result.complaints.hasPrefix("tollgate: \(message)\n"))
+            #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
         }
         #expect(try await run("user list --json").output == "[]\n")
     }
@@ -194,7 +194,7 @@ import Wire
     func aListIsAskedForInTheRightWords(_ words: String, _ message: String) async throws {
         let result = try await run("user list \(words)")
         #expect(result.exitCode == 2)
-        #expect(result.complaints.hasPrefix("tollgate: \(message)\n"))
+        #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
     }
 
     // MARK: show
@@ -284,7 +284,7 @@ import Wire
         let id = try await create("ada@example.org")
         let result = try await run("user set-tier ada@example.org \(words)")
         #expect(result.exitCode == 2)
-        #expect(result.complaints.hasPrefix("tollgate: \(message)\n"))
+        #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
         #expect(try await store().entitlement(of: id) == Entitlement.none)
     }
 
@@ -319,12 +319,12 @@ import Wire
         #expect(try await store().grants(of: id).isEmpty)
         let none = try await run("actor revoke \(id) team 42")
         #expect(none.exitCode == 1)
-        #expect(none.complaints == "tollgate: ada@example.org may not act as team 42, `tollgate user show` tells as what\n")
+        #expect(none.errorOutput == "tollgate: ada@example.org may not act as team 42, `tollgate user show` lists the grants\n")
         let events = try await store().auditEvents(of: id, limit: 10)
         #expect(events.map(\.kind) == [.actorRevoked, .actorGranted, .accountOpened])
         let unfit = try await run(["actor", "grant", "ada@example.org", "team", " 42"])
         #expect(unfit.exitCode == 2)
-        #expect(unfit.complaints.hasPrefix("tollgate: TYPE and ID are 1 to 128 bytes each, without control characters or space around them\n"))
+        #expect(unfit.errorOutput.hasPrefix("tollgate: TYPE and ID are 1 to 128 bytes each, without control characters or space around them\n"))
     }
 
     // MARK: faults of all
@@ -338,7 +338,7 @@ import Wire
             let result = try await run(line.replacing("USER", with: name))
             #expect(result.exitCode == 1)
             #expect(result.output == "")
-            #expect(result.complaints == "tollgate: nobody is called \"\(name)\", give an id or an email that `tollgate user list` shows\n")
+            #expect(result.errorOutput == "tollgate: no account has the id or email \"\(name)\", `tollgate user list` shows them\n")
         }
     }
 
@@ -346,8 +346,8 @@ import Wire
         try FileBytes.write(Array(String(repeating: "no database ", count: 100).utf8), to: folder.path + "/accounts.db")
         let result = try await run("user list")
         #expect(result.exitCode == 1)
-        #expect(result.complaints.hasPrefix("tollgate: the accounts cannot be opened: "))
-        #expect(result.complaints.contains("not a database"))
+        #expect(result.errorOutput.hasPrefix("tollgate: the accounts cannot be opened: "))
+        #expect(result.errorOutput.contains("not a database"))
     }
 
     @Test func theDatabaseOfTheConfigurationIsTheOne() async throws {
@@ -362,7 +362,7 @@ import Wire
         try FileBytes.write(Array("TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_LOGS=x\n".utf8), to: envFile)
         let result = try await run("user list")
         #expect(result.exitCode == 2)
-        #expect(result.complaints == "\(envFile):2: TOLLGATE_LOGS: is no setting, the nearest is TOLLGATE_LOG\n")
+        #expect(result.errorOutput == "\(envFile):2: TOLLGATE_LOGS: is no setting, the nearest is TOLLGATE_LOG\n")
         #expect(!TemporaryFolder.names(folder.path).contains("accounts.db"))
     }
 }

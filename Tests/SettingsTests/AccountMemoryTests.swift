@@ -6,7 +6,7 @@ import Wire
 
 @testable import tollgate
 
-/// What a gateway keeps of accounts, and what it drops.
+/// The cache of accounts: entries and invalidation.
 @Suite struct AccountMemoryTests {
     private let store = MemoryStore()
 

@@ -141,7 +141,7 @@ import Wire
         ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
         ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
         ("GET users?after=x", "", 400, "after must be the id of a user"), ("GET users?email=x", "", 400, "email is no email address"),
-        // What is not understood must not be passed over: without it everybody would be listed.
+        // An unknown parameter must not be ignored: without it all accounts would be listed.
         ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"), ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"), ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?em%ffail=ada@example.org", "", 400, "The query is not percent-encoded UTF-8"),

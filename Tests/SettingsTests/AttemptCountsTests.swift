@@ -13,7 +13,7 @@ import Wire
         sms: AttemptRate(count: 200, windowSeconds: 3_600, burst: 40))
     private static let now = MonotonicTime(nanoseconds: 1_000_000_000_000)
 
-    /// What several gateways share, as a value; and how its answers get lost.
+    /// A simulated Redis that several gateways share and that loses replies.
     private final class PretendRedis: Sendable {
         private struct State {
             var tats: [LimitKey: UInt64] = [:]
@@ -21,7 +21,7 @@ import Wire
         }
 
         private let state = Mutex(State())
-        /// Of so many answers one is lost, each time after Redis has counted; 1 for all, 0 for none.
+        /// Every nth reply is lost after Redis has counted; 1 for all, 0 for none.
         private let losesEach: Int
         static let time: UInt64 = 1_800_000_000_000_000
 
@@ -115,7 +115,7 @@ import Wire
             admitted += 1
             gateway.giveBack(charges)
         }
-        // What Redis counted and could not say stays charged there, and only there.
+        // An attempt whose reply was lost stays charged in Redis, and only there.
         #expect(losesEach == 0 ? admitted == 1_000 && redis.isEmpty : admitted > 30 && !redis.isEmpty)
         #expect(await passing([gateways[0]]) { _ in [AttemptBucket(.accountFailures, "c")] } == 30)
     }

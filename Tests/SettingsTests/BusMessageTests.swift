@@ -3,7 +3,7 @@ import Wire
 
 @testable import tollgate
 
-/// What a gateway takes for a word of another one.
+/// The authentication of messages on the bus.
 @Suite struct BusMessageTests {
     private let message = BusMessage(sender: 0x0123_4567_89ab_cdef, number: 7)
     private let secret = BusSecret([UInt8](repeating: 1, count: 32))

@@ -39,7 +39,7 @@ import Wire
     @Test func checkPrintsTheRoutesAndEndsWell() {
         let result = run("check")
         #expect(result.exitCode == 0)
-        #expect(result.complaints == "")
+        #expect(result.errorOutput == "")
         let rows = result.output.split(separator: "\n").map { $0.split(separator: " ") }
         #expect(rows.contains(["me", "GET", "/me", "u", "required", "5/m", "by", "user"]))
         #expect(rows.contains(["password-login", "POST", "/api/v1/auth/login", "password@/api/v1", "none"]))
@@ -53,7 +53,7 @@ import Wire
         let result = run("check", "--env-file", folder.path + "/b.env")
         #expect(result.exitCode == 2)
         #expect(result.output == "")
-        #expect(result.complaints.split(separator: "\n").count == 2)
+        #expect(result.errorOutput.split(separator: "\n").count == 2)
         let json = run("check", "--json", "--env-file", folder.path + "/b.env")
         #expect(json.exitCode == 2)
         #expect(json.output.contains(#""ok":false,"faults":[{"file":"\#(folder.path)/b.env","line":1,"name":"TOLLGATE_LOGS","message":"is no setting, the nearest is TOLLGATE_LOG"}"#))
@@ -62,7 +62,7 @@ import Wire
     @Test func aMissingEnvFileIsWrongUsage() {
         let result = run("check", "--env-file", folder.path + "/gone.env")
         #expect(result.exitCode == 2)
-        #expect(result.complaints == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\n")
+        #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\n")
     }
 
     @Test func certificatesThatCannotBeUsedAreToldWithTheirLine() throws {
@@ -70,7 +70,7 @@ import Wire
         try FileBytes.write(Array(text.utf8), to: folder.path + "/b.env")
         let result = run("check", "--env-file", folder.path + "/b.env")
         #expect(result.exitCode == 2)
-        #expect(result.complaints.hasPrefix("\(folder.path)/b.env:2: TOLLGATE_TLS_CERT: "))
+        #expect(result.errorOutput.hasPrefix("\(folder.path)/b.env:2: TOLLGATE_TLS_CERT: "))
     }
 
     @Test func aMintedTokenIsAcceptedAndToldWhyNotLater() {
@@ -106,7 +106,7 @@ import Wire
         for (words, message) in cases {
             let result = runner.run(["token", "mint", "--env-file", folder.path + "/a.env"] + words)
             #expect(result.exitCode == 2)
-            #expect(result.complaints.hasPrefix("tollgate: \(message)\n"))
+            #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
         }
     }
 

@@ -49,8 +49,8 @@ import Wire
         ("A=\"b\"c", "f:1: A: has text after the closing quote, put the whole value inside the quotes"),
         ("A='b' c", "f:1: A: has text after the closing quote, put the whole value inside the quotes"),
         ("A='b'#c", "f:1: A: has text after the closing quote, put the whole value inside the quotes"),
-        ("A=b\u{0}c", "f:1: holds a control character, remove it"),
-        ("A=b\rc", "f:1: holds a control character, remove it"),
+        ("A=b\u{0}c", "f:1: contains a control character, remove it"),
+        ("A=b\rc", "f:1: contains a control character, remove it"),
         ("A=1\nB=2\nA=3", "f:3: A: is set twice in this file, first in line 1, keep one of them"),
     ]
 
@@ -65,7 +65,7 @@ import Wire
     }
 
     @Test func aFileWithoutEndIsNotRead() {
-        let (entries, findings) = EnvFile.parse([UInt8](repeating: 10, count: EnvFile.largest + 1), name: "f")
+        let (entries, findings) = EnvFile.parse([UInt8](repeating: 10, count: EnvFile.maximumBytes + 1), name: "f")
         #expect(entries == [])
         #expect(findings.faults.map(\.text) == ["f:1: is larger than 1 MiB, give a smaller env file"])
     }
@@ -76,7 +76,7 @@ import Wire
         #expect(findings.faults.count == 1)
     }
 
-    /// Whatever the bytes, an answer comes; each line gives at most one entry or one fault; and an entry written out
+    /// For random bytes: parsing ends; each line gives at most one entry or one fault; and an entry written out
     /// again in single quotes is the same entry.
     @Test func noBytesTrapAndEveryValueSurvivesBeingWrittenOut() {
         var random = SplitMix64(seed: 0xE4F)

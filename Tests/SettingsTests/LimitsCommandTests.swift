@@ -30,26 +30,26 @@ import Wire
     @Test func `logs that kept every bound end well`() throws {
         let result = try verify(line(1_000_000) + line(1_000_000), line(1_500_000) + line(1_500_001, outcome: "deny"))
         #expect(result.exitCode == 0)
-        #expect(result.complaints == "")
+        #expect(result.errorOutput == "")
         #expect(
             result.output == """
-                4 lines, 3 requests let pass under 1 limits of 1 routes.
+                4 lines, 3 requests admitted under 1 limits of 1 routes.
                 Every window kept its bound: at most burst + rate × T.
 
                 """)
     }
 
-    @Test func `what two gateways admitted together is judged together, and the window is named`() throws {
+    @Test func `the logs of two gateways are checked together, and the window is printed`() throws {
         let result = try verify(line(1_000_000) + line(1_200_000), line(1_000_000) + line(1_400_000))
         #expect(result.exitCode == 1)
         #expect(result.output.hasSuffix(
-            "route me, limit 2/s, caller \(caller): 4 passed within 0.4 s from 1000000 µs on, at most 2 may.\n"))
+            "route me, limit 2/s, caller \(caller): 4 admitted within 0.4 s from 1000000 µs on, the bound is 2.\n"))
         let json = try verify(line(1_000_000) + line(1_200_000), line(1_000_000) + line(1_400_000), json: true)
         #expect(json.exitCode == 1)
         #expect(json.output.contains(#""admitted":4,"bound":2"#))
     }
 
-    @Test func `each of several limits is judged by itself`() throws {
+    @Test func `each of several limits is checked by itself`() throws {
         let keys = "\(caller)@100/s ffffffffffffffffffffffffffffffff@1/m+burst=1+lease"
         let result = try verify(line(5, keys: keys) + line(6, keys: keys))
         #expect(result.exitCode == 1)
@@ -57,37 +57,37 @@ import Wire
         #expect(!result.output.contains("limit 100/s"))
     }
 
-    @Test func `requests that passed uncounted are held to the limit too`() throws {
+    @Test func `requests admitted uncounted are checked against the limit too`() throws {
         let result = try verify(line(5) + line(5) + line(6, outcome: "open"))
         #expect(result.exitCode == 1)
-        #expect(result.output.contains("1 requests passed uncounted"))
+        #expect(result.output.contains("1 requests were admitted uncounted"))
     }
 
-    @Test func `what only watches, and what was refused, is no grant`() throws {
+    @Test func `shadowed and refused requests are no grants`() throws {
         let result = try verify(line(5) + line(5, outcome: "deny") + line(5, outcome: "shadow_deny") + line(5, outcome: "closed"))
         #expect(result.exitCode == 0)
         #expect(result.output.hasPrefix("4 lines, 1 requests"))
     }
 
-    @Test func `lines that are no JSON are counted and passed over`() throws {
+    @Test func `lines that are no JSON are counted and ignored`() throws {
         let result = try verify("ts=x msg=access\n\n{\"a\":\n" + line(5) + String(line(6).dropLast(20)))
         #expect(result.exitCode == 0)
         #expect(result.output.contains("3 lines are no JSON"))
     }
 
-    @Test func `a log without limits proves nothing, and says so`() throws {
+    @Test func `a log without limits is an error`() throws {
         let result = try verify("{\"msg\":\"access\"}\n")
         #expect(result.exitCode == 1)
-        #expect(result.complaints.contains("1 lines tell of no request that a limit let pass, so nothing is proven"))
-        #expect(try verify("msg=access\n").complaints.contains("TOLLGATE_ACCESS_LOG=json"))
+        #expect(result.errorOutput.contains("1 lines have no request that a limit admitted, so there is nothing to verify"))
+        #expect(try verify("msg=access\n").errorOutput.contains("TOLLGATE_ACCESS_LOG=json"))
     }
 
-    @Test func `a file that is not there is named, and without a file nothing is done`() throws {
+    @Test func `a missing file is named, and without a file it is a usage error`() throws {
         let moment = Moment(monotonic: MonotonicTime(nanoseconds: 0), wall: WallTime(seconds: 0))
         let runner = CommandRunner(environment: [], now: moment, readInput: { "" })
         let gone = runner.run(["limits", "verify", folder.path + "/gone.log"])
         #expect(gone.exitCode == 1)
-        #expect(gone.complaints.contains("gone.log"))
+        #expect(gone.errorOutput.contains("gone.log"))
         #expect(runner.run(["limits", "verify"]).exitCode == 2)
     }
 }

@@ -94,14 +94,14 @@ import Testing
         ("/a upstream=u limit=1/m+by=moon", #""limit=1/m+by=moon" is no limit: "+by=moon" is not known; write +by=user, address, session or header:NAME"#),
         ("/a upstream=u claims=role", #""claims=role" is no list of claims, write claims=name=value,name=value"#),
         ("/a upstream=u forward=cookie", #""forward=cookie" is not known, write authorization, email or both with a comma"#),
-        ("/a upstream=u auth=none forward=email", "forward=email cannot hold with auth=none, which looks at no identity, write auth=required"),
+        ("/a upstream=u auth=none forward=email", "forward=email does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u keep=X-User-Id", #""keep=X-User-Id" names "X-User-Id", which the gateway writes itself, leave it out"#),
         ("/a upstream=u keep=x_user_email_verified", #""keep=x_user_email_verified" names "x_user_email_verified", which the gateway writes itself, leave it out"#),
         ("/a upstream=u keep=X-Real-IP", #""keep=X-Real-IP" names "X-Real-IP", which the gateway writes itself, leave it out"#),
         ("/a upstream=u keep=X-Forwarded-For", #""keep=X-Forwarded-For" names "X-Forwarded-For", which the gateway writes itself, leave it out"#),
         ("/a upstream=u keep=Forwarded", #""keep=Forwarded" names "Forwarded", which the gateway writes itself, leave it out"#),
-        ("/a upstream=u keep=X-Internal-Key", #""keep=X-Internal-Key" names "X-Internal-Key", a credential that is for the gateway alone, leave it out"#),
-        ("/a upstream=u keep=authorization", #""keep=authorization" names "authorization", a credential that is for the gateway alone, leave it out"#),
+        ("/a upstream=u keep=X-Internal-Key", #""keep=X-Internal-Key" names "X-Internal-Key", a credential for the gateway only, leave it out"#),
+        ("/a upstream=u keep=authorization", #""keep=authorization" names "authorization", a credential for the gateway only, leave it out"#),
         ("/a upstream=u keep=transfer__encoding", #""keep=transfer__encoding" names "transfer__encoding", which ends at the gateway, leave it out"#),
         ("/a upstream=u keep=Host", #""keep=Host" names "Host", which ends at the gateway, leave it out"#),
         ("/a upstream=u keep=X-Orignal-URL", #""keep=X-Orignal-URL" names "X-Orignal-URL", which is not removed, the nearest that is would be X-Original-URL"#),
@@ -110,9 +110,9 @@ import Testing
         ("/a upstream=u body-limit=10MB", #""body-limit=10MB" is no size, write one like 512, 64KiB or 10MiB"#),
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
         ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier, filter or several with commas"#),
-        ("/a upstream=u auth=none tier=premium", "tier= cannot hold with auth=none, which looks at no identity, write auth=required"),
-        ("/a upstream=u auth=none stream-expiry=close", "stream-expiry= cannot hold with auth=none, which looks at no identity, write auth=required"),
-        ("/a upstream=u auth=none claims=a=b", "claims= cannot hold with auth=none, which looks at no identity, write auth=required"),
+        ("/a upstream=u auth=none tier=premium", "tier= does not go with auth=none, which ignores the identity, write auth=required"),
+        ("/a upstream=u auth=none stream-expiry=close", "stream-expiry= does not go with auth=none, which ignores the identity, write auth=required"),
+        ("/a upstream=u auth=none claims=a=b", "claims= does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u filter=results[]", #""filter=results[]" is no filter: it ends in an array, name the field of its elements: results[].tier"#),
         ("/a upstream=u filter=data.tier", #""filter=data.tier" is no filter: it has several names and no array, write a field like tier or a path like results[].tier"#),
         ("/a upstream=u filter=a..tier", #""filter=a..tier" is no filter: a name is empty, write a field like tier or a path like results[].tier"#),
@@ -122,7 +122,7 @@ import Testing
         ("/a upstream=u shadow=filter", "shadow=filter needs a filter, add filter=tier or remove it"),
         ("/a upstream=u filter-require=on", "filter-require= needs a filter, add filter=tier or remove it"),
         ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write on or off"#),
-        ("/a upstream=u auth=none filter=tier", "filter= cannot hold with auth=none, which looks at no identity, write auth=optional: who sends no token receives what the lowest tier may see"),
+        ("/a upstream=u auth=none filter=tier", "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"),
     ]
 
     @Test(arguments: bad) func aBadRouteIsTold(_ value: String, _ message: String) {
@@ -137,7 +137,7 @@ import Testing
 
     @Test func whatIsWithinTheBoundWithoutBeingBuiltIsAWarning() {
         #expect(parse("/a upstream=u limit=60/m+lease").1.warnings.isEmpty)
-        #expect(parse("/a upstream=u strip=/b").1.warnings.map(\.message) == ["strip=/b is not where every path of the route begins, the others stay as they are"])
+        #expect(parse("/a upstream=u strip=/b").1.warnings.map(\.message) == ["strip=/b is not a prefix of every path of the route, the others stay as they are"])
     }
 
     @Test func aRouteFindsItsUpstreamOrIsToldTheNearest() throws {
@@ -170,7 +170,7 @@ import Testing
 
     @Test func anInternalRouteThatNobodyCanPassIsAWarning() {
         let text = "TOLLGATE_UPSTREAM_U=http://a\nTOLLGATE_ROUTE_R=\"/i upstream=u auth=internal\"\n"
-        #expect(warnings(text) == ["a.env:2: TOLLGATE_ROUTE_R: has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, nobody can pass"])
+        #expect(warnings(text) == ["a.env:2: TOLLGATE_ROUTE_R: has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused"])
         #expect(warnings(text + "TOLLGATE_INTERNAL_A=cidr=10.0.0.0/8") == [])
     }
 }

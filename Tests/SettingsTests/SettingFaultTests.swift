@@ -18,21 +18,21 @@ import Wire
         ("TOLLGATE_ACCESS_LOG=on", [#"a.env:1: TOLLGATE_ACCESS_LOG: "on" is not known, write json, text or off"#]),
         ("TOLLGATE_SIGNING_ALGORITHM=none", [#"a.env:1: TOLLGATE_SIGNING_ALGORITHM: "none" is not known, write ES256, EdDSA, RS256 or HS256"#]),
         ("TOLLGATE_PUBLIC_URL=example.org", [#"a.env:1: TOLLGATE_PUBLIC_URL: "example.org" is no URL, write one like https://example.org/path"#]),
-        ("TOLLGATE_UPGRADE_URL='https://a b'", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://a b" holds characters that no URL has, percent-encode them"#]),
+        ("TOLLGATE_UPGRADE_URL='https://a b'", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://a b" contains characters that no URL has, percent-encode them"#]),
         ("TOLLGATE_UPGRADE_URL=https://me:pw@h/", [#"a.env:1: TOLLGATE_UPGRADE_URL: "https://me:pw@h/" carries a user or a password, remove the part before the @"#]),
         ("TOLLGATE_TRUSTED_PROXIES=10.0.0.0/33", [#"a.env:1: TOLLGATE_TRUSTED_PROXIES: "10.0.0.0/33" is no network, write one like 10.0.0.0/8 or fd00::/8"#]),
         ("TOLLGATE_LISTEN=8000", [#"a.env:1: TOLLGATE_LISTEN: "8000" is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path"#]),
-        ("TOLLGATE_LISTEN=127.0.0.1:8000;prox", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000;prox" has an unknown part behind the ;, write ;proxy or nothing"#]),
+        ("TOLLGATE_LISTEN=127.0.0.1:8000;prox", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000;prox" has an unknown part after the ;, write ;proxy or nothing"#]),
         ("TOLLGATE_LISTEN=127.0.0.1:8000 127.0.0.1:8000", [#"a.env:1: TOLLGATE_LISTEN: "127.0.0.1:8000" is given twice, keep one of them"#]),
         ("TOLLGATE_LISTEN=", ["a.env:1: TOLLGATE_LISTEN: leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000"]),
         ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:9;proxy", [#"a.env:1: TOLLGATE_ADMIN_LISTEN: "127.0.0.1:9;proxy" cannot take the PROXY protocol, remove ;proxy"#]),
-        ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:8000", ["a.env:1: TOLLGATE_ADMIN_LISTEN: 127.0.0.1:8000 is taken by TOLLGATE_LISTEN, give it an address of its own"]),
+        ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:8000", ["a.env:1: TOLLGATE_ADMIN_LISTEN: 127.0.0.1:8000 is already used by TOLLGATE_LISTEN, give it an address of its own"]),
         ("TOLLGATE_LISTEN_TLS=127.0.0.1:8443", ["a.env:1: TOLLGATE_LISTEN_TLS: needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem", ["a.env:1: TOLLGATE_TLS_CERT: has no key beside it, set TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem b.pem\nTOLLGATE_TLS_KEY=a.key", ["a.env:2: TOLLGATE_TLS_KEY: names 1 file and TOLLGATE_TLS_CERT 2 files, give one key for each certificate"]),
-        ("TOLLGATE_ADMIN_TOKEN='a b'", ["a.env:1: TOLLGATE_ADMIN_TOKEN: holds what no bearer token may, use visible ASCII characters without spaces"]),
-        ("TOLLGATE_ADMIN_HOSTS='gate.example.org:9090'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "gate.example.org:9090" is no name of a host, write one like gateway.example.org, without a port"#]),
-        ("TOLLGATE_ADMIN_HOSTS='*.example.org a..b'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "*.example.org" is no name of a host, write one like gateway.example.org, without a port"#, #"a.env:1: TOLLGATE_ADMIN_HOSTS: "a..b" is no name of a host, write one like gateway.example.org, without a port"#]),
+        ("TOLLGATE_ADMIN_TOKEN='a b'", ["a.env:1: TOLLGATE_ADMIN_TOKEN: contains characters that a bearer token must not, use visible ASCII characters without spaces"]),
+        ("TOLLGATE_ADMIN_HOSTS='gate.example.org:9090'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "gate.example.org:9090" is no host name, write one like gateway.example.org, without a port"#]),
+        ("TOLLGATE_ADMIN_HOSTS='*.example.org a..b'", [#"a.env:1: TOLLGATE_ADMIN_HOSTS: "*.example.org" is no host name, write one like gateway.example.org, without a port"#, #"a.env:1: TOLLGATE_ADMIN_HOSTS: "a..b" is no host name, write one like gateway.example.org, without a port"#]),
         ("TOLLGATE_JWT_SECRET=short", ["a.env:1: TOLLGATE_JWT_SECRET: is no usable secret (the shared secret has 5 bytes, but a shared secret needs at least 32), give 32 random bytes or more"]),
         ("TOLLGATE_SIGNING_ALGORITHM=RS256\nTOLLGATE_JWT_SECRET=0123456789abcdef0123456789abcdef", ["a.env:1: TOLLGATE_SIGNING_ALGORITHM: does not go with TOLLGATE_JWT_SECRET, which signs with HS256, remove one of them"]),
         ("TOLLGATE_JWT_SECRET_FILE=gone", ["a.env:1: TOLLGATE_JWT_SECRET_FILE: names a file that cannot be read (no such file or directory), give the path of a readable file"]),
@@ -53,7 +53,7 @@ import Wire
         ("TOLLGATE_DLAUTH_PATH_SIGNUP=/x", ["a.env:1: TOLLGATE_DLAUTH_PATH_SIGNUP: is the path of no endpoint, the nearest is TOLLGATE_DLAUTH_PATH_SIGN_UP"]),
         ("TOLLGATE_DLAUTH_PATH_USER=user", [#"a.env:1: TOLLGATE_DLAUTH_PATH_USER: "user" is no path, write one like /api/v1/auth/register"#]),
         ("TOLLGATE_PROVIDER_FACEBOOK=client-ids=a", ["a.env:1: TOLLGATE_PROVIDER_FACEBOOK: names no provider, the providers are APPLE and GOOGLE"]),
-        ("TOLLGATE_PROVIDER_APPLE='issuer=https://i.test'", ["a.env:1: TOLLGATE_PROVIDER_APPLE: needs the apps whose tokens count, write client-ids=com.example.app, separated by commas"]),
+        ("TOLLGATE_PROVIDER_APPLE='issuer=https://i.test'", ["a.env:1: TOLLGATE_PROVIDER_APPLE: needs the apps whose tokens are accepted, write client-ids=com.example.app, separated by commas"]),
         ("TOLLGATE_SIGNUP_LIMIT=300", [#"a.env:1: TOLLGATE_SIGNUP_LIMIT: "300" is no rate, write one like 300/h or 300/h+burst=100"#]),
         ("TOLLGATE_SIGNUP_LIMIT=0/h", [#"a.env:1: TOLLGATE_SIGNUP_LIMIT: "0/h" is no rate, write one like 300/h or 300/h+burst=100"#]),
         ("TOLLGATE_SMS_BUDGET=9/d+lease", [#"a.env:1: TOLLGATE_SMS_BUDGET: "9/d+lease" is no rate, write one like 300/h or 300/h+burst=100"#]),
@@ -118,7 +118,7 @@ import Wire
     }
 
     @Test func whatIsHardlyMeantIsAWarning() {
-        #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is passed over, the nearest is TOLLGATE_LOG"])
+        #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is ignored, the nearest is TOLLGATE_LOG"])
         #expect(warnings("TOLLGATE_ADMIN_TOKEN=admin\n" + oneRoute) == ["a.env:1: TOLLGATE_ADMIN_TOKEN: is easy to guess, use 16 characters or more"])
         #expect(warnings(oneRoute + "TOLLGATE_UPSTREAM_V=http://h") == ["a.env:3: TOLLGATE_UPSTREAM_V: is used by no route"])
         #expect(warnings("") == [])

@@ -86,7 +86,7 @@ import Wire
         try packageFile("deploy/systemd/tollgate.service").split(separator: "\n").filter { $0.hasPrefix(key + "=") }.map { String($0.dropFirst(key.count + 1)) }
     }
 
-    /// What the process environment sets, a reload cannot change.
+    /// A reload cannot change settings of the process environment.
     @Test func theSettingsComeFromTheEnvFileAloneSoThatAReloadChangesThem() throws {
         #expect(try lines("EnvironmentFile") == [])
         #expect(try lines("PassEnvironment") == [])
@@ -160,8 +160,8 @@ import Wire
     }
 
     @Test func everyDefaultIsAValueThatItsOwnTypeTakes() throws {
-        let text = Setting.all.filter { !$0.isFamily && $0.stage == .built && !$0.byDefault.isEmpty }
-            .map { "\($0.name)=\"\($0.byDefault)\"" }.joined(separator: "\n")
+        let text = Setting.all.filter { !$0.isFamily && $0.stage == .built && !$0.defaultValue.isEmpty }
+            .map { "\($0.name)=\"\($0.defaultValue)\"" }.joined(separator: "\n")
         #expect(faults(text) == [])
     }
 

@@ -33,7 +33,7 @@ final class TinyServer: Sendable {
     func set(_ path: String, _ answer: [UInt8]) { answers.withLock { $0[path] = answer } }
     func count(_ path: String) -> Int { hits.withLock { $0.count { $0 == path } } }
 
-    /// Nobody listens any more.
+    /// Closes the listening socket.
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         thread.join()

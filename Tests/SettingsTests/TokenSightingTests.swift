@@ -8,7 +8,7 @@ import Wire
 
 @testable import tollgate
 
-/// That a refreshed pair has arrived is told to the store once, and not forgotten while that is away.
+/// Confirmations of refreshed pairs: written to the store once, and kept while it is down.
 @Suite struct TokenSightingTests {
     private let store = MemoryStore()
     private let sightings: TokenSightings

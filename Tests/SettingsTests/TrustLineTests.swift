@@ -50,7 +50,7 @@ import Wire
         ("audience=a jwks=http://i algorithms=HS256", ["has jwks= with a URL and an HS algorithm, whose secret must not be public, write secret-file=FILE"]),
         ("audience=a jwks=http://i algorithms=none", [#""algorithms=none" names an algorithm that is not known, the nearest to "none" is HS256"#]),
         ("audience=a secret-file=s algorithms=RS256", ["has a secret-file= and an algorithm that needs a key pair, write algorithms=HS256, HS384 or HS512"]),
-        ("audience=a secret-file=s algorithms=HS512", ["secret-file= holds no usable secret (the shared secret cannot be used for HS512: it has 32 bytes and needs at least 64), give 64 random bytes"]),
+        ("audience=a secret-file=s algorithms=HS512", ["secret-file= has no usable secret (the shared secret cannot be used for HS512: it has 32 bytes and needs at least 64), give 64 random bytes"]),
         ("audience=a secret-file=gone", [#""secret-file=gone" names a file that cannot be read (no such file or directory), give the path of a readable file"#]),
         ("audience=a jwks=http://i max-lifetime=0s", [#""max-lifetime=0s" is out of range, write a duration from 1s to 3650d"#]),
         ("audience=a jwks=http://i RS256", [#""RS256" is no option, write key=value, like audience=NAME"#]),
@@ -64,7 +64,7 @@ import Wire
     @Test func aKeySetFileThatIsNoneIsToldWithTheReason() {
         let found = parse("audience=a jwks=bad.json").1
         #expect(found.count == 1)
-        #expect(found.first?.hasPrefix("\"jwks=bad.json\" holds no usable keys (") == true)
+        #expect(found.first?.hasPrefix("\"jwks=bad.json\" has no usable keys (") == true)
     }
 
     /// One key whose private half anybody can compute is one too many in a file that the operator holds.
@@ -94,7 +94,7 @@ import Wire
         #expect(named.0?.refresh == RefreshDeclaration(url: "https://i/r", contract: .dlauth) && named.1 == [])
         let faults = [
             (" refresh=i/r", #""refresh=i/r" is no URL, write one like https://example.org/path"#),
-            (" refresh-contract=dlauth", "has refresh-contract= and nothing to refresh at, add refresh=URL or remove it"),
+            (" refresh-contract=dlauth", "has refresh-contract= without refresh=, add refresh=URL or remove it"),
             // Its document has no refresh.
             (" refresh=https://i/r refresh-contract=apple", #""refresh-contract=apple" is not known, write password, provider, dlauth or anonymous"#),
         ]
@@ -102,7 +102,7 @@ import Wire
     }
 
     @Test func theNameOfTheGatewaysOwnTokensIsTaken() {
-        #expect(faults("TOLLGATE_TRUST_TOLLGATE=\"audience=a jwks=http://i\"\n" + oneRoute) == ["a.env:1: TOLLGATE_TRUST_TOLLGATE: has the name that the gateway's own tokens go under, choose another"])
+        #expect(faults("TOLLGATE_TRUST_TOLLGATE=\"audience=a jwks=http://i\"\n" + oneRoute) == ["a.env:1: TOLLGATE_TRUST_TOLLGATE: has the name of the gateway's own tokens, choose another"])
     }
 }
 
@@ -120,7 +120,7 @@ import Wire
     }
 
     static let bad: [(String, String)] = [
-        ("", "says nothing that must hold, write key-sha256=HEX, cidr=10.0.0.0/8, cert-san=NAME or several of them"),
+        ("", "has no condition, write key-sha256=HEX, cidr=10.0.0.0/8, cert-san=NAME or several of them"),
         ("key-sha256=abc", #""key-sha256=abc" is no SHA-256, write 64 hex digits, as sha256sum prints them"#),
         ("cidr=10.0.0.0/8,", #""cidr=10.0.0.0/8," is no network, write one like 10.0.0.0/8 or fd00::/8"#),
         ("cidr=::/0 key", #""key" is no option, write key-sha256=HEX, cidr=10.0.0.0/8 or cert-san=NAME"#),
@@ -145,4 +145,4 @@ let forgeableJWK: String = {
     }
     return #"{"kty":"RSA","kid":"card","n":"\#(Base64URL.encode(number.rawBytes))","e":"AQAB"}"#
 }()
-let forgeableReason = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with one that OpenSSL or a patched device has made"
+let forgeableReason = "has the ROCA fingerprint (CVE-2017-15361): its private key can be computed; replace it with a key from OpenSSL or a patched device"

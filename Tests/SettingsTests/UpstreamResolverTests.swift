@@ -7,7 +7,7 @@ import Wire
 @testable import Settings
 @testable import tollgate
 
-/// What upstreams' names come to, and what a reload leaves as it was.
+/// The resolution of upstreams' names, and unchanged upstreams on reload.
 @Suite struct UpstreamResolverTests {
     /// A name server whose answers the test chooses: none at all is a fault.
     private final class Names: Sendable {

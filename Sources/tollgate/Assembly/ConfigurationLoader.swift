@@ -64,7 +64,7 @@ struct ConfigurationLoader: Sendable {
 
     private static func read(_ path: String) -> Result<[UInt8], SystemFault> {
         do {
-            return .success(try FileBytes.read(path, limit: EnvFile.largest))
+            return .success(try FileBytes.read(path, limit: EnvFile.maximumBytes))
         } catch {
             return .failure(error)
         }
