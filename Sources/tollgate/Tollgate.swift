@@ -13,7 +13,7 @@ enum Process {
             write($0, to: STDERR_FILENO)
         }
         let result = runner.run(Array(CommandLine.arguments.dropFirst()))
-        write(result.complaints, to: STDERR_FILENO)
+        write(result.errorOutput, to: STDERR_FILENO)
         write(result.output, to: STDOUT_FILENO)
         exit(result.exitCode)
     }

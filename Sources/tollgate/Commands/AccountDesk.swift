@@ -44,11 +44,11 @@ struct AccountDesk: Sendable {
     ) throws(AccountCommandFault) -> Answer {
         let result: Result<Answer, AccountCommandFault>?
         do {
-            let news = CommandNews()
+            let announcement = ChangeAnnouncement()
             let opened = try StoreLocation(configuration).open(
-                connections: 1, start: WorkerThread.start, onChange: { _ in news.note() })
+                connections: 1, start: WorkerThread.start, onChange: { _ in announcement.record() })
             guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)
-            else { throw AccountCommandFault(message: "the system gives no threads, end some processes and try again") }
+            else { throw AccountCommandFault(message: "threads cannot be started, end some processes and try again") }
             let desk = AccountDesk(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.
             result = try blocking {
@@ -57,7 +57,7 @@ struct AccountDesk: Sendable {
                 await store.close()
                 return result
             }
-            news.tell(configuration)
+            announcement.publish(configuration)
         } catch let fault as AccountCommandFault {
             throw fault
         } catch {
@@ -113,7 +113,7 @@ struct AccountDesk: Sendable {
     /// The account that the operator names by its id or its email.
     func account(_ name: String) async throws -> Account {
         if let account = try await find(name) { return account }
-        throw AccountCommandFault(message: "nobody is called \(quoted(name)), give an id or an email that `tollgate user list` shows")
+        throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
     }
 
     private func find(_ name: String) async throws -> Account? {

@@ -7,7 +7,7 @@ extension AccountView {
         self.init(account, tiers: desk.tiers, graceSeconds: desk.tierGraceSeconds, now: desk.now)
     }
 
-    /// The whole answer of a command that has changed the account.
+    /// The JSON output of a command that has changed the account.
     func report() -> CommandResult {
         .json { json in
             json.beginObject()
@@ -18,7 +18,7 @@ extension AccountView {
 }
 
 extension TierChoice {
-    /// As the words of a command have it.
+    /// The tier and `--until` of a command line.
     init(_ name: String, _ arguments: Arguments) throws(UsageFault) {
         do throws(Fault) {
             try self.init(name, until: arguments.value("until"))

@@ -1,7 +1,7 @@
 internal import Settings
 internal import Wire
 
-/// A command line taken apart by the table of commands.
+/// A parsed command line: command, operands and options.
 struct Arguments: Equatable, Sendable {
     var command: Command
     var operands: [String] = []
@@ -12,15 +12,15 @@ struct Arguments: Equatable, Sendable {
     func values(_ name: String) -> [String] { options[name] ?? [] }
 }
 
-/// A command line that cannot be run, as a sentence that says what would be right.
+/// A usage error: a sentence with the problem and what would be right. Exit code 2.
 struct UsageFault: Error, Equatable, Sendable {
     let message: String
-    /// The command that was meant, if that is clear.
+    /// The command whose usage to print; nil if unknown.
     let command: Command?
 }
 
 extension Arguments {
-    /// `words` without the name of the program.
+    /// Parses `words`, the arguments without the program's name.
     init(parsing words: [String]) throws(UsageFault) {
         var rest = words[...]
         command = try Self.command(&rest)
@@ -31,7 +31,7 @@ extension Arguments {
             } else if word == "--" {
                 onlyOperands = true
             } else {
-                try takeOption(word, &rest)
+                try parseOption(word, &rest)
             }
         }
         if has("help") || command == .help { return }
@@ -57,7 +57,7 @@ extension Arguments {
                 return .help
             }
             let names = group.map { String($0.rawValue.dropFirst(first.count + 1)) }
-            throw UsageFault(message: "`\(first)` needs \(alternatives(names)) behind it", command: nil)
+            throw UsageFault(message: "`\(first)` needs \(alternatives(names)) after it", command: nil)
         }
         throw UsageFault(message: unknown(first, rest.first), command: nil)
     }
@@ -71,7 +71,7 @@ extension Arguments {
         return "\(quoted(shown)) is no command, the nearest is `\(nearest)`"
     }
 
-    private mutating func takeOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageFault) {
+    private mutating func parseOption(_ word: String, _ rest: inout ArraySlice<String>) throws(UsageFault) {
         let text = word == "-h" ? "--help" : word
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
         let name = String(parts[0].drop { $0 == "-" })
@@ -90,14 +90,14 @@ extension Arguments {
         options[name, default: []].append(value ?? "")
     }
 
-    /// What is needed is there, and nothing more.
+    /// Checks the number of operands and the required options.
     private func check() throws(UsageFault) {
         let needed = command.operands.filter { !$0.hasPrefix("[") }
         guard operands.count >= needed.count else {
-            throw fault("`\(command.rawValue)` needs \(needed[operands.count...].joined(separator: " and ")) behind it")
+            throw fault("`\(command.rawValue)` needs \(needed[operands.count...].joined(separator: " and ")) after it")
         }
-        let isOpen = command.operands.last?.hasSuffix("…") ?? false
-        guard isOpen || operands.count <= command.operands.count else {
+        let isVariadic = command.operands.last?.hasSuffix("…") ?? false
+        guard isVariadic || operands.count <= command.operands.count else {
             throw fault("\(quoted(operands[command.operands.count])) is one word too many for `\(command.rawValue)`")
         }
         for option in command.options where option.isRequired && !has(option.name) {

@@ -4,19 +4,19 @@ internal import Synchronization
 internal import Transport
 internal import Wire
 
-/// Tells the gateways that a command has changed something in the database, where they hear it over Redis: PostgreSQL
-/// tells them by itself.
-final class CommandNews: Sendable {
-    /// Whoever is not told in this time, in milliseconds, finds the change without it.
+/// Announces over Redis that a command has changed the database, so that gateways read the change log at once. PostgreSQL notifies
+/// them itself. Without an announcement they find the change when they poll.
+final class ChangeAnnouncement: Sendable {
+    /// Timeout of Redis, in milliseconds.
     private static let patience: Int32 = 1_000
 
     private let hasChanged = Atomic(false)
 
-    /// Something has been changed. Any thread.
-    func note() { hasChanged.store(true, ordering: .releasing) }
+    /// Records a change. Any thread.
+    func record() { hasChanged.store(true, ordering: .releasing) }
 
-    /// Tells of what was noted. Blocks.
-    func tell(_ configuration: GatewayConfiguration) {
+    /// Publishes recorded changes, if there are any and the gateways use Redis. Blocks for up to 1 s.
+    func publish(_ configuration: GatewayConfiguration) {
         guard hasChanged.exchange(false, ordering: .acquiring), let endpoint = configuration.redis else { return }
         do {
             let told = try Waker()
@@ -27,7 +27,7 @@ final class CommandNews: Sendable {
             told.wait(milliseconds: Self.patience)
             bus.stop()
         } catch {
-            // The gateways look for changes themselves.
+            // Not fatal: the gateways poll for changes.
         }
     }
 

@@ -5,13 +5,13 @@ internal import Settings
 internal import Transport
 internal import Wire
 
-/// `tollgate check`: every fault, or the routes as they are understood.
+/// `tollgate check`: all faults of the configuration, or its resolved routes.
 enum CheckCommand {
     static func run(_ loaded: LoadedConfiguration, json: Bool) -> CommandResult {
         if json { return report(loaded) }
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         return CommandResult(
-            output: CheckTable.text(configuration), complaints: CommandResult.warnings(loaded.findings))
+            output: CheckTable.text(configuration), errorOutput: CommandResult.warnings(loaded.findings))
     }
 
     private static func report(_ loaded: LoadedConfiguration) -> CommandResult {
@@ -35,7 +35,7 @@ enum CheckCommand {
         writeRoutes(configuration, &json)
     }
 
-    /// The routes, and the endpoints of the contracts.
+    /// Writes the routes and the contracts' endpoints.
     static func writeRoutes(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
         json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
         json.array("endpoints", configuration.endpoints, write)
@@ -141,12 +141,12 @@ enum CheckTable {
         return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
     }
 
-    /// An endpoint of a contract or of the account page: the gateway itself is where it goes.
+    /// A row for an endpoint of a contract or page, with its mount in place of an upstream.
     private static func endpoint(_ place: MountTable.Place) -> [String] {
         [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", ""]
     }
 
-    /// What differs from the defaults and has no column.
+    /// Options without a column that differ from the default.
     private static func more(_ rule: RouteRule) -> String {
         var parts: [String] = []
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
@@ -165,7 +165,7 @@ enum CheckTable {
         return parts.joined(separator: " ")
     }
 
-    /// Columns as wide as their widest cell, two spaces apart.
+    /// A text table: columns as wide as their widest cell, separated by two spaces.
     static func table(_ head: [String], _ rows: [[String]]) -> String {
         let all = [head] + rows
         let widths = head.indices.map { column in all.map { $0[column].count }.max() ?? 0 }

@@ -1,7 +1,7 @@
 internal import Settings
 internal import Wire
 
-/// What `help` and `--help` print, from the tables of commands and settings.
+/// The output of `help` and `--help`, generated from the tables of commands and settings.
 enum CommandHelp {
     /// All commands, one line each.
     static var overview: String {
@@ -19,7 +19,7 @@ enum CommandHelp {
         return text
     }
 
-    /// Of what stands behind `help`.
+    /// The text for the operands of `help`.
     static func text(_ operands: [String]) throws(UsageFault) -> String {
         let topic = operands.joined(separator: " ")
         if topic.isEmpty { return overview }
@@ -41,7 +41,7 @@ enum CommandHelp {
         return "tollgate \(command.rawValue)\(operands)\(required)\(optional.joined())"
     }
 
-    /// Two columns; a long left one has a line of its own.
+    /// Two columns; a long left cell is on a line of its own.
     static func aligned(_ rows: [(String, String)]) -> String {
         let width = 34
         return rows.map { left, right in

@@ -1,36 +1,36 @@
 internal import Settings
 internal import Wire
 
-/// What a command leaves behind.
+/// The output and exit code of a command.
 struct CommandResult: Equatable, Sendable {
     /// For standard output.
     var output = ""
     /// For standard error.
-    var complaints = ""
+    var errorOutput = ""
     /// 0 done, 1 failed, 2 wrong usage or configuration.
     var exitCode: Int32 = 0
 
-    init(output: String = "", complaints: String = "", exitCode: Int32 = 0) {
+    init(output: String = "", errorOutput: String = "", exitCode: Int32 = 0) {
         self.output = output
-        self.complaints = complaints
+        self.errorOutput = errorOutput
         self.exitCode = exitCode
     }
 
-    /// What could not be done, in one sentence.
+    /// A failure, as one sentence.
     static func failed(_ message: String, exitCode: Int32 = 1) -> Self {
-        Self(complaints: "tollgate: \(message)\n", exitCode: exitCode)
+        Self(errorOutput: "tollgate: \(message)\n", exitCode: exitCode)
     }
 
-    /// Warnings, then faults, as `FILE:LINE: NAME: …`.
+    /// A refused configuration: warnings, then faults, as `FILE:LINE: NAME: …`.
     static func refused(_ findings: Findings) -> Self {
-        Self(complaints: warnings(findings) + findings.faults.map { $0.text + "\n" }.joined(), exitCode: 2)
+        Self(errorOutput: warnings(findings) + findings.faults.map { $0.text + "\n" }.joined(), exitCode: 2)
     }
 
     static func warnings(_ findings: Findings) -> String {
         findings.warnings.map { "warning: \($0.text)\n" }.joined()
     }
 
-    /// One JSON value on a line.
+    /// A JSON value on one line.
     static func json(exitCode: Int32 = 0, _ body: (inout JSONWriter) -> Void) -> Self {
         var out = ByteBuffer()
         JSONWriter.append(to: &out, body)
@@ -39,7 +39,7 @@ struct CommandResult: Equatable, Sendable {
 }
 
 extension JSONWriter {
-    /// `"faults": […], "warnings": […]`.
+    /// Writes `"faults": […], "warnings": […]`.
     mutating func findings(_ findings: Findings) {
         array("faults", findings.faults) { $0.finding($1) }
         array("warnings", findings.warnings) { $0.finding($1) }

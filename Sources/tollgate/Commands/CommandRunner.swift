@@ -4,27 +4,27 @@ internal import Settings
 internal import Telemetry
 internal import Wire
 
-/// Runs one command line. `serve` and `echo` run until told to end; the others answer at once.
+/// Runs one command line. `serve` and `echo` run until a signal ends them.
 struct CommandRunner: Sendable {
     var environment: [(name: String, value: String)]
-    /// The time that the command runs at.
+    /// The time at which the command runs.
     var now: Moment
     /// Reads standard input to its end.
     var readInput: @Sendable () -> String
     /// Writes to standard error at once.
-    var complain: @Sendable (String) -> Void
+    var writeError: @Sendable (String) -> Void
 
     init(
         environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
-        complain: @escaping @Sendable (String) -> Void = { _ in }
+        writeError: @escaping @Sendable (String) -> Void = { _ in }
     ) {
         self.environment = environment
         self.now = now
         self.readInput = readInput
-        self.complain = complain
+        self.writeError = writeError
     }
 
-    /// `words` without the name of the program.
+    /// Runs `words`, the arguments without the program's name.
     func run(_ words: [String]) -> CommandResult {
         do {
             let arguments = try Arguments(parsing: words)
@@ -32,7 +32,7 @@ struct CommandRunner: Sendable {
             return try run(arguments)
         } catch {
             let usage = error.command.map { "usage: \(CommandHelp.usage($0))\n" } ?? ""
-            return CommandResult(complaints: "tollgate: \(error.message)\n\(usage)", exitCode: 2)
+            return CommandResult(errorOutput: "tollgate: \(error.message)\n\(usage)", exitCode: 2)
         }
     }
 
@@ -46,11 +46,11 @@ struct CommandRunner: Sendable {
         case .check: CheckCommand.run(loader(arguments).load(now: now.wall), json: arguments.has("json"))
         case .serve: serve(arguments)
         case .explain:
-            try asked(arguments, ExplainCommand.Request(arguments)) { request, configuration in
+            try configured(arguments, ExplainCommand.Request(arguments)) { request, configuration in
                 ExplainCommand.run(request, configuration, json: arguments.has("json"), at: now)
             }
         case .tokenMint:
-            try asked(arguments, MintCommand.Request(arguments)) { request, configuration in
+            try configured(arguments, MintCommand.Request(arguments)) { request, configuration in
                 MintCommand.run(request, configuration, json: arguments.has("json"), now: now.wall)
             }
         case .tokenInspect:
@@ -79,24 +79,24 @@ struct CommandRunner: Sendable {
         ConfigurationLoader(envFiles: arguments.values("env-file"), environment: environment)
     }
 
-    /// Warnings are told before the gateway runs, not when it ends.
+    /// Runs the gateway. Prints warnings before it starts, not when it ends.
     private func serve(_ arguments: Arguments) -> CommandResult {
         let loader = loader(arguments)
         let loaded = loader.load(now: now.wall)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
-        complain(CommandResult.warnings(loaded.findings))
+        writeError(CommandResult.warnings(loaded.findings))
         return Serve.run(configuration, loader: loader)
     }
 
-    /// Runs `body` with the configuration, or tells its faults.
+    /// Runs `body` with the configuration, or prints its faults.
     private func configured(_ arguments: Arguments, _ body: (GatewayConfiguration) -> CommandResult) -> CommandResult {
         let loaded = loader(arguments).load(now: now.wall)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         return body(configuration)
     }
 
-    /// Wrong usage counts before a wrong configuration.
-    private func asked<Request>(
+    /// Runs `body` with a parsed request and the configuration. The request is parsed first, so usage errors precede faults.
+    private func configured<Request>(
         _ arguments: Arguments, _ request: Request, _ body: (Request, GatewayConfiguration) -> CommandResult
     ) -> CommandResult {
         configured(arguments) { body(request, $0) }
@@ -118,7 +118,7 @@ struct CommandRunner: Sendable {
         configured(arguments) { AccountDesk.run(command, $0, at: now) }
     }
 
-    /// Files that are named need no configuration.
+    /// Reads the configuration only if no files are given.
     private func pin(_ arguments: Arguments) -> CommandResult {
         let json = arguments.has("json")
         guard arguments.operands.isEmpty else { return PinCommand.run(arguments.operands, json: json, now: now.wall) }
@@ -154,7 +154,7 @@ extension SettingsReference {
             for setting in Setting.all {
                 json.beginObject()
                 json.field("name", setting.shownName)
-                json.field("default", setting.byDefault)
+                json.field("default", setting.defaultValue)
                 json.field("doc", setting.doc)
                 json.field("secret", setting.isSecret)
                 json.field("built", setting.stage == .built)

@@ -1,7 +1,7 @@
 internal import Wire
 
-/// What `tollgate echo` serves below `/passages`: free and premium texts as an API of the `password` contract's kind lists
-/// them, for trying the tier filter out. Whoever asks gets all of them: it is the gateway that filters.
+/// Demo data of `tollgate echo` below `/passages`: a list of free and premium texts, to try the tier filter. Echo returns all of them to
+/// every caller; the gateway filters.
 enum DemoPassages {
     private struct Passage {
         var id: Int

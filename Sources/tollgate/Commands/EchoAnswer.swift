@@ -1,9 +1,9 @@
 internal import Wire
 
-/// What `tollgate echo` answers: the request as it arrived.
+/// The response of `tollgate echo`: the request as received.
 enum EchoAnswer {
-    /// A JSON object: `method`, `target` as it was sent, `path`, `query`, `headers` (small names, repeated ones joined by
-    /// commas), `raw_headers` in order, and `body` as text with its size.
+    /// A JSON object with `method`, `target`, `path`, `query`, `headers` (names in lower case, repeated fields joined by commas),
+    /// `raw_headers` in order, `body` as text, and `body_bytes`.
     static func render(
         method: String, target: String, headers: [(name: String, value: String)], body: RawSpan
     ) -> [UInt8] {

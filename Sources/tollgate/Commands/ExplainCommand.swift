@@ -6,13 +6,13 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
-/// `tollgate explain`: one request's way through the policy, decided by the same code that decides real ones.
+/// `tollgate explain`: the steps and the verdict for one request, computed by the same `Admission` as in the gateway.
 enum ExplainCommand {
-    /// What was asked on the command line.
+    /// The request from the command line.
     struct Request {
         let head: [UInt8]
         let peer: Peer
-        /// As it was asked, for the answer.
+        /// As given, for the output.
         let method: String
         let url: String
 
@@ -69,10 +69,10 @@ enum ExplainCommand {
         }
     }
 
-    /// One request that was decided.
+    /// A decided request.
     private struct Walk {
         private let explanation: Explanation
-        /// The finding's and the headers' among them.
+        /// The explanation's steps, with those of the account and of the headers before the verdict.
         private var steps: [Explanation.Step]
 
         init(_ request: Request, _ configuration: GatewayConfiguration, _ policy: Policy, at now: Moment) {

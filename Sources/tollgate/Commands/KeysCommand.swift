@@ -7,7 +7,7 @@ internal import Wire
 enum KeysCommand {
     static func list(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
         let ring = try KeyStore.peek(IssuersPlan(configuration), now: now)
-        return json ? report(ring?.entries ?? []) : tell(ring?.entries ?? [], configuration)
+        return json ? report(ring?.entries ?? []) : describe(ring?.entries ?? [], configuration)
     }
 
     static func rotate(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
@@ -15,18 +15,18 @@ enum KeysCommand {
             return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
         }
         let ring = try rotated(configuration, now: now)
-        return json ? report(ring.entries) : tell(ring.entries, configuration)
+        return json ? report(ring.entries) : describe(ring.entries, configuration)
     }
 
     private static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
         let (algorithm, skew) = (configuration.signingAlgorithm, configuration.clockSkewSeconds)
-        let news = CommandNews()
-        // Between its two steps the gateways must hear of the first.
-        let tell: @Sendable () -> Void = {
-            news.note()
-            news.tell(configuration)
+        let announcement = ChangeAnnouncement()
+        // Announced after each write: a new next key must reach the gateways before it signs.
+        let announce: @Sendable () -> Void = {
+            announcement.record()
+            announcement.publish(configuration)
         }
-        guard let shared = SharedKeys(IssuersPlan(configuration), onChange: { _ in tell() }) else {
+        guard let shared = SharedKeys(IssuersPlan(configuration), onChange: { _ in announce() }) else {
             return try KeyStore(dataDirectory: configuration.dataDirectory).rotate(
                 to: algorithm, clockSkewSeconds: skew, now: now)
         }
@@ -38,9 +38,9 @@ enum KeysCommand {
         return CommandResult(output: ring.jwks(now: now).rawBytes.text + "\n")
     }
 
-    private static func tell(_ entries: [SigningKeyRing.Entry], _ configuration: GatewayConfiguration) -> CommandResult {
+    private static func describe(_ entries: [SigningKeyRing.Entry], _ configuration: GatewayConfiguration) -> CommandResult {
         guard !entries.isEmpty else {
-            return CommandResult(output: "There are no keys yet: they are made when the gateway first starts.\n")
+            return CommandResult(output: "There are no keys yet: they are generated when the gateway first starts.\n")
         }
         let rows = entries.map { entry in
             let created = configuration.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""

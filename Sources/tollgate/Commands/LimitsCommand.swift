@@ -2,10 +2,10 @@ internal import Gate
 internal import Transport
 internal import Wire
 
-/// `tollgate limits verify`: the access logs of all gateways together prove that every limit was kept, or not.
+/// `tollgate limits verify`: checks from the access logs of all gateways that every limit was kept.
 enum LimitsCommand {
-    /// What is told of at most, of each kind.
-    private static let mostTold = 20
+    /// The maximum number of violations in the text output.
+    private static let maximumShown = 20
 
     static func verify(_ paths: [String], json: Bool) -> CommandResult {
         var logged = LoggedGrants()
@@ -15,10 +15,10 @@ enum LimitsCommand {
             return .failed(error.description)
         }
         if logged.proof.grantCount == 0 {
-            return .failed("\(logged.lines) lines tell of no request that a limit let pass, so nothing is proven; \(hint(logged))")
+            return .failed("\(logged.lines) lines have no request that a limit admitted, so there is nothing to verify; \(hint(logged))")
         }
         let violations = logged.proof.violations()
-        return json ? report(logged, violations) : tell(logged, violations)
+        return json ? report(logged, violations) : describe(logged, violations)
     }
 
     private static func hint(_ logged: LoggedGrants) -> String {
@@ -27,18 +27,18 @@ enum LimitsCommand {
             : "give the access logs of gateways that have routes with limit="
     }
 
-    private static func tell(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
-        var text = "\(logged.lines) lines, \(logged.proof.grantCount) requests let pass under \(logged.proof.subjectCount) limits"
+    private static func describe(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
+        var text = "\(logged.lines) lines, \(logged.proof.grantCount) requests admitted under \(logged.proof.subjectCount) limits"
         text += " of \(Set(logged.routes.values).count) routes.\n"
-        if logged.unreadable > 0 { text += "\(logged.unreadable) lines are no JSON and were passed over.\n" }
+        if logged.unreadable > 0 { text += "\(logged.unreadable) lines are no JSON and were ignored.\n" }
         if logged.uncounted > 0 {
-            text += "\(logged.uncounted) requests passed uncounted while Redis did not answer: they are held to the limit here.\n"
+            text += "\(logged.uncounted) requests were admitted uncounted while Redis did not answer; they are counted here.\n"
         }
         guard !violations.isEmpty else {
             return CommandResult(output: text + "Every window kept its bound: at most burst + rate × T.\n")
         }
-        for violation in violations.prefix(mostTold) { text += sentence(violation, logged) + "\n" }
-        if violations.count > mostTold { text += "… and \(violations.count - mostTold) more.\n" }
+        for violation in violations.prefix(maximumShown) { text += sentence(violation, logged) + "\n" }
+        if violations.count > maximumShown { text += "… and \(violations.count - maximumShown) more.\n" }
         return CommandResult(output: text, exitCode: 1)
     }
 
@@ -46,7 +46,7 @@ enum LimitsCommand {
         let seconds = Double(violation.to - violation.from) / 1_000_000
         let route = logged.routes[violation.subject] ?? "?"
         return "route \(route), limit \(violation.subject.rate.text), caller \(violation.subject.key.text): "
-            + "\(violation.admitted) passed within \(seconds) s from \(violation.from) µs on, at most \(violation.bound) may."
+            + "\(violation.admitted) admitted within \(seconds) s from \(violation.from) µs on, the bound is \(violation.bound)."
     }
 
     private static func report(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {

@@ -3,19 +3,19 @@ internal import Telemetry
 internal import Transport
 internal import Wire
 
-/// What access logs say of requests that a limit let pass: each line names whom it counted, under which rate, and when,
-/// by the clock of whoever counted.
+/// The requests in access logs that a limit admitted. Each line has the limit's key, its rate, and the time by the clock of Redis or
+/// the gateway, whichever counted.
 struct LoggedGrants {
     private(set) var proof = LimitProof()
-    /// The route that each limit was met on.
+    /// The first route seen for each limit.
     private(set) var routes: [LimitProof.Subject: String] = [:]
     private(set) var lines = 0
-    /// Lines that are no JSON object.
+    /// The number of lines that are no JSON object.
     private(set) var unreadable = 0
-    /// Requests that passed although nobody could count them.
+    /// The number of requests that were admitted uncounted because Redis did not answer (failure mode `open`).
     private(set) var uncounted = 0
 
-    /// Adds the lines of the file at `path`; `-` is standard input.
+    /// Adds the lines of a file; `-` is standard input.
     mutating func read(_ path: String) throws(SystemFault) {
         var file = try FileLines(path)
         var line = ByteBuffer()
@@ -30,7 +30,7 @@ struct LoggedGrants {
         }
     }
 
-    /// The fields of a line that matter here.
+    /// The relevant fields of a line.
     private struct Fields {
         var policy = ""
         var keys = ""
@@ -82,6 +82,6 @@ struct LoggedGrants {
 }
 
 extension LimitRate {
-    /// The rate without leases, which a process that counts alone does not make.
+    /// The rate without `+lease`: a gateway without Redis takes no leases.
     fileprivate var exact: LimitRate? { LimitRate(count: count, windowSeconds: windowSeconds, burst: burst) }
 }

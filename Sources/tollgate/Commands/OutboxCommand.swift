@@ -3,7 +3,7 @@ internal import Settings
 internal import Transport
 internal import Wire
 
-/// `tollgate outbox`: the development mail, the newest last.
+/// `tollgate outbox`: the messages in the development outbox, the newest last.
 enum OutboxCommand {
     static func run(_ configuration: GatewayConfiguration, json: Bool) -> CommandResult {
         do {
@@ -16,7 +16,7 @@ enum OutboxCommand {
 
     private static func text(_ entries: [OutboxEntry]) -> String {
         guard !entries.isEmpty else {
-            return "The outbox is empty: messages land here when SMTP_URL (mail) or TOLLGATE_SMS_URL (SMS) is not set.\n"
+            return "The outbox is empty: messages land here if SMTP_URL (mail) or TOLLGATE_SMS_URL (SMS) is not set.\n"
         }
         return entries.map { entry in
             let head = "\(ISO8601.text(entry.at))  \(entry.channel.rawValue) to \(entry.to): \(entry.subject ?? entry.kind)\n"

@@ -5,8 +5,8 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
-/// `tollgate token mint`: a token of the gateway's own key. Its email goes upstream as a proven one only with
-/// `--claim email_verified=true`: no account vouches for it.
+/// `tollgate token mint`: issues a token with the gateway's signing key. No account backs it, so its email counts as verified only
+/// with `--claim email_verified=true`.
 enum MintCommand {
     struct Request {
         let subject: String
@@ -82,7 +82,7 @@ enum MintCommand {
     }
 }
 
-/// `tollgate token inspect`: what a token says, and whether it would be accepted.
+/// `tollgate token inspect`: a token's header and payload, and whether it would be accepted.
 enum InspectCommand {
     static func run(_ text: String, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
         let bytes = Array(text.utf8.filter { !($0 == 10 || $0 == 13 || $0 == 32) })
@@ -100,13 +100,13 @@ enum InspectCommand {
         do {
             inspection = try TokenInspection(bytes.rawBytes)
         } catch {
-            // The verifier tells the same reason.
+            // The verifier reports the same fault.
             inspection = nil
         }
-        return json ? report(inspection, result, trust) : tell(inspection, result, trust, now: now.wall)
+        return json ? report(inspection, result, trust) : describe(inspection, result, trust, now: now.wall)
     }
 
-    private static func tell(
+    private static func describe(
         _ inspection: TokenInspection?, _ result: Result<VerifiedToken, TokenFault>, _ trust: Trust, now: WallTime
     ) -> CommandResult {
         var rows = [["header", inspection?.header ?? "cannot be decoded"], ["payload", inspection?.payload ?? "cannot be decoded"]]
@@ -147,7 +147,7 @@ enum InspectCommand {
 }
 
 extension JSONWriter {
-    /// A member whose value is JSON already.
+    /// A member whose value is valid JSON already.
     fileprivate mutating func verbatim(_ name: StaticString, _ text: String) {
         key(name)
         text.withRawBytes { verbatim($0) }

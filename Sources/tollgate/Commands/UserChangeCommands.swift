@@ -23,10 +23,10 @@ struct UserSetTierCommand: AccountCommand {
     }
 }
 
-/// `tollgate user revoke` and `user delete`: both end every session.
+/// `tollgate user revoke` and `user delete`: both end all sessions of the account.
 struct UserEndCommand: AccountCommand {
     let user: String
-    /// Whether the account goes as well.
+    /// Whether to delete the account, too.
     let deletes: Bool
     let json: Bool
 
@@ -81,7 +81,7 @@ struct ActorCommand: AccountCommand {
         if grants {
             try await desk.administration.grant(actor, to: account.id)
         } else if try await !desk.administration.revoke(actor, from: account.id) {
-            throw AccountCommandFault(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` tells as what")
+            throw AccountCommandFault(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` lists the grants")
         }
         guard json else {
             return CommandResult(output: "\(name) may \(grants ? "now" : "no longer") act as \(actor.type) \(actor.id).\n")

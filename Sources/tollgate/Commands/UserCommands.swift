@@ -3,7 +3,7 @@ internal import Admin
 internal import Settings
 internal import Wire
 
-/// `tollgate user list`: the accounts, in the order in which they were opened.
+/// `tollgate user list`: the accounts in the order of their creation.
 struct UserListCommand: AccountCommand {
     private static let usualLimit = 100
     private static let largestLimit = 1_000
@@ -31,10 +31,10 @@ struct UserListCommand: AccountCommand {
     private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userList) }
 
     func run(_ desk: AccountDesk) async throws -> CommandResult {
-        // One more than is shown tells whether there are more.
+        // One more than shown, to know whether there are more.
         let found = try await found(desk)
         let shown = found.prefix(limit).map { AccountView($0, desk) }
-        return json ? report(shown) : tell(shown, hasMore: found.count > limit)
+        return json ? report(shown) : describe(shown, hasMore: found.count > limit)
     }
 
     private func found(_ desk: AccountDesk) async throws -> [Account] {
@@ -49,7 +49,7 @@ struct UserListCommand: AccountCommand {
         return account.map { [$0] }?.filter { account in after.map { $0 < account.id } ?? true } ?? []
     }
 
-    private func tell(_ shown: [AccountView], hasMore: Bool) -> CommandResult {
+    private func describe(_ shown: [AccountView], hasMore: Bool) -> CommandResult {
         guard let last = shown.last else {
             let none = email == nil && after == nil ? "There are no accounts yet." : "There is no such account."
             return CommandResult(output: none + "\n")
@@ -71,7 +71,7 @@ struct UserListCommand: AccountCommand {
     }
 }
 
-/// `tollgate user show`: all that is kept of one account.
+/// `tollgate user show`: one account with identities, grants, metadata and sessions.
 struct UserShowCommand: AccountCommand {
     let user: String
     let json: Bool
@@ -85,10 +85,10 @@ struct UserShowCommand: AccountCommand {
         let account = try await desk.account(user)
         let belongings = try await AccountDetails(of: account, desk.directory)
         let answer = AccountView(account, desk)
-        return json ? report(answer, belongings) : tell(answer, belongings)
+        return json ? report(answer, belongings) : describe(answer, belongings)
     }
 
-    private func tell(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
+    private func describe(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
         var rows = answer.rows
         for identity in belongings.identities {
             rows.append(["identity", "\(identity.provider.rawValue) \(identity.subject), linked at \(ISO8601.text(identity.linkedAt))"])

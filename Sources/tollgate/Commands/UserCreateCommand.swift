@@ -3,7 +3,7 @@ internal import Admin
 internal import Credentials
 internal import Wire
 
-/// `tollgate user create`: an account that the operator opens, or brings along from another system.
+/// `tollgate user create`: creates an account with a password, or with a password hash from another system.
 struct UserCreateCommand: AccountCommand {
     let email: EmailAddress
     let secret: Enrolment.Secret
@@ -11,7 +11,7 @@ struct UserCreateCommand: AccountCommand {
     let isVerified: Bool
     let json: Bool
 
-    /// `readInput` is asked for the password when nothing else is wrong.
+    /// `readInput` is called for the password once the other arguments are valid.
     init(_ arguments: Arguments, readInput: () -> String) throws(UsageFault) {
         json = arguments.has("json")
         isVerified = arguments.has("verified")
@@ -32,12 +32,12 @@ struct UserCreateCommand: AccountCommand {
 
     private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userCreate) }
 
-    /// The newline that ends a line is no part of the password.
+    /// The password on standard input, without a newline at its end.
     private static func password(_ input: String) throws(UsageFault) -> Password {
         let text = input.last?.isNewline == true ? String(input.dropLast()) : input
-        guard !text.isEmpty else { throw fault("standard input holds no password, pipe one in") }
-        // Reading has put it in the place of what cannot be text, and nobody could type it.
-        guard !text.unicodeScalars.contains("\u{FFFD}") else { throw fault("the password is no UTF-8, write it in that encoding") }
+        guard !text.isEmpty else { throw fault("standard input has no password, pipe one in") }
+        // Input that was not UTF-8 has been decoded to U+FFFD.
+        guard !text.unicodeScalars.contains("\u{FFFD}") else { throw fault("the password is not UTF-8, give it in that encoding") }
         do throws(AccountError) {
             return try Password(text)
         } catch {
@@ -48,7 +48,7 @@ struct UserCreateCommand: AccountCommand {
     private static func hash(_ text: String) throws(UsageFault) -> PasswordHash {
         if let hash = PasswordHash(parsing: text) { return hash }
         throw fault(
-            "--password-hash is of no kind that can be checked, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$v=19$m=…,t=…,p=…$SALT$HASH (in single quotes, or the shell takes the $ away)")
+            "--password-hash is of no supported kind, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$v=19$m=…,t=…,p=…$SALT$HASH (in single quotes, or the shell takes the $ away)")
     }
 
     func run(_ desk: AccountDesk) async throws -> CommandResult {
@@ -60,6 +60,6 @@ struct UserCreateCommand: AccountCommand {
         let account = try await desk.administration.create(enrolment)
         let answer = AccountView(account, desk)
         if json { return answer.report() }
-        return CommandResult(output: "Opened the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
+        return CommandResult(output: "Created the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
     }
 }
