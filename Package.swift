@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-/// Every target is built alike: Swift 6 mode, no silent existential, import or unsafe use, no warning.
+/// The settings of every target: Swift 6 mode, explicit existentials, imports and unsafe code, warnings as errors.
 let tests: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .treatAllWarnings(as: .error),
@@ -10,9 +10,9 @@ let tests: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
     .enableExperimentalFeature("Lifetimes"),
 ]
-/// Strict memory safety on top for what ships; the macros of the test library do not build under it. And no more indirect
-/// jumps than must be, for processors that may not predict them (IBRS) wait 10 ns at each: a switch compares in place of
-/// jumping through a table, and the standard library is part of the program, where calls of it are direct.
+/// The settings of shipped targets: also strict memory safety (the test library's macros do not build under it), and fewer
+/// indirect jumps, which cost 10 ns each where the processor may not predict them (IBRS): no jump tables, and a statically
+/// linked standard library.
 let house: [SwiftSetting] = tests + [
     .strictMemorySafety(),
     .unsafeFlags(["-static-stdlib", "-Xllvm", "-min-jump-table-entries=64"], .when(configuration: .release)),
@@ -23,7 +23,7 @@ let package = Package(
     name: "tollgate",
     products: [.executable(name: "tollgate", targets: ["tollgate"])],
     targets: [
-        // C: module maps, and the macros Swift cannot import as inline functions.
+        // C: module maps, and inline functions for macros that Swift cannot import.
         .target(name: "CLinux"),
         .target(name: "COpenSSL", linkerSettings: [.linkedLibrary("ssl"), .linkedLibrary("crypto")]),
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("curl")]),
@@ -99,7 +99,7 @@ let package = Package(
                 "Transport", "Wire",
             ],
             swiftSettings: tests),
-        // A store in memory for the tests of rules, and a writer for the tests to kill.
+        // Test support: an in-memory store, and a process that writes to a database until a test kills it.
         .target(
             name: "MemoryStore", dependencies: ["Accounts", "Wire"], path: "Tests/MemoryStore",
             swiftSettings: tests),
@@ -109,19 +109,19 @@ let package = Package(
         .testTarget(
             name: "AccountsTests", dependencies: ["Accounts", "Credentials", "MemoryStore", "Transport", "Wire"],
             swiftSettings: tests),
-        // The filter's rules once more, written the simple way, and documents made at random: for tests to compare with.
+        // Test oracle: a simple second implementation of the filter, and a generator of random documents.
         .target(name: "FilterReference", dependencies: ["Gate", "Wire"], path: "Tests/FilterReference", swiftSettings: tests),
-        // How fast the filter is.
+        // Benchmark of the filter.
         .executableTarget(
             name: "FilterBench", dependencies: ["Gate", "Wire"], path: "Tests/FilterBench", swiftSettings: tests,
             linkerSettings: program),
-        // Servers that others wrote, for the tests to talk to.
+        // Test support: real servers (PostgreSQL) and a mail sink.
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",
             dependencies: ["Accounts", "MemoryStore", "Storage", "StoreWriter", "TestServers", "Transport", "Wire"],
             swiftSettings: tests),
-        // Case documents and what follows them, over whatever answers.
+        // Test support: stories of requests and expected responses from case documents, over any transport.
         .target(name: "Stories", path: "Tests/Stories", swiftSettings: tests),
         .testTarget(
             name: "ContractsTests",

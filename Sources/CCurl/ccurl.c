@@ -28,7 +28,7 @@ void *ccurl_group_next_ended(void *group, int *outcome) {
     return NULL;
 }
 
-// What must live as long as a transfer and is freed with it: its private pointer.
+// A transfer's resources, freed with it. The handle's private pointer refers to them.
 typedef struct {
     ccurl_receiver receiver;
     struct curl_slist *headers;
@@ -44,7 +44,7 @@ static void free_belongings(belongings *own) {
     free(own);
 }
 
-// libcurl hands a size in two factors.
+// libcurl's write callback; the size is the product of two arguments.
 static size_t received(char *bytes, size_t size, size_t count, void *context) {
     belongings *own = context;
     return own->receiver.receive(bytes, size * count, own->receiver.context);
@@ -56,12 +56,12 @@ static int append(struct curl_slist **list, const char *line) {
     return longer == NULL;
 }
 
-// What every transfer is told.
+// The options of every transfer.
 static int prepare(CURL *handle, const char *url, const char *schemes, long connect, long total, belongings *own) {
     int bad = 0;
     bad |= curl_easy_setopt(handle, CURLOPT_URL, url);
     bad |= curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, schemes);
-    // Not from the environment, which only the settings read.
+    // No proxy, not even from the environment: only Settings reads it.
     bad |= curl_easy_setopt(handle, CURLOPT_PROXY, "");
     bad |= curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, connect);
     bad |= curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, total);
@@ -106,7 +106,7 @@ static int prepare_mail(CURL *handle, const ccurl_mail *mail, belongings *own) {
     bad |= curl_easy_setopt(handle, CURLOPT_SERVER_RESPONSE_TIMEOUT, (mail->answer_milliseconds + 999) / 1000);
     bad |= curl_easy_setopt(handle, CURLOPT_USE_SSL, mail->demands_tls ? CURLUSESSL_ALL : CURLUSESSL_TRY);
     bad |= curl_easy_setopt(handle, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
-    // A server ends what idles.
+    // Servers close idle connections, so one that was idle for 30 s is not reused.
     bad |= curl_easy_setopt(handle, CURLOPT_MAXAGE_CONN, 30L);
     if (mail->authority_file != NULL) bad |= curl_easy_setopt(handle, CURLOPT_CAINFO, mail->authority_file);
     if (mail->user != NULL) bad |= curl_easy_setopt(handle, CURLOPT_USERNAME, mail->user);
@@ -115,12 +115,12 @@ static int prepare_mail(CURL *handle, const ccurl_mail *mail, belongings *own) {
     bad |= append(&own->recipients, mail->to);
     bad |= curl_easy_setopt(handle, CURLOPT_MAIL_RCPT, own->recipients);
     for (const char *const *line = mail->headers; *line != NULL; line++) bad |= append(&own->headers, *line);
-    // It takes the place of multipart/mixed; libcurl adds the boundary.
+    // Replaces multipart/mixed; libcurl adds the boundary.
     bad |= append(&own->headers, "Content-Type: multipart/alternative");
     bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
     own->body = curl_mime_init(handle);
     if (own->body == NULL) return 1;
-    // The form that says more comes last (RFC 2046 §5.1.4).
+    // The preferred form comes last (RFC 2046 §5.1.4).
     bad |= add_part(own->body, mail->text, "text/plain; charset=utf-8");
     bad |= add_part(own->body, mail->html, "text/html; charset=utf-8");
     bad |= curl_easy_setopt(handle, CURLOPT_MIMEPOST, own->body);

@@ -6,7 +6,7 @@ _Static_assert(CHIREDIS_BULK == REDIS_REPLY_STRING && CHIREDIS_ARRAY == REDIS_RE
 _Static_assert(CHIREDIS_INTEGER == REDIS_REPLY_INTEGER && CHIREDIS_NIL == REDIS_REPLY_NIL, "hiredis's numbers");
 _Static_assert(CHIREDIS_STATUS == REDIS_REPLY_STATUS && CHIREDIS_ERROR == REDIS_REPLY_ERROR, "hiredis's numbers");
 
-// An empty buffer that was larger gives its memory back.
+// The size above which an empty read buffer is freed.
 enum { KEPT_BYTES = 1 << 18 };
 
 typedef struct {
@@ -16,14 +16,14 @@ typedef struct {
     const char *fault;
 } reader;
 
-// The reader wants an object for each node and passes it on unseen: any pointer but NULL, which would end the reading.
+// hiredis wants an object for each node, which it passes on unread. Any pointer will do except NULL, which aborts the reader.
 static void *object(const redisReadTask *task, int kind, long long number, const char *bytes, size_t count) {
     reader *to = task->privdata;
     return to->record(to->context, kind, number, bytes, count) ? to : NULL;
 }
 
 static void *create_string(const redisReadTask *task, char *bytes, size_t count) {
-    // hiredis 0.14 skips the two bytes behind a bulk without looking at them.
+    // hiredis 0.14 does not check the CR LF after a bulk string.
     if (task->type == REDIS_REPLY_STRING && (bytes[count] != '\r' || bytes[count + 1] != '\n')) {
         ((reader *)task->privdata)->fault = "a bulk string does not end where its length says";
         return NULL;

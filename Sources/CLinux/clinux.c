@@ -23,7 +23,7 @@ int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t
     return epoll_ctl(epoll, operation, fd, &event);
 }
 
-// The kernel's event is packed on some machines, so it is read here and not in Swift.
+// The kernel's epoll_event is packed on some architectures, which Swift cannot express.
 int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms) {
     struct epoll_event events[512];
     int count = epoll_wait(epoll, events, capacity < 512 ? capacity : 512, timeout_ms);
@@ -48,7 +48,7 @@ int clinux_socket(int family) { return socket(family, SOCK_STREAM | SOCK_CLOEXEC
 int clinux_pipe(int *read_end, int *write_end, int size) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
-    // Refused to users who have many pipes: a smaller one serves as well, in more steps.
+    // Fails for users with many pipes. A smaller pipe works, too, in more steps.
     fcntl(ends[1], F_SETPIPE_SZ, size);
     *read_end = ends[0];
     *write_end = ends[1];
@@ -75,7 +75,7 @@ int clinux_name_thread(const char *name) { return prctl(PR_SET_NAME, name, 0, 0,
 
 int clinux_temporary_file(char *template_path) { return mkostemp(template_path, O_CLOEXEC); }
 
-// As the kernel has it (sched_setattr(2)); the library has no name for it yet.
+// The kernel's struct (sched_setattr(2)), which glibc does not declare yet.
 struct scheduling {
     uint32_t size, policy;
     uint64_t flags;

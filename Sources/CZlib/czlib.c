@@ -8,7 +8,7 @@ struct czlib_stream {
     int is_gzip;
     int is_open;
     int has_ended;
-    // The first byte of a deflate stream, while it stands alone.
+    // The first byte of a deflate stream, kept until the second one arrives.
     int first;
 };
 
@@ -65,7 +65,7 @@ int czlib_inflate(
         *taken = 1;
         return CZLIB_MORE;
     }
-    // The two bytes of zlib's frame say the method and are a multiple of 31; what is not that has no frame.
+    // A zlib header is method 8 and a multiple of 31 (RFC 1950 §2.2); anything else is raw deflate.
     int is_framed = (stream->first & 0x0f) == 8 && (stream->first * 256 + bytes[0]) % 31 == 0;
     if (inflateInit2(&stream->zlib, is_framed ? 15 : -15) != Z_OK) return CZLIB_BROKEN;
     stream->is_open = 1;

@@ -1,7 +1,6 @@
-// argon2id (RFC 9106) by libargon2, in the one form that is used here.
+// argon2id (RFC 9106) by libargon2.
 //
-// No header of libargon2 or of the system is included here: their types would be declared a second time beside those of
-// the Glibc module.
+// Includes no header of libargon2 or the system, whose types would be declared a second time beside those of the Glibc module.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +11,7 @@ typedef struct {
     uint32_t lanes;
 } cargon2_cost;
 
-// Fills `tag`; false when a bound of the RFC is broken or there is no memory. One thread for each lane beyond the first.
+// Computes `tag`; 0 if a parameter is out of bounds or memory runs out. Starts a thread for each lane beyond the first.
 int cargon2_hash(
     cargon2_cost cost, const void *password, size_t password_count, const void *salt, size_t salt_count, void *tag,
     size_t tag_count);

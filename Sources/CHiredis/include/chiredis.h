@@ -1,7 +1,6 @@
 #pragma once
-// The reader and the formatter of hiredis, and nothing else of it.
-// No header of hiredis or of the system is included here: their types would be declared a second time beside those of
-// the Glibc module.
+// The reply reader and the command formatter of hiredis.
+// Includes no header of hiredis or the system, whose types would be declared a second time beside those of the Glibc module.
 #include <stddef.h>
 
 // The numbers are hiredis's own.
@@ -14,22 +13,22 @@ enum {
     CHIREDIS_ERROR = 6,
 };
 
-// Takes one node of a reply, an array before its elements. `number` is an integer's value or an array's count; `bytes`
-// are valid during the call. 0 gives the reply up.
+// Receives a node of a reply, an array before its elements. `number` is an integer's value or an array's count; `bytes` are
+// valid during the call. Returning 0 aborts the reply.
 typedef int (*chiredis_record)(void *context, int kind, long long number, const char *bytes, size_t count);
 
 // NULL without memory.
 void *chiredis_reader_new(chiredis_record record, void *context);
 void chiredis_reader_free(void *reader);
-// Copies the bytes. 0 if the reader is broken or without memory.
+// Feeds bytes, which are copied. 0 if the reader is broken or memory runs out.
 int chiredis_reader_feed(void *reader, const void *bytes, size_t count);
 // Reads one reply: 1 when it is complete, 0 when more bytes are needed, -1 when the stream is broken for good.
 int chiredis_reader_next(void *reader);
-// Bytes that were fed and do not belong to a node that was recorded.
+// The number of bytes that were fed but not yet reported as a node.
 size_t chiredis_reader_waiting(void *reader);
-// Why the stream is broken.
+// The error of a broken stream.
 const char *chiredis_reader_fault(void *reader);
 
-// A command as bytes, to be freed; NULL without memory.
+// A command as bytes, which the caller frees; NULL if memory runs out.
 char *chiredis_format(int argc, const char **argv, const size_t *counts, size_t *count);
 void chiredis_format_free(char *command);

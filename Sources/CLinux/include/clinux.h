@@ -1,6 +1,6 @@
-// Linux calls that the Glibc module does not import. Each is the system call and nothing more.
+// Linux system calls that the Glibc module does not import, without any logic.
 //
-// No system header is included here: their types would be declared a second time beside those of the Glibc module.
+// Includes no system header, whose types would be declared a second time beside those of the Glibc module.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -20,24 +20,24 @@ typedef struct {
 
 int clinux_epoll_create(void);
 int clinux_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t token);
-// At most 512 reports at a time.
+// Returns at most 512 events.
 int clinux_epoll_wait(int epoll, clinux_ready *ready, int capacity, int timeout_ms);
 int clinux_eventfd(void);
-// In a process with threads, the library's recv and send are points of cancellation, which costs on every call.
+// recv and send without glibc's cancellation points, which cost time on every call in a process with threads.
 ptrdiff_t clinux_receive(int fd, void *bytes, size_t count);
 ptrdiff_t clinux_send(int fd, const void *bytes, size_t count);
 int clinux_accept(int fd, void *address, unsigned int *length);
 int clinux_socket(int family);
 int clinux_pipe(int *read_end, int *write_end, int size);
-// Between a socket and a pipe, without waiting for either.
+// Splices between a socket and a pipe, non-blocking.
 ptrdiff_t clinux_splice(int from, int to, size_t count);
-// The cores that the process may run on; 0 if the kernel does not say.
+// The number of cores that the process may use; 0 if unknown.
 int clinux_core_count(void);
 // The calling thread alone.
 int clinux_pin_to_cpu(int cpu);
-// The calling thread alone gives way to others: it gets less of a core that others want (`nice`), and asks for turns of so
-// many nanoseconds, which lets whoever asks for shorter ones interrupt it as soon as they wake (Linux 6.12 and newer).
+// Lowers the priority of the calling thread: sets its nice value and the length of its time slices in ns. Threads with shorter
+// slices preempt it as soon as they wake (Linux 6.12 and newer).
 void clinux_give_way(int nice, uint64_t turn);
-// The calling thread's; the system keeps 15 bytes.
+// Names the calling thread; the kernel keeps 15 bytes.
 int clinux_name_thread(const char *name);
 int clinux_temporary_file(char *template_path);

@@ -1,6 +1,6 @@
-// OpenSSL 3, and the macros that Swift does not import as inline functions.
+// OpenSSL 3, and inline functions for macros that Swift does not import.
 #pragma once
-// No _GNU_SOURCE: the system's types must be those of the Glibc module, which is made without it.
+// Without _GNU_SOURCE, so that the system's types are those of the Glibc module, which is built without it.
 #include <openssl/bio.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
@@ -19,5 +19,5 @@
 #include <openssl/x509v3.h>
 #include "tls.h"
 
-// How a name is printed on one line by RFC 2253, with what is not printable ASCII escaped.
+// The flags to print a name on one line (RFC 2253), with everything but printable ASCII escaped.
 static inline unsigned long copenssl_name_flags(void) { return XN_FLAG_RFC2253; }

@@ -1,4 +1,4 @@
-// libssl's macros as functions. Each is the macro and nothing more, but where a comment says what.
+// libssl's macros as functions, without any logic unless a comment says so.
 #pragma once
 #include <openssl/core_names.h>
 #include <openssl/err.h>
@@ -39,7 +39,7 @@ static inline int tls_add_chain(SSL_CTX *context, X509 *certificate) {
 static inline int tls_set_server_name(SSL *session, const char *name) {
     return (int)SSL_set_tlsext_host_name(session, name);
 }
-// What OpenSSL's callback for tickets must do with both contexts; each key is 32 bytes long, `iv` 16.
+// Initialises the contexts of OpenSSL's ticket callback. Each key has 32 bytes, `iv` 16.
 static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, const unsigned char *cipher_key,
                                      const unsigned char *mac_key, const unsigned char *iv, int seals) {
     OSSL_PARAM parameters[3] = {
@@ -50,13 +50,13 @@ static inline int tls_use_ticket_key(EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, c
     return EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), NULL, cipher_key, iv, seals) == 1 &&
            EVP_MAC_CTX_set_params(mac, parameters) == 1;
 }
-// Client certificates are asked for and need not come; one that comes must lead to a certificate of `authorities`.
+// Requests client certificates, which are optional but must chain to a certificate of `authorities`.
 static inline int tls_ask_clients(SSL_CTX *context, X509_STORE *authorities) {
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     return (int)SSL_CTX_set1_verify_cert_store(context, authorities);
 }
-// A ticket brings the client's certificate back without a second look at it: one that is out of date by then makes for a whole
-// handshake, which refuses it.
+// A resumed session reuses the client's certificate without verifying it again. Forces a full handshake, which refuses it, if
+// it has expired.
 static inline SSL_TICKET_RETURN tls_judge_ticket(SSL *session, SSL_SESSION *resumed, const unsigned char *name,
                                                  size_t name_count, SSL_TICKET_STATUS status, void *context) {
     (void)session, (void)name, (void)name_count, (void)context;
@@ -71,7 +71,7 @@ static inline int tls_judge_tickets(SSL_CTX *context) {
     return SSL_CTX_set_session_ticket_cb(context, NULL, tls_judge_ticket, NULL);
 }
 typedef void (*tls_name_receiver)(const unsigned char *bytes, int count, int is_uri, void *context);
-// Hands out the DNS names and the URIs among a certificate's subject alternative names.
+// Calls back with the DNS names and URIs of a certificate's subject alternative name.
 static inline void tls_each_name(X509 *certificate, tls_name_receiver receive, void *context) {
     GENERAL_NAMES *names = (GENERAL_NAMES *)X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     for (int index = 0; index < sk_GENERAL_NAME_num(names); index++) {
@@ -84,7 +84,7 @@ static inline void tls_each_name(X509 *certificate, tls_name_receiver receive, v
 }
 static inline int tls_host_flags(void) { return X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS; }
 static inline int tls_host_flag_exact(void) { return X509_CHECK_FLAG_NO_WILDCARDS; }
-// Whether an error only says that no further PEM block follows.
+// Whether an error means only that there is no further PEM block.
 static inline int tls_error_is_pem_end(unsigned long code) {
     return ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
 }

@@ -1,4 +1,4 @@
-// libpq, and its macros that Swift does not import.
+// libpq, and functions for macros that Swift does not import.
 #pragma once
 #include <postgresql/libpq-fe.h>
 
