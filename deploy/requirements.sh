@@ -1,11 +1,11 @@
-# Sourced by deploy/up and deploy/test: what building and testing need, installed from Debian's packages.
+# Sourced by deploy/up and deploy/test: installs the requirements of building and testing from Debian's packages.
 
-# The repository, wherever the caller stands.
+# The repository's root, independent of the working directory.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '%s\n' "$*" >&2; }
 
-# Installs a package for each COMMAND=PACKAGE whose command is not here: some commands come from several packages.
+# For each COMMAND=PACKAGE installs the package if the command is missing.
 install_commands() {
     local pair
     for pair in "$@"; do
@@ -26,14 +26,14 @@ install_packages() {
         as_root=(sudo)
     fi
     say "tollgate: installing ${missing[*]}"
-    # A package that starts a service must not: the tests start their own servers, on ports of their own.
+    # Packages must not start services: the tests start their own servers on free ports.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    # Another installation may hold the lock: it is waited for.
+    # Waits for another installation that holds the lock.
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
         apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Swift 6.3 is the one thing Debian does not have.
+# Checks for Swift 6.3, which Debian does not package.
 require_swift() {
     local version
     version=$(swift --version 2>/dev/null | sed -n 's/.*Swift version \([0-9]*\.[0-9]*\).*/\1/p' | head -n 1)
@@ -45,10 +45,10 @@ require_swift() {
 
 build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libsqlite3-dev libpq-dev zlib1g-dev)
 
-# swift build, checking that no target imports what it does not declare.
+# swift build, with a check that every import is declared as a dependency.
 #
-# The compiler's driver can wait for ever for a child that has ended (seen with 6.3.1 on busy machines), so a build that
-# takes longer than any should is ended and begun again; what it had compiled is kept.
+# The compiler driver sometimes waits for ever for a child that has exited (seen with 6.3.1 on busy machines), so a build that
+# takes too long is killed and retried; finished files are kept.
 build() {
     local attempt status
     for attempt in 1 2 3; do
