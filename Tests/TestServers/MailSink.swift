@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A mail server that others wrote (aiosmtpd), on a port of its own: it tells what it gets as Python's mail library reads
-/// it. Ends with its owner.
+/// A real SMTP server (aiosmtpd) on a free port, which returns the mails it receives as Python's mail library parses them. Ends with
+/// this object.
 public final class MailSink: Sendable {
     public enum Security: String, Sendable { case none, starttls, tls }
 
-    /// One mail as it came in.
+    /// A received mail.
     public struct Received: Decodable, Sendable {
         public let from: String
         public let to: [String]
@@ -29,7 +29,7 @@ public final class MailSink: Sendable {
     private let process = Process()
     private let mails = Mutex<[Received]>([])
 
-    /// `answers` are what it says to the first recipients in place of accepting them; port 0 lets the system choose one.
+    /// `answers` are its replies to the first recipients, in place of accepting them. With port 0 the kernel chooses one.
     public init(
         _ security: Security = .none, certificate: (chain: String, key: String)? = nil, login: (user: String, password: String)? = nil,
         answers: [String] = [], port: Int = 0

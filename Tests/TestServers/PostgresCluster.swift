@@ -2,11 +2,11 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A PostgreSQL server of the tests' own: in a folder of its own, on a Unix socket only, not as root.
+/// A PostgreSQL server for the tests: in a temporary folder, on a Unix socket only, not as root.
 ///
-/// A shell keeps watch over it by a pipe: whatever becomes of the tests, the server ends and the folder goes.
+/// A shell watches it by a pipe: however the tests end, it stops the server and removes the folder.
 public final class PostgresCluster: Sendable {
-    /// One for all tests; started by the first that asks.
+    /// The server for all tests, started at first use.
     public static let shared = Result { try PostgresCluster() }
 
     private let folder: String
@@ -36,7 +36,7 @@ public final class PostgresCluster: Sendable {
     /// Ends the server.
     public func end() {
         watch.withLock { handle in
-            // It is closed already, or never was open: the shell has heard either way.
+            // The pipe is closed already; the shell ends the server either way.
             try? handle?.close()
             handle = nil
         }
@@ -69,16 +69,16 @@ public final class PostgresCluster: Sendable {
         return text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Stops the server without letting anything finish.
+    /// Kills the server (immediate shutdown).
     public func stop() throws { try signal("stop immediate") }
 
     public func start() throws { try signal("start") }
 
-    /// Holds it in the middle of whatever it does, and lets it go on.
+    /// Suspends and resumes the server (SIGSTOP, SIGCONT).
     public func pause() throws { try signal("pause") }
     public func resume() throws { try signal("resume") }
 
-    /// Asks the watching shell, and waits until it has done it.
+    /// Sends a command to the watching shell and waits until it is done.
     private func signal(_ command: String) throws {
         let marker = folder + "/done"
         try? FileManager.default.removeItem(atPath: marker)
@@ -92,7 +92,7 @@ public final class PostgresCluster: Sendable {
         throw ServerFault("PostgreSQL did not \(command) within 30 seconds")
     }
 
-    /// Debian keeps the server's programs out of the usual places.
+    /// Debian's folder of the server's programs, which is not on the PATH.
     private static let path = "PATH=\"$(ls -d /usr/lib/postgresql/*/bin | tail -n 1):$PATH\"; "
 
     /// Runs as root or not: as root, the server gets the user `nobody`, for it refuses to be root.
@@ -137,7 +137,7 @@ public final class PostgresCluster: Sendable {
         """
 }
 
-/// Why a server of the tests' own is not there.
+/// The reason why a test server cannot be started.
 public struct ServerFault: Error, CustomStringConvertible {
     public let description: String
     init(_ description: String) { self.description = description }

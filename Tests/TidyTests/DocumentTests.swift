@@ -1,7 +1,7 @@
 import Testing
 
 @Suite struct DocumentTests {
-    /// A visitor reads one page; the rest is for those who stay.
+    /// The README has at most 160 lines.
     private static let longestReadme = 160
     private static let longestGlossary = 60
 

@@ -1,4 +1,4 @@
-/// The pages for people: `README.md` and what lies below `docs`.
+/// The documents: `README.md` and the pages below `docs`.
 enum Documents {
     static let readme = TreeFile(path: "README.md")
     static var pages: [TreeFile] { [readme] + SourceTree.files(in: "docs", suffixes: [".md"]) }
@@ -9,7 +9,7 @@ enum Documents {
         let target: String
     }
 
-    /// The links of a page; what is code is no link.
+    /// The links of a page, except in code.
     static func links(of text: String) -> [Link] {
         prose(of: text).flatMap { number, line in
             let spoken = line.replacing(/`[^`]*`/, with: "")

@@ -1,6 +1,6 @@
 import Testing
 
-/// The rings, as a table: who may import what of ours. What is not listed knows nothing of it.
+/// The import table: which of our targets each target may import.
 private let rings: [String: Set<String>] = [
     // Core.
     "Wire": [],
@@ -28,9 +28,9 @@ private let rings: [String: Set<String>] = [
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
 
-/// What the system gives and a ring may use.
+/// The system modules that each ring may import.
 private let systemModules: [String: Set<String>] = [
-    // An atomic is the one member that gives what holds it an address (`AddressPin`).
+    // `AddressPin` needs an atomic.
     "Wire": ["Glibc", "Synchronization"], "Credentials": ["Synchronization"], "HTTP": [], "Telemetry": [],
     // Its limiter wants memory that the kernel commits as it is used, which calloc gives and Swift does not.
     "Gate": ["Synchronization", "Glibc"],
@@ -109,7 +109,7 @@ private enum PackageManifest {
         return found
     }
 
-    /// What stands in quotes behind `mark`.
+    /// The quoted strings after `mark`.
     private static func quoted(after mark: String, in text: Substring) -> [String] {
         guard let start = mark.isEmpty ? text.startIndex : text.firstRange(of: mark)?.upperBound else { return [] }
         return text[start...].split(separator: "\"", omittingEmptySubsequences: false).enumerated()

@@ -1,9 +1,9 @@
 import Testing
 
-/// Longer files ask for a second look. Whoever has looked and found one right as it is writes here why.
+/// The soft limit of a file's length. A longer file that is right as it is gets an entry here with the reason.
 private let longFiles: [String: String] = [:]
 private let longestFile = 400
-/// The page that says where everything is.
+/// The page with the map of files.
 private let map = "docs/architecture.md"
 
 @Suite struct MapTests {
@@ -19,7 +19,7 @@ private let map = "docs/architecture.md"
 
     @Test func theMapNamesEveryTarget() throws {
         let text = try TreeFile(path: map).text()
-        // The C targets are shims; what uses one names it.
+        // C targets are shims and need no entry.
         for target in SourceTree.targets where target.dropFirst().first?.isUppercase != true || target == "HTTP" {
             #expect(text.contains("`\(target)`") || text.contains("\(target)/"), "\(map) does not name \(target): put it on the map")
         }

@@ -1,9 +1,9 @@
-/// One line of a Swift file with its parts told apart.
+/// A line of a Swift file, split into code and comments.
 struct SourceLine {
     var number: Int
-    /// As it stands in the file.
+    /// The line as in the file.
     var text = ""
-    /// Without comments, and with what strings hold blanked out.
+    /// The line without comments, and with the contents of strings blanked out.
     var code = ""
     var hasComment = false
 }

@@ -1,6 +1,6 @@
 import Testing
 
-/// The rules are only as good as the eye that reads the code.
+/// The splitter of code, comments and strings, on which all other rules depend.
 @Suite struct SourceTextTests {
     @Test(arguments: [
         ("let a = 1", "let a = 1"), ("a // try!", "a "), ("/* try! */ b", "b"), (#"x("try!") y"#, #"x("") y"#),

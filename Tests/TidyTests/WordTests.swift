@@ -1,14 +1,14 @@
 import Testing
 
-/// A word that must not stand in code, and what to write in its place.
+/// A word that is banned from code, and its replacement.
 private struct BannedWord {
     var word: String
     var instead: String
-    /// Targets in which it may stand.
+    /// The targets in which it is allowed.
     var exceptIn: Set<String> = []
-    /// Targets in which alone it is banned; nil for all.
+    /// The targets in which it is banned; nil for all.
     var onlyIn: Set<String>?
-    /// Whether a comment beside it, saying why, lets it stand.
+    /// Whether it is allowed with a comment that says why.
     var isAllowedWithReason = false
 }
 
@@ -38,12 +38,12 @@ private let banned: [BannedWord] = [
     .init(word: "SystemRandomNumberGenerator", instead: "random words passed in, or Credentials' SecureRandom", onlyIn: core, isAllowedWithReason: true),
 ]
 
-/// Where async code meets a loop, and where a thread waits for a task: these files and no other.
+/// The only files in which async code meets an event loop, or a thread waits for a task.
 private let crossings: Set<String> = [
     "Sources/Proxy/Local/LocalService.swift", "Sources/Redis/AwaitableRedis.swift", "Sources/Transport/Blocking.swift",
 ]
 
-/// Names that say nothing of what is inside, as whole words of a type's or a file's name.
+/// Words without meaning, banned from the names of types and files, each with its replacement.
 private let emptyWords: [String: String] = [
     "Utils": "the name of what the functions work on", "Util": "the name of what it works on",
     "Utilities": "the name of what they work on", "Helper": "the name of what it does",
@@ -52,7 +52,7 @@ private let emptyWords: [String: String] = [
     "Impl": "the plain name",
 ]
 
-/// Names that hold an empty word and mean something all the same, and what.
+/// Names that contain a banned word but have a meaning, which is given.
 private let meaningfulNames: [String: String] = [
     "CommonPasswords": "the contracts' word for what many people choose",
     "ServiceManager": "what systemd and its like are called", "ServiceManagerTests": "the same",
@@ -82,7 +82,7 @@ private let meaningfulNames: [String: String] = [
     }
 }
 
-/// The rules themselves: each finds what it should, and lets be what it should.
+/// Tests of the rules themselves.
 @Suite struct WordRuleTests {
     @Test func everyBannedWordIsFoundAndAReasonLetsSomeBe() {
         for rule in banned {
@@ -136,7 +136,7 @@ private func bannedWords(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
     return faults
 }
 
-/// A comment on the line, just below it, or above it and other lines with the same word: one proof may serve several.
+/// Whether there is a comment on the line, just below it, or above it and adjacent lines with the same word.
 private func hasReason(_ lines: [SourceLine], _ index: Int, _ word: String) -> Bool {
     if lines[index].hasComment || index + 1 < lines.count && lines[index + 1].hasComment { return true }
     guard index > 0 else { return false }
@@ -195,7 +195,7 @@ private func isSharedDeclaration(_ code: String) -> Bool {
     (code.hasPrefix("package ") || code.hasPrefix("public ")) && !code.contains("import ")
 }
 
-/// Whether `word` stands in `code` and is not the end of a longer name.
+/// Whether `code` contains `word`, not as the end of a longer name.
 private func contains(_ code: String, _ word: String) -> Bool {
     guard word.first?.isLetter == true else { return code.contains(word) }
     return code.ranges(of: word).contains { range in
