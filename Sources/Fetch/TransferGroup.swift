@@ -73,13 +73,13 @@ internal import Wire
 
     /// Drives all transfers until one ends, for at most `milliseconds` or until woken; returns those that ended.
     package func wait(milliseconds: Int32) -> [EndedTransfer] {
-        let ended = takeEnded()
+        let ended = removeEnded()
         guard ended.isEmpty else { return ended }
         unsafe ccurl_group_wait(group, milliseconds)
-        return takeEnded()
+        return removeEnded()
     }
 
-    private func takeEnded() -> [EndedTransfer] {
+    private func removeEnded() -> [EndedTransfer] {
         unsafe ccurl_group_advance(group)
         var ended: [EndedTransfer] = []
         var outcome: Int32 = 0

@@ -80,7 +80,7 @@ final class DeliveryThread: Sendable {
         mutating func loop() {
             while true {
                 let now = EventLoop.now()
-                let plan = takeArrived(now.monotonic)
+                let plan = readShared(now.monotonic)
                 while transfers.count < Self.maximumTransfers, let entry = queue.startNext(now: now.monotonic) {
                     attempt(entry, plan, now)
                 }
@@ -89,7 +89,7 @@ final class DeliveryThread: Sendable {
             }
         }
 
-        private mutating func takeArrived(_ now: MonotonicTime) -> MailPlan {
+        private mutating func readShared(_ now: MonotonicTime) -> MailPlan {
             let (arrived, plan, endsWithin) = shared.state.withLock { state in
                 defer { state.arrived.removeAll() }
                 return (state.arrived, state.plan, state.endsWithin)

@@ -37,6 +37,7 @@ package struct Outbox: Sendable {
 
     let path: String
 
+    /// The outbox in a data folder.
     package init(dataDirectory: String) { path = dataDirectory + "/outbox.jsonl" }
 
     /// Reads all messages; none if there is no file. Blocks.

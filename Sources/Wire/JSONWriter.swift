@@ -49,7 +49,7 @@ package struct JSONWriter: ~Copyable {
     /// Whether the next key or element needs a comma before it.
     private var needsComma = false
 
-    /// A writer into a buffer of its own; `finish()` hands it out.
+    /// A writer into a buffer of its own; `finish()` returns it.
     package init() { out = ByteBuffer(capacity: 256) }
 
     private init(_ out: consuming ByteBuffer) { self.out = out }

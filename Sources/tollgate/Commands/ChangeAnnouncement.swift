@@ -19,12 +19,12 @@ final class ChangeAnnouncement: Sendable {
     func publish(_ configuration: GatewayConfiguration) {
         guard hasChanged.exchange(false, ordering: .acquiring), let endpoint = configuration.redis else { return }
         do {
-            let told = try Waker()
+            let sent = try Waker()
             let bus = try RedisBus(
                 endpoint, addresses: try Self.addresses(endpoint), secret: configuration.keySecret,
-                events: RedisBus.Events(heard: {}, told: { told.wake() }))
+                events: RedisBus.Events(heard: {}, told: { sent.wake() }))
             bus.tell()
-            told.wait(milliseconds: Self.patience)
+            sent.wait(milliseconds: Self.patience)
             bus.stop()
         } catch {
             // Not fatal: the gateways poll for changes.
