@@ -52,7 +52,7 @@ extension Command {
         switch self {
         case .serve: "runs the gateway; SIGHUP reloads, SIGTERM drains and ends"
         case .check: "validates the configuration, prints every fault in it, or the resolved routes"
-        case .explain: "walks one request through the policy and prints each step, without sending it"
+        case .explain: "prints the steps and the verdict for one request, without sending it"
         case .tokenMint: "mints a token with the gateway's own key"
         case .tokenInspect: "decodes and verifies a token, and prints why it would be refused (- reads standard input)"
         case .keysList: "lists the signing keys"
@@ -70,7 +70,7 @@ extension Command {
             "verifies from the access logs of all gateways that no window admitted more than its limit, or prints the violations (- reads standard input)"
         case .pin: "prints the SPKI pins of TOLLGATE_TLS_CERT, or of PEM files, and a snippet for Info.plist"
         case .outbox: "prints the mail and SMS in the development outbox, where they land if no mail server or SMS webhook is set"
-        case .echo: "a small upstream that answers with what it received"
+        case .echo: "runs a small upstream that returns the requests it receives"
         case .settings: "lists every setting"
         case .metrics: "lists every metric of /metrics"
         case .help: "explains a command, or lists all; `help routes` lists the keys of route, upstream, trust and internal lines"
