@@ -71,7 +71,8 @@ internal import Wire
         return true
     }
 
-    /// Drives all transfers until one ends, for at most `milliseconds` or until woken; returns those that ended.
+    /// Drives all transfers and returns those that have ended. If none has, first waits for network activity, for at most
+    /// `milliseconds` or until woken.
     package func wait(milliseconds: Int32) -> [EndedTransfer] {
         let ended = removeEnded()
         guard ended.isEmpty else { return ended }

@@ -7,7 +7,7 @@ package enum CurrentKeys {
     /// The maximum time for fetches, in milliseconds.
     private static let patience: UInt64 = 12_000
 
-    /// All keys now. Blocks for up to 12 s; key sets that cannot be fetched are missing.
+    /// All keys now. Blocks; fetches take at most 12 s, and key sets that cannot be fetched are missing.
     package static func gather(_ plan: IssuersPlan, at moment: Moment) throws(KeyStoreFault) -> IssuerKeys {
         let own = try KeyStore.peek(plan, now: moment.wall)
         var sources = KeySources(plan, own: own, earlier: nil, at: moment)

@@ -39,7 +39,8 @@ struct JWKSFetcher {
         return group.start(id, request) ? nil : ParseError("libcurl refuses the URL")
     }
 
-    /// Drives all fetches until one ends, for at most `milliseconds` or until woken; returns those that ended.
+    /// Drives all fetches and returns those that have ended. If none has, first waits for network activity, for at most
+    /// `milliseconds` or until woken.
     func wait(milliseconds: Int32) -> [Outcome] {
         group.wait(milliseconds: milliseconds).map { Outcome(id: $0.id, result: Self.result($0)) }
     }

@@ -59,7 +59,7 @@ package struct SharedKeys: Sendable {
         return try ring(try opened(found.sealed, Self.ringName))
     }
 
-    /// Rotates the keys on all gateways. For a new algorithm it first publishes a next key and waits 3 s.
+    /// Rotates the keys on all gateways. If there is no next key for `algorithm`, it first publishes one and waits 3 s.
     package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {

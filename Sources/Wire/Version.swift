@@ -1,4 +1,4 @@
-/// The version of this build, as `tollgate --version`, logs and the `Server` of mail and fetches show it.
+/// The version of this build, in `tollgate version`, the help, a metric, and the User-Agent of fetches.
 package enum Version {
     package static let text = "0.1.0"
 }
