@@ -109,7 +109,7 @@ import Wire
     }
 
     @Test(arguments: ["actor_type", "actor_id"])
-    func whoeverNamesAnActorHasOne(_ name: String) throws {
+    func anActorClaimOfAnyTypeCounts(_ name: String) throws {
         for (claim, hasActor) in [(nil, false), ("null", false), (#""""#, false), (#""m1""#, true), ("42", true), ("0", true), ("false", true), ("[]", true), ("{}", true)] as [(String?, Bool)] {
             let token = Forge.token(payload: payload([(name, claim)]), key: key)
             #expect(try verify(token, trust([key])).get().hasActor == hasActor, "\(claim ?? "absent")")

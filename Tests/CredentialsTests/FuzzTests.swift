@@ -84,7 +84,7 @@ struct Mutator {
     }
 
     /// The texts of a verified token are safe in headers, whatever its issuer wrote.
-    @Test func whateverAnIssuerSignsTheTextsOfAnIdentityAreSafe() {
+    @Test func identityTextsAreSafeForAnySignedToken() {
         var mutator = Mutator(seed: 3)
         var verifier = TokenVerifier()
         let trusted = trust(keys, requirements: [ClaimRequirement(name: "a", value: "x")])

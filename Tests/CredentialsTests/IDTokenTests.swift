@@ -39,7 +39,7 @@ import Wire
         }
     }
 
-    @Test func itSaysWhoSignedIn() throws {
+    @Test func itReturnsSubjectAndEmail() throws {
         let said = try verify(token()).get()
         #expect(said.subject == "1234")
         #expect(said.email == "Ada@example.com")
@@ -82,7 +82,7 @@ import Wire
         ("true", true), (#""true""#, true), ("false", false), (#""false""#, false), (#""TRUE""#, false), ("1", false),
         ("null", false), (nil, false),
     ] as [(String?, Bool)])
-    func theEmailIsVerifiedOnlyIfTheTokenSaysSo(_ claim: String?, _ expected: Bool) throws {
+    func theEmailIsVerifiedOnlyByTheClaim(_ claim: String?, _ expected: Bool) throws {
         #expect(try verify(token([("email_verified", claim)])).get().isEmailVerified == expected)
     }
 
@@ -116,7 +116,7 @@ import Wire
         (nil, nil, true), (#""abc""#, nil, false), (#""""#, nil, false), ("null", nil, false), ("5", nil, false),
         (#""abc""#, "abc", true), (#""\#(hash)""#, "abc", true), (#""abc""#, "abd", false), (nil, "abc", false), (#""abc""#, "", false),
     ] as [(String?, String?, Bool)])
-    func aNonceThatTheCallerDoesNotNameIsSomebodyElses(_ claim: String?, _ nonce: String?, _ isAccepted: Bool) {
+    func aNonceThatTheCallerDoesNotNameIsRefused(_ claim: String?, _ nonce: String?, _ isAccepted: Bool) {
         let outcome = verify(token([("nonce", claim)]), nonce: nonce, rules(unnamedNonce: .refused))
         switch outcome {
         case .success: #expect(isAccepted)

@@ -80,7 +80,7 @@ import Wire
     }
 
     @Test(arguments: SigningAlgorithm.allCases.filter { !$0.isSymmetric })
-    func weVerifyWhatItSigns(_ algorithm: SigningAlgorithm) throws {
+    func weVerifyTheSignaturesOfOpenssl(_ algorithm: SigningAlgorithm) throws {
         let folder = try Folder()
         try makeKey(algorithm, folder)
         let input = #"{"alg":"\#(algorithm.name)"}"#.base64URL + "." + Forge.claims.base64URL
@@ -110,7 +110,7 @@ import Wire
     }
 
     @Test(arguments: SigningAlgorithm.allCases.filter { !$0.isSymmetric })
-    func itVerifiesWhatWeSign(_ algorithm: SigningAlgorithm) throws {
+    func opensslVerifiesOurSignatures(_ algorithm: SigningAlgorithm) throws {
         let folder = try Folder()
         let key = try SigningKey.generate(algorithm)
         _ = try folder.write("key.pem", key.pem())

@@ -95,7 +95,7 @@ import Wire
         (#"{"kty":"oct","alg":"HS256","k":"\#(String(repeating: "A", count: 86))"}"#, AlgorithmSet(.HS256)),
         (#"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#, .ed25519),
     ])
-    func aKeyServesWhatFitsIt(_ jwk: String, _ algorithms: AlgorithmSet) throws {
+    func aKeyAllowsTheAlgorithmsThatFitIt(_ jwk: String, _ algorithms: AlgorithmSet) throws {
         let set = try keySet(#"{"keys":[\#(jwk)]}"#)
         #expect(set.keys.map(\.algorithms) == [algorithms])
         #expect(set.refusals.isEmpty)

@@ -17,7 +17,7 @@ import Wire
         return try hash.matches(bytes.rawBytes)
     }
 
-    @Test func whatWasHashedIsRecognisedAndNothingElse() throws {
+    @Test func onlyTheHashedPasswordMatches() throws {
         for password in ["correct horse", "", "пароль", "a\u{0}b", String(repeating: "x", count: 1_024)] {
             let stored = try #require(PasswordHash(parsing: hash(password).text))
             #expect(try matches(stored, password))
@@ -31,7 +31,7 @@ import Wire
         #expect(try hash("secret") != hash("secret"))
     }
 
-    @Test func theStandardCostIsWhatTheTextSays() throws {
+    @Test func theTextHasTheStandardCost() throws {
         let made = try hash("secret", cost: .standard)
         #expect(made.text.hasPrefix("$argon2id$v=19$m=19456,t=2,p=1$"))
         #expect(made.text.utf8.count == 97)

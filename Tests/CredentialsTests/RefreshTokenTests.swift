@@ -14,7 +14,7 @@ import Wire
         text.withRawBytes { keys.verify($0) }
     }
 
-    @Test func whatWasIssuedSaysWhatItWasIssuedFor() {
+    @Test func anIssuedTokenHasItsContent() {
         for counter in [1, 2, 255, 256, UInt64.max] {
             let token = RefreshToken(contract: 1, session: token.session, counter: counter)
             #expect(verify(keys.issue(token), keys) == token)
@@ -87,7 +87,7 @@ import Wire
         #expect(verify(text, tokens, at: now + 131) == .failure(.expired))
     }
 
-    @Test func itSaysThatItIsARefreshToken() throws {
+    @Test func itDeclaresItselfARefreshToken() throws {
         let said = try inspect(issue(tokens())).payload ?? ""
         #expect(said.contains(#""token_type":"refresh""#))
         #expect(said.contains(#""sid":"\#(session.text)""#))
@@ -115,7 +115,7 @@ import Wire
         #expect(try verify(issue(rotated), old).fault == .badSignature)
     }
 
-    @Test func whatIsSignedWithTheSecretItselfIsNone() throws {
+    @Test func aTokenSignedWithTheUnderivedSecretIsRefused() throws {
         let key = try SigningKey(secret: Self.secret.rawBytes)
         let payload = #"{"iss":"https://gate.test","aud":"refresh","sub":"\#(user)","sid":"\#(session)","exp":1700000600,"token_type":"refresh"}"#
         let forged = Forge.token(header: #"{"alg":"HS256"}"#, payload: payload, key: key)
@@ -127,7 +127,7 @@ import Wire
         (#""token_type":"refresh""#, nil), (#""token_type":"Refresh""#, nil), (#""token_type":"access""#, TokenFault.badClaim),
         (#""typ":"ID""#, .badClaim), (#""x":1"#, .badClaim),
     ] as [(String, TokenFault?)])
-    func aRefreshTokenMustSayThatItIsOne(_ claim: String, _ expected: TokenFault?) {
+    func aRefreshTokenMustDeclareItself(_ claim: String, _ expected: TokenFault?) {
         let key = Keys.hs256
         let issuer = TrustedIssuer(
             name: "test", issuer: nil, audiences: [], algorithms: .hmac, keys: KeySet([key.verificationKey]), use: .refresh)

@@ -9,7 +9,7 @@ import Wire
     private let secret = Array("-----BEGIN PRIVATE KEY-----".utf8)
 
     @Test(arguments: [0, 1, 15, 16, 17, 5_000])
-    func whatWasSealedIsOpened(_ count: Int) {
+    func aSealedBoxOpens(_ count: Int) {
         let secret = [UInt8](repeating: 0xAB, count: count)
         let sealed = box.seal(secret, as: "name")
         #expect(sealed.count == count + 29)
@@ -37,7 +37,7 @@ import Wire
     }
 
     /// Made with Python's `cryptography`: HKDF-SHA256 without salt, then AES-256-GCM.
-    @Test func itIsWhatTheStandardsSay() {
+    @Test func itAgreesWithTheStandardsVectors() {
         let sealed = box.seal(secret, as: "name", random: { [UInt8](repeating: 9, count: $0) })
         let hex = sealed.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
         #expect(hex == "0109090909090909090909090901daf73d28ff366c96b75d13281b18d8145981fc675aa65deafa5f9c70a28ca11ffffdd1d016eeab9d348e")

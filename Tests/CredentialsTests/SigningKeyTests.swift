@@ -16,7 +16,7 @@ import Wire
     }
 
     @Test(arguments: SigningAlgorithm.allCases)
-    func whatAKeySignsItsPublicHalfVerifies(_ algorithm: SigningAlgorithm) throws {
+    func aKeysSignatureVerifiesWithItsPublicHalf(_ algorithm: SigningAlgorithm) throws {
         let key = try SigningKey.generate(algorithm)
         let token = try key.issue(claims())
         let verified = try verify(token, trust([key])).get()
@@ -167,7 +167,7 @@ import Wire
         for member in [#""d":"#, #""p":"#, #""q":"#, #""k":"#, #""dp":"#] { #expect(!text.contains(member)) }
     }
 
-    @Test func inspectionShowsWhatIsThereAndNoMore() throws {
+    @Test func inspectionDecodesWithoutVerifying() throws {
         let token = try inspect("eyJhbGciOiJub25lIn0.e30.")
         #expect(token.header == #"{"alg":"none"}"#)
         #expect(token.payload == "{}")

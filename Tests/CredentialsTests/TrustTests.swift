@@ -96,7 +96,7 @@ import Wire
         #expect(try verify(Forge.token(payload: payload(#""a""#), key: second), trusted).get().issuerIndex == 2)
     }
 
-    @Test func ofSeveralFaultsTheOneThatGotFurthestIsTold() {
+    @Test func theFaultOfTheFurthestIssuerIsReported() {
         let token = Forge.token(payload: payload(#""a""#, #","aud":"x""#), key: first)
         func told(_ issuers: [TrustedIssuer], at seconds: Int64 = now) -> [TokenFault?] {
             [issuers, issuers.reversed()].map { fault(token, Trust(issuers: $0), at: seconds) }
@@ -137,7 +137,7 @@ import Wire
         #expect(verified == 4 * 25 * tokens.count)
     }
 
-    @Test func theVerifierTellsTheAlgorithmOfTheLastToken() {
+    @Test func theVerifierKeepsTheAlgorithmOfTheLastToken() {
         var verifier = TokenVerifier()
         let cases: [(String, SigningAlgorithm?)] = [
             (Forge.token(payload: "{}", key: Keys.es256), .ES256), ("x", nil), (Forge.token(payload: "{}", key: first), .HS256),

@@ -24,7 +24,7 @@ import Wire
         "ada\u{202E}@example.org", "ada\u{85}@example.org", "ada@[127.0.0.1", "ada@[]", "ada@[1.2.3.4]x", "ada@ex(a)mple.org",
         "\(String(repeating: "a", count: 250))@b.org",
     ])
-    func whatIsNoAddressOrHidesAnotherIsRefused(_ raw: String) {
+    func invalidAddressesAndHeaderInjectionsAreRefused(_ raw: String) {
         #expect(MailAddress(raw) == nil)
     }
 
@@ -39,7 +39,7 @@ import Wire
     }
 
     @Test(arguments: ["", "Example", "Example <>", "Example <a@b", "a@example.org, b@example.org", "A <a@example.org> B <b@example.org\n>"])
-    func whatNamesNoSenderIsRefused(_ text: String) {
+    func invalidSendersAreRefused(_ text: String) {
         #expect(throws: ParseError.self) { try Sender(text) }
     }
 

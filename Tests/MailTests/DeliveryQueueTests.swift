@@ -54,7 +54,7 @@ let sampleLetter = Letter(
         #expect(queue.isEmpty)
     }
 
-    @Test mutating func whatHasWaitedLongestGoesFirst() throws {
+    @Test mutating func theMessageThatIsDueLongestGoesFirst() throws {
         for (second, name) in ["a", "b", "c"].enumerated() { _ = queue.add(message(id: name), now: time(UInt64(second))) }
         let taken = queue.startNext(now: time(5))
         let first = try #require(taken)
@@ -71,7 +71,7 @@ let sampleLetter = Letter(
         #expect(queue.add(message(id: "x"), now: time(0)) == .lost(message(id: "x"), reason: "the delivery queue is full"))
     }
 
-    @Test mutating func atTheEndWhatWaitsIsTriedOnceMoreAndTheRestIsNamed() throws {
+    @Test mutating func atTheEndWaitingMessagesAreTriedOnceMoreAndTheRestIsReportedLost() throws {
         _ = queue.add(message(id: "a"), now: time(0))
         _ = queue.add(message(id: "b"), now: time(0))
         let taken = queue.startNext(now: time(0))
@@ -112,7 +112,7 @@ let sampleLetter = Letter(
         #expect(.webhook(failure: "broke off", status: status) == DeliveryOutcome.failed("broke off"))
     }
 
-    @Test func theLogNamesNobody() {
+    @Test func theLogHasADigestOfTheRecipient() {
         #expect(message(to: "ada@example.org").recipientDigest == "cfe00dde46ef9426")
         #expect(message(to: "bob@example.org").recipientDigest != message().recipientDigest)
     }

@@ -48,7 +48,7 @@ import Wire
         #expect(log.events == [.sent(message(), attempts: 1)])
     }
 
-    @Test func aMailSaysTheSameTwiceAndEveryReaderUnderstandsIt() throws {
+    @Test func aMailHasTheSameTextAsPlainTextAndHTML() throws {
         let sink = try MailSink()
         let thread = try thread(plan("smtp://127.0.0.1:\(sink.port)"))
         try expectSent(sink, by: thread, isEncrypted: false, login: nil)
@@ -82,7 +82,7 @@ import Wire
         try expectSent(sink, by: thread, isEncrypted: true, login: nil)
     }
 
-    @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerThatCannotProveWhoItIsGetsNothing(_ security: MailSink.Security) throws {
+    @Test(arguments: [MailSink.Security.starttls, .tls]) func aServerWithAnUntrustedCertificateGetsNoMail(_ security: MailSink.Security) throws {
         let (own, other) = (try TestCertificate(), try TestCertificate())
         // Their files stay until the end.
         defer { withExtendedLifetime((own, other)) {} }
@@ -97,7 +97,7 @@ import Wire
         #expect(sink.received.isEmpty)
     }
 
-    @Test func aWrongPasswordIsToldAndTriedAgain() throws {
+    @Test func aWrongPasswordIsReportedAndRetried() throws {
         let certificate = try TestCertificate()
         let sink = try MailSink(.starttls, certificate: certificate.files, login: ("ada", "right"))
         let thread = try thread(plan("smtp://ada:wrong@localhost:\(sink.port)?tls-ca=\(certificate.chain)"))
@@ -143,7 +143,7 @@ import Wire
         #expect(log.events.contains(.lost(evil, reason: "mail cannot be addressed to the recipient")))
     }
 
-    @Test func aServerThatHangsHoldsUpNobodyAndWhatIsLeftAtTheEndIsNamed() throws {
+    @Test func aHangingServerBlocksNoCallerAndItsMailIsReportedLostAtTheEnd() throws {
         let silent = try SilentServer()
         let thread = try thread(plan("smtp://127.0.0.1:\(silent.port)"))
         for number in 0..<20 { thread.send(message(id: "\(number)")) }

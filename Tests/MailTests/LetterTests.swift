@@ -10,14 +10,14 @@ import Wire
             .text("Hello <script>"), .code("123456"), .link(url: "https://example.org/reset?a=1&token=x", label: "Choose"), .note("Bye"),
         ], signature: "A & B")
 
-    @Test func thePlainFormSaysAllOfIt() {
+    @Test func thePlainFormHasTheWholeText() {
         let expected = [
             "Hello <script>", "", "    123456", "", "Choose:", "https://example.org/reset?a=1&token=x", "", "Bye", "", "-- ", "A & B", "",
         ]
         #expect(letter.plainText == expected.joined(separator: "\r\n"))
     }
 
-    @Test func theHTMLFormSaysItToo() {
+    @Test func theHTMLFormHasTheSameText() {
         for part in ["Hello &lt;script&gt;", ">123456</p>", "href=\"https://example.org/reset?a=1&amp;token=x\"", ">Bye</p>", "A &amp; B"] {
             #expect(letter.html.contains(part), "\(part)")
         }

@@ -27,7 +27,7 @@ import Wire
         Case(text: "smtp://ada:secret@127.example.org:1025", url: "smtp://127.example.org:1025", user: "ada", password: "secret", demandsTLS: true),
         Case(text: "smtps://h?tls-ca=/etc/ca.pem", url: "smtps://h:465", demandsTLS: true, authorityFile: "/etc/ca.pem"),
     ])
-    func aURLSaysWhereAndHow(_ expected: Case) throws {
+    func aURLIsParsedIntoServerLoginAndOptions(_ expected: Case) throws {
         let server = try MailServer(expected.text)
         #expect(server.url == expected.url)
         #expect(server.user == expected.user)
@@ -40,7 +40,7 @@ import Wire
         "", "mail.example.org", "http://mail.example.org", "smtp://", "smtps://:465", "smtp://h:0", "smtp://h:99999", "smtp://h/x",
         "smtp://ada@h", "smtp://:secret@h", "smtp://ada:%zz@h", "smtp://ada:%0d%0aQUIT@h", "smtp://ada:%00@h", "smtp://h?x=1", "smtp://h?tls-ca=",
     ])
-    func whatIsNoMailServerIsRefusedWithoutShowingIt(_ text: String) {
+    func invalidMailServersAreRefusedWithoutShowingThem(_ text: String) {
         let failure = #expect(throws: ParseError.self) { try MailServer(text) }
         #expect(failure?.text.contains("secret") == false)
     }

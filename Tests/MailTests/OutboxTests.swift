@@ -12,7 +12,7 @@ import Wire
         OutboxEntry(message, at: WallTime(seconds: Int64(number)))
     }
 
-    @Test func whatIsPutInIsReadInItsOrder() throws {
+    @Test func entriesAreReadInTheirOrder() throws {
         #expect(try outbox.read() == [])
         let sms = message(to: "+4915112345678", body: .sms("123456 is your code.\n\"quoted\" \u{2028} \\"))
         let entries = [entry(1), entry(2, sms)]
@@ -21,7 +21,7 @@ import Wire
         #expect(entries[0].text.hasPrefix("Enter this code:\n\n    123456\n"))
     }
 
-    @Test func nobodyElseReadsIt() throws {
+    @Test func onlyTheOwnerMayReadIt() throws {
         try outbox.add(entry(1))
         let mode = try FileManager.default.attributesOfItem(atPath: outbox.path)[.posixPermissions] as? Int
         #expect(mode == 0o600)

@@ -112,14 +112,14 @@ import Wire
         ("short", "This password is too short. It must contain at least 8 characters."), ("password123", "This password is too common."),
         ("83749283749", "This password is entirely numeric."), ("ada@example.org", "The password is too similar to the email."),
     ])
-    func aWeakPasswordIsToldByTheRulesOfTheContract(_ weak: String, _ sentence: String) async throws {
+    func aWeakPasswordIsRefusedByTheContractsRules(_ weak: String, _ sentence: String) async throws {
         let result = try await run(["user", "create", "--email", "ada@example.org", "--password-stdin"], input: weak)
         #expect(result.exitCode == 1)
         #expect(result.errorOutput == "tollgate: \(sentence)\n")
         #expect(try await run("user list").output == "There are no accounts yet.\n")
     }
 
-    @Test func whatIsWrongWithTheWordsIsSaid() async throws {
+    @Test func usageErrorsSayWhatIsWrong() async throws {
         let stdin = ["--email", "a@example.org", "--password-stdin"]
         let cases: [([String], String, String)] = [
             (["--email", "ada"], "", "--email \"ada\" is no email, write one like ada@example.org"),
@@ -234,7 +234,7 @@ import Wire
                 + "\n")
     }
 
-    @Test func metadataIsShownWithoutWhatATerminalWouldObey() async throws {
+    @Test func metadataIsShownWithoutTerminalControlCharacters() async throws {
         var new = NewAccount(id: newID(1), openedBy: .dlauth, email: try EmailAddress("ada@example.org"), passwordHash: "hash")
         new.username = try Username("ada l.")
         new.metadata = try Metadata(json: Array("{\"a\":\"\u{9B}2J\"}".utf8).rawBytes)
@@ -280,7 +280,7 @@ import Wire
         ("premium --until 2027-01-15T08:00:00Z", "--until 2027-01-15T08:00:00.000Z is past, give a time to come"),
         ("free --until 2030-01-01T00:00:00Z", "--until goes with a tier above free, which everyone has for good"),
     ])
-    func aTierThatCannotBeSetIsTold(_ words: String, _ message: String) async throws {
+    func anInvalidTierIsRefused(_ words: String, _ message: String) async throws {
         let id = try await create("ada@example.org")
         let result = try await run("user set-tier ada@example.org \(words)")
         #expect(result.exitCode == 2)
@@ -332,7 +332,7 @@ import Wire
     @Test(arguments: [
         "user show USER", "user set-tier USER premium", "user revoke USER", "user delete USER", "actor grant USER team 1", "actor revoke USER team 1",
     ])
-    func whomNobodyKnowsIsTold(_ line: String) async throws {
+    func anUnknownUserIsAFailure(_ line: String) async throws {
         try await create("ada@example.org")
         for name in ["eve@example.org", nobody, "ada"] {
             let result = try await run(line.replacing("USER", with: name))
@@ -342,7 +342,7 @@ import Wire
         }
     }
 
-    @Test func aStoreThatCannotBeOpenedIsToldWithItsReason() async throws {
+    @Test func aStoreThatCannotBeOpenedIsAFailureWithTheReason() async throws {
         try FileBytes.write(Array(String(repeating: "no database ", count: 100).utf8), to: folder.path + "/accounts.db")
         let result = try await run("user list")
         #expect(result.exitCode == 1)
@@ -358,7 +358,7 @@ import Wire
         #expect(!TemporaryFolder.names(folder.path).contains("accounts.db"))
     }
 
-    @Test func aFaultyConfigurationIsToldBeforeAnythingIsOpened() async throws {
+    @Test func aFaultyConfigurationIsReportedBeforeTheStoreIsOpened() async throws {
         try FileBytes.write(Array("TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_LOGS=x\n".utf8), to: envFile)
         let result = try await run("user list")
         #expect(result.exitCode == 2)

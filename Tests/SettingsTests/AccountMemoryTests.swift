@@ -36,7 +36,7 @@ import Wire
         #expect(store.calls == before + 1)
     }
 
-    @Test func whatHasChangedIsAskedForAgain() async throws {
+    @Test func invalidatedEntriesAreLookedUpAgain() async throws {
         let account = try await open("ada@example.org")
         let memory = trusted()
         _ = try await memory.account(account.id)
@@ -48,7 +48,7 @@ import Wire
         #expect(try await memory.account(account.id)?.entitlement.tier == "gold")
     }
 
-    @Test func nobodyIsBelievedWhoIsNotKeptUpToDate() async throws {
+    @Test func staleEntriesAreNotUsed() async throws {
         let account = try await open("ada@example.org")
         let memory = AccountMemory(store: store)
         let before = store.calls
@@ -71,7 +71,7 @@ import Wire
         #expect(try await memory.account(user)?.entitlement.tier == "premium")
     }
 
-    @Test func whileTheStoreIsAwayWhatIsKnownIsShown() async throws {
+    @Test func whileTheStoreIsDownCachedAccountsAreServed() async throws {
         let account = try await open("ada@example.org")
         let memory = AccountMemory(store: store)
         _ = try await memory.account(account.id)
@@ -83,7 +83,7 @@ import Wire
         }
     }
 
-    @Test func whatIsLongOverIsDroppedFromTheStart() async throws {
+    @Test func expiredRowsAreSweptAtTheStart() async throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let sweep = AccountSweep(base: AccountBase(store: store, events: NoNews(), clock: clock, notice: { _ in }))
         sweep.start()

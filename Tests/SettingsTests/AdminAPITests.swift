@@ -56,7 +56,7 @@ import Wire
         return id
     }
 
-    @Test func nothingIsToldWithoutTheToken() async throws {
+    @Test func nothingIsReturnedWithoutTheToken() async throws {
         for token in [nil, "", "Bearer", "Bearer wrong", "Basic the-admin-token", "Bearer the-admin-token x"] {
             let answer = try await ask("GET users", token: token)
             #expect(answer.status == 401, "\(token ?? "none")")
@@ -65,7 +65,7 @@ import Wire
         #expect(store.calls == 0)
     }
 
-    @Test func whoGuessesAtTheTokenIsStoppedAndNobodyElse() async throws {
+    @Test func onlyGuessingAddressesAreStopped() async throws {
         var statuses: [Int] = []
         for _ in 0..<25 { statuses.append(try await ask("GET users", token: "Bearer guess", from: "192.0.2.7").status) }
         #expect(statuses.prefix(20).allSatisfy { $0 == 401 } && statuses.suffix(4).allSatisfy { $0 == 429 })
@@ -87,7 +87,7 @@ import Wire
         #expect(shown.hasSuffix(#""metadata":{}}"#))
     }
 
-    @Test func aTierIsSetAndToldAtOnce() async throws {
+    @Test func aTierIsSetAndPrinted() async throws {
         let ada = try await open("ada@example.org", 1)
         let answer = try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium","until":"2127-01-01T00:00:00Z"}"#)
         #expect(answer.status == 200)
@@ -106,7 +106,7 @@ import Wire
         #expect(try await ask("GET users/\(ada.text)").status == 404)
     }
 
-    @Test func theRoutesAreToldAsTheyAreUnderstood() async throws {
+    @Test func theRoutesAreListedResolved() async throws {
         let text = try await ask("GET routes").text
         #expect(text.hasPrefix(#"{"routes":[{"name":"r","#))
         #expect(text.contains(#""endpoints":[{"name":"password-register","mount":"password@/api/v1""#))
@@ -127,7 +127,7 @@ import Wire
 
     private static let refused = [refusal("first"), refusal("second")]
 
-    @Test func refusalsAreToldAsExplainTellsThem() async throws {
+    @Test func refusalsHaveTheStepsOfExplain() async throws {
         let one = try await ask("GET decisions?request_id=second").text
         #expect(
             one == #"{"decisions":[{"request_id":"second","time":"2027-01-15T08:00:00.000Z","method":"GET","host":"","path":"","steps":[{"step":"client","text":"::1"},{"step":"cause","text":"missing_host"},{"step":"verdict","text":"refused: 400 BAD_REQUEST, The request is malformed."}],"passes":false,"status":400,"code":"BAD_REQUEST"}]}"#)
@@ -160,7 +160,7 @@ import Wire
     ]
 
     @Test(arguments: bad)
-    func aRequestThatCannotBeDoneIsToldWhy(_ line: String, _ body: String, _ status: Int, _ says: String) async throws {
+    func anImpossibleRequestIsRefusedWithTheReason(_ line: String, _ body: String, _ status: Int, _ says: String) async throws {
         let ada = try await open("ada@example.org", 1)
         let answer = try await ask(line.replacing("ID", with: ada.text), body)
         #expect(answer.status == status)

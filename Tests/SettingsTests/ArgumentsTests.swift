@@ -8,7 +8,7 @@ import Testing
         try Arguments(parsing: line.split(separator: " ").map(String.init))
     }
 
-    @Test func aCommandItsOperandsAndItsOptionsAreToldApart() throws {
+    @Test func aCommandLineIsParsedIntoCommandOperandsAndOptions() throws {
         let found = try parse("explain GET --token T http://h/p --from=1.2.3.4 --json --env-file a --env-file b")
         #expect(found.command == .explain)
         #expect(found.operands == ["GET", "http://h/p"])
@@ -54,7 +54,7 @@ import Testing
         ("echo", "`echo` needs --listen ADDRESS"),
     ]
 
-    @Test(arguments: bad) func wrongUsageIsASentenceThatSaysWhatIsRight(_ line: String, _ message: String) {
+    @Test(arguments: bad) func usageErrorsSayWhatWouldBeRight(_ line: String, _ message: String) {
         #expect(throws: UsageFault.self) { try parse(line) }
         do {
             _ = try parse(line)

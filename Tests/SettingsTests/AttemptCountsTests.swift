@@ -104,7 +104,7 @@ import Wire
     }
 
     @Test(arguments: [0, 3])
-    func whatIsGivenBackWasNeverCharged(_ losesEach: Int) async throws {
+    func refundedAttemptsAreNotCounted(_ losesEach: Int) async throws {
         let redis = PretendRedis(losesEach: losesEach)
         let gateways = [gateway(redis), gateway(redis)]
         let buckets = [AttemptBucket(.addressFailures, "a"), AttemptBucket(.accountFailures, "b")]
@@ -120,7 +120,7 @@ import Wire
         #expect(await passing([gateways[0]]) { _ in [AttemptBucket(.accountFailures, "c")] } == 30)
     }
 
-    @Test func aRefusalSaysWhichBucketAndHowLong() async {
+    @Test func aRefusalHasItsBucketAndRetryAfter() async {
         final class Heard: Sendable { let all = Mutex<[AttemptRefusal]>([]) }
         let heard = Heard()
         let counts = AttemptCounts(

@@ -38,7 +38,7 @@ import Wire
     }
 
     @Test(arguments: [SubjectKind.header, .address, .user, .session])
-    func nobodyIsKeptFromSigningInByWhatRoutesCount(_ kind: SubjectKind) async throws {
+    func routeLimitsDoNotAffectSignIn(_ kind: SubjectKind) async throws {
         for rate in ["100/d", "60/h", "20/m"] { try flood(kind, rate) }
         for kind in AttemptBucket.Kind.allCases {
             for number in 0..<20 { #expect(await isAdmitted(AttemptBucket(kind, "person \(number)")), "\(kind)") }

@@ -14,7 +14,7 @@ import Wire
         return BusMessage(bytes.rawBytes, secret: secret)
     }
 
-    @Test func whatOneWritesAllRead() {
+    @Test func aMessageIsReadByAllGateways() {
         #expect(message.text(secret: nil) == "tollgate1 0123456789abcdef 0000000000000007 -")
         #expect(read(message.text(secret: nil), nil) == message)
         #expect(read(message.text(secret: secret), secret) == message)
@@ -22,7 +22,7 @@ import Wire
         #expect(read(last.text(secret: secret), secret) == last)
     }
 
-    @Test func withASecretOnlyWhoKnowsItIsHeard() {
+    @Test func withASecretOnlyItsHoldersMessagesAreAccepted() {
         #expect(read(message.text(secret: nil), secret) == nil)
         #expect(read(message.text(secret: other), secret) == nil)
         let good = message.text(secret: secret)

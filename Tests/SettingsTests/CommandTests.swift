@@ -48,7 +48,7 @@ import Wire
         #expect(result.output.hasSuffix("The configuration is good: 4 routes, 1 upstreams, 0 outside issuers.\n"))
     }
 
-    @Test func checkTellsEveryFaultAndEndsWithTwo() throws {
+    @Test func checkPrintsEveryFaultAndExitsWithTwo() throws {
         try FileBytes.write(Array("TOLLGATE_LOGS=x\nTOLLGATE_LOG=x".utf8), to: folder.path + "/b.env")
         let result = run("check", "--env-file", folder.path + "/b.env")
         #expect(result.exitCode == 2)
@@ -65,7 +65,7 @@ import Wire
         #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\n")
     }
 
-    @Test func certificatesThatCannotBeUsedAreToldWithTheirLine() throws {
+    @Test func unusableCertificatesAreFaultsWithTheirLine() throws {
         let text = "TOLLGATE_LISTEN_TLS=127.0.0.1:8443\nTOLLGATE_TLS_CERT=\(folder.path)/c\nTOLLGATE_TLS_KEY=\(folder.path)/k"
         try FileBytes.write(Array(text.utf8), to: folder.path + "/b.env")
         let result = run("check", "--env-file", folder.path + "/b.env")
@@ -73,7 +73,7 @@ import Wire
         #expect(result.errorOutput.hasPrefix("\(folder.path)/b.env:2: TOLLGATE_TLS_CERT: "))
     }
 
-    @Test func aMintedTokenIsAcceptedAndToldWhyNotLater() {
+    @Test func aMintedTokenIsAcceptedAndRefusedOnceExpired() {
         let token = token("--sub", "ada", "--tier", "premium", "--ttl", "10m", "--claim", "role=x")
         let good = run("token", "inspect", token)
         #expect(good.exitCode == 0)
@@ -94,7 +94,7 @@ import Wire
         #expect(run("token", "inspect", "nonsense").exitCode == 1)
     }
 
-    @Test func mintingAsksForWhatItNeeds() {
+    @Test func mintingChecksItsArguments() {
         let cases: [([String], String)] = [
             (["--sub", "a", "--ttl", "8d"], "--ttl \"8d\" is out of range, write a duration from 1s to 7d"),
             (["--sub", "a", "--tier", "gold"], "--tier \"gold\" names no tier, the tiers are free, premium"),
@@ -159,7 +159,7 @@ import Wire
         #expect(run("keys", "list", "--env-file", folder.path + "/b.env").output.contains("(shared secret)"))
     }
 
-    @Test func theEchoSaysWhatArrived() {
+    @Test func theEchoReturnsTheRequest() {
         let answer = EchoAnswer.render(
             method: "POST", target: "/a?b=\"1\"", headers: [("X-A", "1"), ("Host", "h"), ("x-a", "2")],
             body: Array("hé".utf8).rawBytes)

@@ -54,7 +54,7 @@ import Wire
         ("A=1\nB=2\nA=3", "f:3: A: is set twice in this file, first in line 1, keep one of them"),
     ]
 
-    @Test(arguments: bad) func whatTwoReadersCouldTakeDifferentlyIsAFault(_ text: String, _ message: String) {
+    @Test(arguments: bad) func ambiguousLinesAreFaults(_ text: String, _ message: String) {
         #expect(fault(text) == [message])
     }
 

@@ -54,7 +54,7 @@ import Wire
         #expect(try KeySetRefresher.load(configuration, at: EventLoop.now()).outside["t0"]?.keys.map(\.kid) == ["a"])
     }
 
-    @Test func anIssuerThatIsAwayOrSpeaksNonsenseIsToldAndHurtsNoOther() throws {
+    @Test func aFailingIssuerIsReportedAndDoesNotAffectOthers() throws {
         let tooLarge = [UInt8](repeating: 32, count: (1 << 20) + 1)
         let server = try TinyServer([
             "/good": TinyServer.answer(jwks), "/nonsense": TinyServer.answer(Array("<html>".utf8)),
@@ -133,7 +133,7 @@ import Wire
         feed.stop()
     }
 
-    @Test func aReloadKeepsWhatDidNotChangeAndIsNumbered() throws {
+    @Test func aReloadKeepsUnchangedSourcesAndIsNumbered() throws {
         let server = try TinyServer(["/one": TinyServer.answer(jwks), "/two": TinyServer.answer(Self.otherJWKS)])
         let first = try configuration("jwks=\(server.url("/one"))")
         let listener = Listener()
@@ -164,7 +164,7 @@ import Wire
         socket.close()
     }
 
-    @Test func theClockOfAnIssuersServerIsTold() throws {
+    @Test func theClockOfAnIssuersServerIsReported() throws {
         let server = try TinyServer([
             "/plain": TinyServer.answer(jwks, fields: "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
             // A cache has kept it for a minute.

@@ -20,7 +20,7 @@ import Wire
         #expect(kept.active.kid == made.active.kid)
     }
 
-    @Test func nobodyElseMayReadThem() throws {
+    @Test func onlyTheOwnerMayReadThem() throws {
         let folder = try TemporaryFolder()
         let store = KeyStore(dataDirectory: folder.path + "/new/data")
         _ = try store.loadOrGenerate(.ES256, now: now)
@@ -116,7 +116,7 @@ import Wire
 @Suite struct KeyCacheTests {
     private let now = WallTime(seconds: 1_800_000_000)
 
-    @Test func whatWasKeptComesBackWithItsAge() throws {
+    @Test func aCachedKeySetIsLoadedWithItsAge() throws {
         let folder = try TemporaryFolder()
         let cache = KeyCache(dataDirectory: folder.path)
         try cache.save("t", url: "https://i/\"x\"", document: TrustLineTests.jwks, now: now)
@@ -127,7 +127,7 @@ import Wire
         #expect(try FileBytes.stamp(folder.path + "/jwks/t.json").mode == 0o600)
     }
 
-    @Test func whatIsOldOrOfAnotherURLDoesNotCount() throws {
+    @Test func staleEntriesAndThoseOfAnotherURLAreIgnored() throws {
         let folder = try TemporaryFolder()
         let cache = KeyCache(dataDirectory: folder.path)
         try cache.save("t", url: "https://i", document: TrustLineTests.jwks, now: now)
@@ -144,7 +144,7 @@ import Wire
         #expect(KeyCache(dataDirectory: folder.path).load("t", url: "https://i", now: now) == nil)
     }
 
-    @Test func aKeyThatSignsOtherwiseThanTheSettingSaysIsTold() throws {
+    @Test func aSigningKeyForAnotherAlgorithmIsAWarning() throws {
         let folder = try TemporaryFolder()
         let file = folder.path + "/a.env"
         let warnings = { (algorithm: String) in

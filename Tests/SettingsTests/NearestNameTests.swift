@@ -20,7 +20,7 @@ import Testing
         ("TOLLGATE_ROUTE_", "TOLLGATE_ROUTE_<NAME>"), ("TOLLGATE_WORKER", "TOLLGATE_WORKERS"),
         ("TOLLGATE_JWT_SECRETS", "TOLLGATE_JWT_SECRET"),
     ])
-    func anUnknownSettingIsToldTheNearestKnownOne(_ unknown: String, _ known: String) {
+    func anUnknownSettingIsAFaultWithTheNearestName(_ unknown: String, _ known: String) {
         #expect(Setting.named(unknown) == nil)
         #expect(Setting.nearest(to: unknown) == known)
     }

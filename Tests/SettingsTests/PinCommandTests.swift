@@ -91,7 +91,7 @@ import Wire
         }
     }
 
-    @Test func aCertificateThatIsOverSaysSo() throws {
+    @Test func anExpiredCertificateIsMarked() throws {
         let leaf = try write("leaf.crt", PinFixtures.leaf)
         #expect(pin(leaf, at: 4_949_000_000).output.contains("2126-10-28T19:27:00.000Z (expired)"))
         #expect(!pin(leaf).output.contains("(expired)"))
@@ -102,7 +102,7 @@ import Wire
         #expect(pin(both).output.split(separator: "\n")[1].hasPrefix("sha256/\(PinFixtures.leafPin) "))
     }
 
-    @Test func whatCannotBePinnedIsNamed() throws {
+    @Test func filesWithoutAKeyAreNamed() throws {
         let gone = pin(folder.path + "/gone.pem")
         #expect(gone.exitCode == 1)
         #expect(gone.errorOutput == "tollgate: cannot read \(folder.path)/gone.pem: no such file or directory\n")

@@ -22,7 +22,7 @@ import Wire
         #expect(waiters == [2, 3])
     }
 
-    @Test func whoeverHasAnotherTokenOrSessionFliesAlone() {
+    @Test func otherTokensAndSessionsAreSeparateFlights() {
         var flights = RefreshFlights<Int>()
         let orders = [Self.order(), Self.order("r2"), Self.order(session: "t")]
         let boarded = orders.map { flights.join($0, 0, now: Self.time(0)) }
@@ -92,7 +92,7 @@ import Wire
     ]
 
     @Test(arguments: table)
-    func eachFormAsksAndReadsAsItsDocumentSays(_ row: (form: RefreshForm, question: String, answer: String, tokens: RefreshedTokens?)) {
+    func eachFormatHasItsRequestAndResponse(_ row: (form: RefreshForm, question: String, answer: String, tokens: RefreshedTokens?)) {
         #expect(String(decoding: row.form.request(Array("r1".utf8)), as: UTF8.self) == row.question)
         #expect(Self.answered(row.form, row.answer) == row.tokens)
     }
@@ -122,11 +122,11 @@ import Wire
         .refused, .unavailable(retryAfterSeconds: 7), .refreshed(tokens("a.b.c", "r2")), .refreshed(tokens("a.b.c", nil)),
     ]
 
-    @Test(arguments: outcomes) func whatIsLeftForOtherGatewaysIsReadAsItWasMeant(_ outcome: TokenRefreshOutcome) {
+    @Test(arguments: outcomes) func aStoredOutcomeDecodesToTheSame(_ outcome: TokenRefreshOutcome) {
         #expect(TokenRefreshOutcome(stored: outcome.stored) == outcome)
     }
 
-    @Test func whatNoGatewayLeftIsNoOutcome() {
+    @Test func malformedStoredOutcomesAreNil() {
         for bytes in [[], [9], [1], [1, 0, 0], [2], [3, 0, 0, 0, 0, 0, 0, 0, 9, 1], [2] + Array(repeating: 255, count: 9)] as [[UInt8]] {
             #expect(TokenRefreshOutcome(stored: bytes) == nil, "\(bytes)")
         }

@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: ["keep=X-Original-URL,x-http-method-override", "forward=email keep=X-HTTP-Method-Override,X-Original-URL"])
-    func whatARouteKeepsIsRead(_ options: String) throws {
+    func keptFieldsAndForwardsAreParsed(_ options: String) throws {
         let (route, findings) = parse("/a upstream=u \(options)")
         #expect(findings.faults == [])
         #expect(route.rule.keptFields.text == "X-Original-URL,X-HTTP-Method-Override")
@@ -125,22 +125,22 @@ import Testing
         ("/a upstream=u auth=none filter=tier", "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"),
     ]
 
-    @Test(arguments: bad) func aBadRouteIsTold(_ value: String, _ message: String) {
+    @Test(arguments: bad) func anInvalidRouteIsAFault(_ value: String, _ message: String) {
         #expect(parse(value).1.faults.map(\.message) == [message])
     }
 
-    @Test(arguments: ["limit=60", "limit=premium:6/m", "limit=free:6/y", "limit=0/s"]) func aBadLimitIsToldInTheWordsOfTheGate(_ limit: String) {
+    @Test(arguments: ["limit=60", "limit=premium:6/m", "limit=free:6/y", "limit=0/s"]) func anInvalidLimitIsAFaultWithTheGatesMessage(_ limit: String) {
         let found = parse("/a upstream=u \(limit)").1.faults.map(\.message)
         #expect(found.count == 1)
         #expect(found.first?.hasPrefix("\"\(limit)\" is no limit: ") == true)
     }
 
-    @Test func whatIsWithinTheBoundWithoutBeingBuiltIsAWarning() {
+    @Test func aStripThatDoesNotFitEveryPathIsAWarning() {
         #expect(parse("/a upstream=u limit=60/m+lease").1.warnings.isEmpty)
         #expect(parse("/a upstream=u strip=/b").1.warnings.map(\.message) == ["strip=/b is not a prefix of every path of the route, the others stay as they are"])
     }
 
-    @Test func aRouteFindsItsUpstreamOrIsToldTheNearest() throws {
+    @Test func anUnknownUpstreamIsAFaultWithTheNearestName() throws {
         let text = "TOLLGATE_UPSTREAM_ONE=http://a\nTOLLGATE_UPSTREAM_CONTENT=http://b\nTOLLGATE_ROUTE_R=\"/one upstream=one\"\n"
         let configuration = try #require(load(text + "TOLLGATE_ROUTE_S=\"/ upstream=CONTENT\"").configuration)
         #expect(configuration.routes.map(\.rule.target) == [.upstream(0), .upstream(1)])
@@ -148,7 +148,7 @@ import Testing
         #expect(faults("TOLLGATE_ROUTE_S=\"/ upstream=x\"") == ["a.env:1: TOLLGATE_ROUTE_S: upstream=x names no upstream, set TOLLGATE_UPSTREAM_X"])
     }
 
-    @Test func routesThatTakeTheSameRequestsAreToldWithBothLines() {
+    @Test func routesWithTheSamePatternAreAFaultWithBothLines() {
         let text = "TOLLGATE_UPSTREAM_U=http://a\nTOLLGATE_ROUTE_A=\"GET /x upstream=u\"\nTOLLGATE_ROUTE_B=\"/y upstream=u\"\nTOLLGATE_ROUTE_C=\"GET //x upstream=u\"\nTOLLGATE_ROUTE_D=\"GET /x upstream=u\""
         #expect(
             faults(text) == [
@@ -157,18 +157,18 @@ import Testing
             ])
     }
 
-    @Test func aPathThatCannotBeMatchedIsTold() {
+    @Test func anUnmatchablePathIsAFault() {
         let found = faults(oneRoute + "TOLLGATE_ROUTE_B=\"/../x upstream=u\"")
         #expect(found.count == 1)
         #expect(found.first?.hasPrefix("a.env:3: TOLLGATE_ROUTE_B: has a path that cannot be matched: ") == true)
     }
 
-    @Test func moreClaimsThanATokenIsAskedAboutAreTold() {
+    @Test func tooManyClaimRequirementsAreAFault() {
         let claims = (0...Trust.maximumRequirements).map { "c\($0)=x" }.joined(separator: ",")
         #expect(faults(oneRoute + "TOLLGATE_ROUTE_B=\"/b upstream=u claims=\(claims)\"") == ["a.env:3: TOLLGATE_ROUTE_B: brings the routes to 65 different claims, have at most 64"])
     }
 
-    @Test func anInternalRouteThatNobodyCanPassIsAWarning() {
+    @Test func anInternalRouteWithoutCallersIsAWarning() {
         let text = "TOLLGATE_UPSTREAM_U=http://a\nTOLLGATE_ROUTE_R=\"/i upstream=u auth=internal\"\n"
         #expect(warnings(text) == ["a.env:2: TOLLGATE_ROUTE_R: has auth=internal and there is no TOLLGATE_INTERNAL_<NAME>, every request is refused"])
         #expect(warnings(text + "TOLLGATE_INTERNAL_A=cidr=10.0.0.0/8") == [])

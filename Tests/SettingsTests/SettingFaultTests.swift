@@ -62,11 +62,11 @@ import Wire
         ("TOLLGATE_INTERNAL_BACKEND=cert-san=spiffe://x", ["a.env:1: TOLLGATE_INTERNAL_BACKEND: has cert-san= and no authority to verify certificates by, set TOLLGATE_TLS_CLIENT_CA"]),
     ]
 
-    @Test(arguments: table) func aBadSettingIsNamedWithWhatWouldBeRight(_ text: String, _ messages: [String]) {
+    @Test(arguments: table) func anInvalidSettingIsNamedWithAValidExample(_ text: String, _ messages: [String]) {
         #expect(faults(text + "\n" + oneRoute) == messages)
     }
 
-    @Test func everyFaultIsToldAtOnceInReadingOrder() {
+    @Test func allFaultsAreReportedInReadingOrder() {
         let loaded = load(
             [("one.env", "TOLLGATE_WORKERS=x\nTOLLGATE_LOGG=info"), ("two.env", "\nTOLLGATE_LOG=x\n" + oneRoute)],
             environment: [("TOLLGATE_TOKEN_CACHE", "x")])
@@ -94,7 +94,7 @@ import Wire
         }
     }
 
-    @Test func whatIsHarmlessToLeaveOutIsAWarning() {
+    @Test func anUnbuiltSettingThatIsSafeToIgnoreIsAWarning() {
         let names = ["TOLLGATE_CONSOLE_ON_MAIN=true"]
         for text in names {
             let name = text.split(separator: "=")[0]
@@ -103,7 +103,7 @@ import Wire
         }
     }
 
-    @Test func gatewaysThatShareADatabaseAreToldHowToShareTheirKeys() {
+    @Test func aSharedDatabaseWithoutAKeySecretIsAWarning() {
         let database = "DATABASE_URL=postgres://u@h/d\n"
         let secret = "TOLLGATE_KEY_SECRET=" + String(repeating: "s", count: 32) + "\n"
         let told = warnings(database + oneRoute)
@@ -117,7 +117,7 @@ import Wire
         #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.tierGraceSeconds == 3 * 86_400)
     }
 
-    @Test func whatIsHardlyMeantIsAWarning() {
+    @Test func probableMistakesAreWarnings() {
         #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is ignored, the nearest is TOLLGATE_LOG"])
         #expect(warnings("TOLLGATE_ADMIN_TOKEN=admin\n" + oneRoute) == ["a.env:1: TOLLGATE_ADMIN_TOKEN: is easy to guess, use 16 characters or more"])
         #expect(warnings(oneRoute + "TOLLGATE_UPSTREAM_V=http://h") == ["a.env:3: TOLLGATE_UPSTREAM_V: is used by no route"])

@@ -101,11 +101,11 @@ import Wire
 }
 
 @Suite struct SettingTableTests {
-    @Test func everyRowThatNeedsARestartSaysSo() {
+    @Test func everyRowThatNeedsARestartIsDocumentedSo() {
         for setting in Setting.all { #expect(SettingsReference.plain.contains("A change needs a restart.") || !setting.needsRestart) }
     }
 
-    @Test func aReloadKeepsWhatNeedsARestartAndTakesTheRest() throws {
+    @Test func aReloadKeepsSettingsThatNeedARestartAndAppliesTheRest() throws {
         let before = oneRoute + "TOLLGATE_CONTRACTS=\n"
         let running = try #require(load(before).configuration)
         let values: [(name: String, value: String)] = [
@@ -137,7 +137,7 @@ import Wire
         #expect(renamed.tlsPairs.map(\.certificate) == ["b.crt"])
     }
 
-    @Test func whatTheEnvironmentSetsIsToldApartWhenItsLineChanges() throws {
+    @Test func ineffectiveChangesOfEnvFilesAreReported() throws {
         let environment = [(name: "TOLLGATE_AUDIENCE", value: "pinned"), (name: "TOLLGATE_ADMIN_TOKEN", value: "a-token-that-is-pinned")]
         let read = { (text: String) in try #require(load(oneRoute + text, environment: environment).configuration) }
         let running = try read("TOLLGATE_AUDIENCE=first")
@@ -151,7 +151,7 @@ import Wire
         }
     }
 
-    @Test func everyRowSaysWhatItIsAndHasANameOfItsOwn() {
+    @Test func everyRowHasADescriptionAndAUniqueName() {
         #expect(Set(Setting.all.map(\.name)).count == Setting.all.count)
         for setting in Setting.all {
             #expect(setting.doc.hasSuffix(".") || setting.doc.hasSuffix(".)"), "\(setting.name)")

@@ -37,7 +37,7 @@ import Wire
         return store.calls == count
     }
 
-    @Test func manySightingsAreFewQuestionsAndEachPairIsToldOnce() async {
+    @Test func manySightingsAreBatchedAndEachPairIsConfirmedOnce() async {
         for _ in 0..<50 { for session in 1...20 { see(2, session: UInt64(session)) } }
         for _ in 0..<1_000 where store.calls == 0 { await pause(milliseconds: 10) }
         await pause(milliseconds: 300)
@@ -52,7 +52,7 @@ import Wire
         #expect(store.calls == asked + 1)
     }
 
-    @Test func whatAStoreThatWasAwayDidNotHearItHearsWhenItIsBack() async {
+    @Test func confirmationsAreRetriedOnceTheStoreIsBack() async {
         store.fail([.unavailable("away"), .unavailable("away")])
         see(2)
         #expect(await isAsked(3))
@@ -61,7 +61,7 @@ import Wire
         #expect(store.calls == 3)
     }
 
-    @Test func aTokenBesideThePairsTellsNothing() async {
+    @Test func aTokenOutsideThePairsConfirmsNothing() async {
         see(0)
         sightings.saw(TokenSighting(session: "none", token: "none"))
         await pause(milliseconds: 300)

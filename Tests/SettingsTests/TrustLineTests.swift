@@ -28,7 +28,7 @@ import Wire
         #expect(found.maxLifetimeSeconds == 604_800)
     }
 
-    @Test func whatIsLeftOutIsSafe() throws {
+    @Test func omittedOptionsHaveSafeDefaults() throws {
         let url = try #require(parse("audience=any jwks=http://i/").0)
         #expect(url.issuer == nil)
         #expect(url.audiences == [])
@@ -57,11 +57,11 @@ import Wire
         ("audience=a jwks=http://i isuer=x", [#""isuer" is no option here, the nearest is issuer"#]),
     ]
 
-    @Test(arguments: bad) func aBadIssuerIsTold(_ value: String, _ messages: [String]) {
+    @Test(arguments: bad) func anInvalidIssuerIsAFault(_ value: String, _ messages: [String]) {
         #expect(parse(value).1 == messages)
     }
 
-    @Test func aKeySetFileThatIsNoneIsToldWithTheReason() {
+    @Test func anInvalidKeySetFileIsAFaultWithTheReason() {
         let found = parse("audience=a jwks=bad.json").1
         #expect(found.count == 1)
         #expect(found.first?.hasPrefix("\"jwks=bad.json\" has no usable keys (") == true)
@@ -81,7 +81,7 @@ import Wire
         #expect(provider.findings.faults.map(\.message).first?.contains(forgeableReason) == true)
     }
 
-    @Test func aSecretNeverShowsInWhatIsSaidOfItsLine() {
+    @Test func faultsNeverContainTheSecret() {
         let loaded = load("TOLLGATE_TRUST_T=\"audience=a secret-file=s algorithms=HS512\"\n" + oneRoute, files: ["s": Self.secret])
         #expect(!loaded.findings.faults.map(\.text).joined().contains("0123456789"))
     }
@@ -126,7 +126,7 @@ import Wire
         ("cidr=::/0 key", #""key" is no option, write key-sha256=HEX, cidr=10.0.0.0/8 or cert-san=NAME"#),
     ]
 
-    @Test(arguments: bad) func aBadCallerIsTold(_ value: String, _ message: String) {
+    @Test(arguments: bad) func anInvalidInternalCallerIsAFault(_ value: String, _ message: String) {
         #expect(parse(value).1 == [message])
     }
 }

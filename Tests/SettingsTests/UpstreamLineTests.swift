@@ -71,7 +71,7 @@ import Testing
         ("http://h tls-ca=x", "tls-ca= is for https:// addresses and there is none, remove it or write https://"),
     ]
 
-    @Test(arguments: bad) func aBadUpstreamIsTold(_ value: String, _ message: String) {
+    @Test(arguments: bad) func anInvalidUpstreamIsAFault(_ value: String, _ message: String) {
         #expect(parse(value).1 == [message])
     }
 }

@@ -28,7 +28,7 @@ import Wire
         UpstreamLine.parse(EnvEntry(name: "U", value: value, origin: .environment), name: "u").0
     }
 
-    @Test func onlyAnswersThatDifferAreTold() throws {
+    @Test func onlyChangedAddressesAreReported() throws {
         let (names, told) = (Names(), Mailboxes())
         names.answer("10.0.0.1", "10.0.0.2")
         let log = try ServerLog(Configuration())

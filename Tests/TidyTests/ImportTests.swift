@@ -72,7 +72,7 @@ private let systemModules: [String: Set<String>] = [
         }
     }
 
-    @Test func noTestImportsWhatItsTargetDoesNotDeclare() throws {
+    @Test func testsImportOnlyDeclaredDependencies() throws {
         let declared = try PackageManifest.dependencies()
         for file in SourceTree.files(in: "Tests", suffixes: [".swift"]) {
             for line in try file.lines() {

@@ -7,7 +7,7 @@ import Testing
         (#"x("a\"try!") y"#, #"x("") y"#), (##"x(#"a"try!"#) y"##, ##"x(#""#) y"##), (#"x("\(f(a["k"]))") y"#, #"x("\(f(a[""]))") y"#),
         (#"x("//") y"#, #"x("") y"#), ("/* /* a */ try! */ b", "b"),
     ])
-    func commentsAndWhatStringsHoldIsNoCode(_ source: String, _ code: String) {
+    func commentsAndStringContentsAreNoCode(_ source: String, _ code: String) {
         let read = SourceText.lines(of: source).map(\.code).joined(separator: "\n")
         #expect(read.filter { $0 != " " } == code.filter { $0 != " " })
     }

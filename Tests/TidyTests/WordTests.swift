@@ -94,11 +94,11 @@ private let plainTargets: Set<String> = ["Wire", "Credentials", "Settings", "Fet
         }
     }
 
-    @Test func namesSayWhatIsInside() throws {
+    @Test func namesHaveNoEmptyWords() throws {
         for file in SourceTree.swiftFiles { report(emptyNames(in: file, try file.lines())) }
     }
 
-    @Test func whatOthersMayUseSaysWhatItIs() throws {
+    @Test func sharedDeclarationsHaveADocComment() throws {
         for file in SourceTree.swiftSources { report(undocumented(in: file, try file.lines())) }
     }
 
@@ -124,14 +124,14 @@ private let plainTargets: Set<String> = ["Wire", "Credentials", "Settings", "Fet
     }
 
     @Test(arguments: ["HTTPUtils", "UtilsHTTP", "TokenHelper", "PoolManager", "Common", "URLImpl", "StoreV2", "Misc"])
-    func aNameThatSaysNothingIsFound(_ name: String) {
+    func aNameWithAnEmptyWordIsFound(_ name: String) {
         let lines = SourceText.lines(of: "package struct \(name): Sendable {")
         #expect(emptyNames(in: TreeFile(path: "Sources/Gate/X.swift"), lines).count == 1)
         #expect(emptyNames(in: TreeFile(path: "Sources/Gate/\(name).swift"), []).count == 1)
     }
 
     @Test(arguments: ["Utility", "Managed", "Baseline", "Base64URL", "TokenCache", "Uncommon"])
-    func aNameThatSaysSomethingIsLetBe(_ name: String) {
+    func aMeaningfulNameIsAllowed(_ name: String) {
         let found = emptyNames(in: TreeFile(path: "Sources/Gate/\(name).swift"), SourceText.lines(of: "enum \(name) {"))
         #expect(found.isEmpty)
     }

@@ -17,7 +17,7 @@ import Wire
         #expect(buffer.capacity == 0)
     }
 
-    @Test func itAppendsWhatItHoldsOnceMore() {
+    @Test func itAppendsACopyOfItsOwnBytes() {
         for count in [0, 1, 2, 7, 8, 15, 33, 200] {
             var buffer = ByteBuffer(capacity: 4)
             let bytes = (0..<count + 3).map { UInt8(truncatingIfNeeded: $0) }
@@ -42,7 +42,7 @@ import Wire
     }
 
     /// Copies of every length, at every offset of source and target, into exactly as much memory.
-    @Test func piecesOfEveryLengthAreCopiedWhole() {
+    @Test func slicesOfEveryLengthAreCopied() {
         let bytes = (0..<400).map { UInt8(truncatingIfNeeded: $0 &* 37 &+ 11) }
         for count in 0...300 {
             for (from, behind) in [(0, 0), (1, 3), (7, 16), (50, 33)] {
@@ -55,7 +55,7 @@ import Wire
         }
     }
 
-    @Test func whatIsReadMakesRoomWithoutGrowing() {
+    @Test func discardedBytesAreReusedWithoutGrowing() {
         var buffer = ByteBuffer(capacity: 64)
         buffer.append([UInt8](repeating: 1, count: 60))
         buffer.discard(50)

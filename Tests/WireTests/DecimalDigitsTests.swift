@@ -22,7 +22,7 @@ import Testing
     func numbersAreRead(_ text: String, _ expected: [UInt64]) { #expect(numbers(text) == expected) }
 
     @Test(arguments: ["", " ", "1 ", " 1", "1  2", "-1", "+1", "1.0", "1234567/", "1234567:", "12345678901234567", "1\n", "1\u{0}", "é"])
-    func whatIsNoNumberIsNone(_ text: String) { #expect(numbers(text) == nil) }
+    func invalidNumbersAreNil(_ text: String) { #expect(numbers(text) == nil) }
 
     @Test func eachNumberIsReadAsItWasWritten() {
         var random = SplitMix64(seed: 3)
@@ -36,7 +36,7 @@ import Testing
     }
 
     /// Random bytes, mostly nearly numbers: the reader agrees with a simple one and never traps.
-    @Test func damagedNumbersAreToldApart() {
+    @Test func randomBytesReadAsBySplitting() {
         var random = SplitMix64(seed: 4)
         let letters = Array("0123456789 0123456789/:;".utf8) + [0, 0x80, 0xFF, 0xB0]
         for _ in 0..<20_000 {

@@ -22,7 +22,7 @@ import Wire
         ":1:2:3:4:5:6:7", "1::2::3", "12345::", "g::", "::1%eth0", "[::1]", "::1.2.3", "1:2:3:4:5:6:7:1.2.3.4",
         "::1.2.3.4:5", "1:2:3:4::5:6:7:8", "::1/64", "1:", "::00001", "1.2.3.4::",
     ])
-    func whatIsNoAddressIsRefused(_ text: String) {
+    func invalidAddressesAreRefused(_ text: String) {
         #expect(IPAddress(parsing: text) == nil)
     }
 
@@ -81,14 +81,14 @@ import Wire
         ("2001:db8::/65", ["2001:db8::7fff:0:0:1"], ["2001:db8::8000:0:0:1"]),
         ("fe80::1/128", ["fe80::1"], ["fe80::2"]),
     ] as [(String, [String], [String])])
-    func aBlockHoldsWhatItShould(_ block: String, _ inside: [String], _ outside: [String]) throws {
+    func aBlockContainsItsAddressesOnly(_ block: String, _ inside: [String], _ outside: [String]) throws {
         let cidr = try #require(CIDR(parsing: block))
         for text in inside { #expect(cidr.contains(try #require(IPAddress(parsing: text))), "\(text) in \(block)") }
         for text in outside { #expect(!cidr.contains(try #require(IPAddress(parsing: text))), "\(text) in \(block)") }
     }
 
     @Test(arguments: ["", "/8", "10.0.0.0/", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/08", "::/129", "10/8", "10.0.0.0/8/8"])
-    func whatIsNoBlockIsRefused(_ text: String) { #expect(CIDR(parsing: text) == nil) }
+    func invalidBlocksAreRefused(_ text: String) { #expect(CIDR(parsing: text) == nil) }
 
     @Test(arguments: [("10.1.2.3/8", "10.0.0.0/8"), ("::1/64", "::/64"), ("1.2.3.4", "1.2.3.4/32")])
     func aBlockIsWrittenWithoutItsIdleBits(_ text: String, _ written: String) {

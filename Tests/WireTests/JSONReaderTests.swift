@@ -30,7 +30,7 @@ import Wire
         (#""\ud83d""#, 1), (#""\ude42""#, 1), (#""\ud83dx""#, 1), (#""\ud83d\n""#, 1), (#""\ud83d\u0041""#, 7),
         (#""\ud83d\ud83d""#, 7), (#""\ud83d\u""#, 9), (#""ab\uDFFF""#, 3),
     ])
-    func whatItForbidsIsAFaultWhereItStands(_ text: String, _ offset: Int) {
+    func syntaxErrorsHaveTheirOffset(_ text: String, _ offset: Int) {
         #expect(walk(text.utf8Bytes) == "fault at \(offset)")
     }
 
@@ -47,7 +47,7 @@ import Wire
         }
     }
 
-    @Test func itFollowsAsDeepAsToldAndNoDeeper() {
+    @Test func itRefusesMoreThanTheMaximumDepth() {
         for depth in [1, 2, 32, 64] {
             for (open, close) in [("[", "]"), (#"{"a":"#, "}")] {
                 let inside = open == "[" ? "" : "1"
@@ -79,7 +79,7 @@ import Wire
         }
     }
 
-    @Test func membersNobodyAskedForAreSkippedWhole() throws {
+    @Test func unwantedMembersAreSkippedWhole() throws {
         let bytes = #"{"a":{"x":[1,{"y":[]}]},"b":"s","c":[],"d":7}"#.utf8Bytes
         var reader = JSONReader(bytes.rawBytes)
         #expect(try reader.next() == .beginObject)

@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func anyBytesReadAlikeWholeAndInPieces() {
+    @Test func randomBytesScanAlikeWholeAndInPieces() {
         var random = SplitMix64(seed: 21)
         let pieces = [
             "{", "}", "[", "]", ":", ",", "\"", "\\", "\\u", "d83d", "\\udE42", "true", "null", "1", "-", ".", "e", " ", "é", "\"a\":", "\"b\":1,",
@@ -126,7 +126,7 @@ import Testing
         #"["x"1]"#, "[[1],[]]", "[{}]", "[01]", #"["a":1]"#, "[1}", "[1,2]]", #"["é"]"#, "]", "{}", #"{"a":1}"#, #"{"b":[]}"#, "{1}", ",", ":",
     ]
 
-    @Test(arguments: values) func whatNobodyLooksForIsJudgedLikeEverythingElse(_ value: String) {
+    @Test(arguments: values) func skippedValuesAreValidated(_ value: String) {
         for text in [
             #"{"b":\#(value),"a":"x","a name that is long":\#(value),"c":"and so much text that nothing ends here"}"#,
             #"{"a": \#(value), "b": \#(value), "a" : 2 , "c": \#(value), "a":  "and so much text that nothing ends here"}"#,
@@ -141,7 +141,7 @@ import Testing
         }
     }
 
-    @Test func anyMembersReadAlikeWholeAndInPieces() {
+    @Test func randomMembersScanAlikeWholeAndInPieces() {
         var random = SplitMix64(seed: 22)
         let names = [#""a""#, #""b""#, #""""#, #""a name that is long""#, #""12345678""#, #""\u0061""#, #""aé""#, "\"a"].map(\.utf8Bytes)
         let marks = [":", ":", ":", ": ", " :", "::", ""].map(\.utf8Bytes)
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func namesThatNobodyLooksForArePassedOver() throws {
+    @Test func unwatchedNamesAreSkipped() throws {
         let bytes = #"{"id":1,"tier":"free","title":"x","tags":[],"t\u0065st":1}"#.utf8Bytes
         var scanner = JSONScanner()
         scanner.watch("tier".utf8Bytes.rawBytes)
@@ -175,7 +175,7 @@ import Testing
         #expect(names == ["tier", "test"])
     }
 
-    @Test func aNameTooLongToKeepIsNobodys() throws {
+    @Test func aNameLongerThanTheBufferMatchesNothing() throws {
         let long = String(repeating: "é", count: 200)
         let bytes = #"{"\#(long)":1}"#.utf8Bytes
         var scanner = JSONScanner()

@@ -25,7 +25,7 @@ import Wire
     @Test(arguments: ["", "B", "64KB", "64kib", "1.5MiB", "-1", "99999999TiB", "18446744073709551616", "10 MiB", "10M"])
     func otherSizesAreRefused(_ text: String) { #expect(SizeText.parse(text) == nil) }
 
-    @Test func bothAreWrittenInTheLargestUnitThatStaysWhole() {
+    @Test func durationsAndSizesAreWrittenInTheLargestExactUnit() {
         for text in ["0ms", "1ms", "1500ms", "90s", "5m", "25h", "30d"] {
             #expect(DurationText.parse(text).map(DurationText.text) == text)
         }

@@ -6,7 +6,7 @@ import Testing
 @Suite struct RequestObjectTests {
     private func object(_ text: String) throws -> RequestObject { try RequestObject(Array(text.utf8)) }
 
-    @Test func membersAreReadByNameWhateverStandsBesideThem() throws {
+    @Test func membersAreReadByNameAmongOthers() throws {
         let body = try object(#" {"a":"x\u0041\n","n":null,"o":{"in":[1,{"a":"no"}]},"deep":[[[{}]]],"t":true,"ä":"ü"} "#)
         #expect(try body.text("a") == "xA\n")
         #expect(try body.text("ä") == "ü")
@@ -20,7 +20,7 @@ import Testing
         "", " ", "{", "}", "[]", "null", "true", "5", "\"a\"", "{}{}", "{} x", "{\"a\"}", "{a:1}", "{'a':1}", "{\"a\":1,}",
         "{\"a\":01}", "{\"a\":NaN}", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "\u{FEFF}{}", "{\"a\":\"\n\"}", "/**/{}",
     ])
-    func whatIsNotOneObjectIsRefused(_ text: String) {
+    func textsThatAreNotOneObjectAreRefused(_ text: String) {
         #expect(throws: RequestObject.Fault.notAnObject) { try object(text) }
     }
 

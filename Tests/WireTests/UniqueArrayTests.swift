@@ -3,7 +3,7 @@ import Wire
 
 @Suite struct UniqueArrayTests {
     /// Compared with `Array`, with reference-counted elements: none is leaked or released too early.
-    @Test func itHoldsWhatAnArrayHolds() {
+    @Test func itHoldsTheSameElementsAsAnArray() {
         final class Counted {}
         weak var last: Counted?
         do {
@@ -40,7 +40,7 @@ import Wire
         #expect(last == nil)
     }
 
-    @Test func aTableIsMadeWhole() {
+    @Test func anArrayOfRepeatedElementsIsMade() {
         var table = UniqueArray(repeating: "a", count: 3)
         table[1] = "b"
         let texts = (0..<table.count).map { table[$0] }
