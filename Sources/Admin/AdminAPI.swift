@@ -27,7 +27,7 @@ package struct AdminAPI: Sendable {
     let administration: Administration
     let limiter: any AttemptLimiter
     /// The newest refusals, at most so many; of one request where its id is given.
-    let refusals: @Sendable (String?, Int) async -> [RefusalStory]
+    let refusals: @Sendable (String?, Int) async -> [ExplainedRefusal]
     /// Writes the routes as members of an open object.
     let writeRoutes: @Sendable (inout JSONWriter) -> Void
     let plan: @Sendable () -> AdminPlan
@@ -35,7 +35,7 @@ package struct AdminAPI: Sendable {
 
     package init(
         token: @escaping @Sendable () -> AdminToken?, directory: AccountDirectory, administration: Administration,
-        limiter: any AttemptLimiter, refusals: @escaping @Sendable (String?, Int) async -> [RefusalStory],
+        limiter: any AttemptLimiter, refusals: @escaping @Sendable (String?, Int) async -> [ExplainedRefusal],
         writeRoutes: @escaping @Sendable (inout JSONWriter) -> Void, plan: @escaping @Sendable () -> AdminPlan,
         now: @escaping @Sendable () -> WallTime
     ) {

@@ -1,7 +1,7 @@
 package import Gate
 package import Wire
 
-extension RefusalStory {
+extension ExplainedRefusal {
     /// Its members, in an object that is open.
     func write(_ json: inout JSONWriter) {
         json.field("request_id", requestID)

@@ -11,14 +11,14 @@ package import Wire
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
-    var limits: LimitSheet
+    var limits: CompiledLimits
     let limiter: SharedLimiter
     var verifier = TokenVerifier()
     private var cache: TokenCache
     /// The fields of a token that is being replaced.
     var expiredEdits = FieldEdits()
     var revoked = RevokedSessions()
-    var standings: Standings
+    var tierCache: TierCache
 
     /// How long a client is told to wait for keys that were never had: they are asked for again every ten seconds.
     private static let keysRetrySeconds: UInt32 = 10
@@ -27,9 +27,9 @@ package struct Admission: ~Copyable {
     package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
         self.policy = policy
         self.limiter = limiter
-        limits = LimitSheet(policy, limiter.hash)
+        limits = CompiledLimits(policy, limiter.hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
-        standings = Standings(capacity: cacheCapacity)
+        tierCache = TierCache(capacity: cacheCapacity)
     }
 
     /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that
@@ -39,9 +39,9 @@ package struct Admission: ~Copyable {
             cache.retain(policy.liveKeys)
         } else {
             cache.removeAll()
-            standings.removeAll()
+            tierCache.removeAll()
         }
-        limits = LimitSheet(policy, limiter.hash)
+        limits = CompiledLimits(policy, limiter.hash)
         self.policy = policy
     }
 
@@ -181,7 +181,7 @@ package struct Admission: ~Copyable {
             decision.identity = identity
             if let key = verified.keyID { decision.keyBytes.append(key) }
             if identity.isOwn, verified.sessionID.byteCount > 0 {
-                decision.effects.deliveredToken = TokenSighting(session: verified.sessionID.text, token: verified.tokenID.text)
+                decision.effects.deliveredToken = TokenDelivery(session: verified.sessionID.text, token: verified.tokenID.text)
             }
             cache.insert(
                 token, identity, key: decision.keyBytes.readable, fields: decision.requestEdits.http1, at: seconds)
@@ -304,7 +304,7 @@ package struct Admission: ~Copyable {
 
     /// Whom `line` counts; nil if it counts by a field that comes more than once, unless the limit only watches.
     private func subject(
-        _ line: LimitSheet.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
+        _ line: CompiledLimits.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> (SubjectKind, LimitKey)? {
         switch line.subject {
         case .user: if let identity = decision.identity { return (.user, identity.user) }

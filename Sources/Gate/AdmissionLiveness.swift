@@ -19,12 +19,12 @@ extension Admission {
             set(identity.tier, &decision)
             return true
         }
-        guard let known = standings.standing(of: identity.user, at: now) else {
+        guard let known = tierCache.status(of: identity.user, at: now) else {
             decision.verdict = .lookUp
             return false
         }
         decision.tierOrigin = known.origin
-        switch known.standing {
+        switch known.status {
         case .noAccount: set(identity.tier, &decision)
         case .tier(let tier, _): set(tier, &decision)
         case .unavailable: break
@@ -47,15 +47,15 @@ extension Admission {
     }
 
     /// Takes in what the accounts say of users.
-    package mutating func learn(_ users: [UserStanding]) {
+    package mutating func learn(_ users: [UserTier]) {
         for user in users {
             let key = user.user.withRawBytes { LimitSubject.user($0, issuer: ownIssuer, limiter.hash) }
-            standings.learn(user, of: key)
+            tierCache.learn(user, of: key)
         }
     }
 
     /// Whoever comes next is asked for anew.
-    package mutating func forgetUsers() { standings.removeAll() }
+    package mutating func forgetUsers() { tierCache.removeAll() }
 
     /// As identities of the gateway's own name their issuer.
     private var ownIssuer: String {

@@ -8,7 +8,7 @@ package enum Verdict: Equatable, Sendable {
     case forward(upstream: Int)
     /// To an endpoint of the gateway itself.
     case local(UInt16)
-    /// The user's standing must be learned first (`Decision.userID`); then the request is to be decided anew. Nothing was
+    /// The user's tier must be learned first (`Decision.userID`); then the request is to be decided anew. Nothing was
     /// charged.
     case lookUp
     /// The token has expired and is to be refreshed first (`Admission.refreshOrder`); then the request is to be decided anew,
@@ -20,7 +20,7 @@ package enum Verdict: Equatable, Sendable {
 /// What a decision causes besides its verdict; whoever asked for the decision carries it out once.
 package struct DecisionEffects: Equatable, Sendable {
     /// A token of the gateway's own was used that no earlier request on this worker had: its delivery is confirmed.
-    package internal(set) var deliveredToken: TokenSighting?
+    package internal(set) var deliveredToken: TokenDelivery?
     /// The issuer whose keys should be fetched, by its index in the policy's trust: the token named a key that is not among
     /// them, or there never were any. The decision may be asked for again when they have come: nothing was charged.
     package internal(set) var keysWanted: Int?
@@ -39,7 +39,7 @@ package enum TokenSource: UInt8, CaseIterable, Sendable {
 }
 
 /// That a token of a session of the gateway's own came by: who issued it then knows that it has arrived.
-package struct TokenSighting: Equatable, Sendable {
+package struct TokenDelivery: Equatable, Sendable {
     /// `sid`.
     package let session: String
     /// `jti`; empty if it has none.

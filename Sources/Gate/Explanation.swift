@@ -24,7 +24,7 @@ package struct Explanation: Sendable, Equatable {
     package let code: String?
 
     /// Tells how what `note` says came about under `policy`, which decided it.
-    package init(_ note: borrowing DecisionNote, policy: Policy) {
+    package init(_ note: borrowing DecisionRecord, policy: Policy) {
         let refusal = note.refusal
         status = refusal?.status ?? 0
         code = refusal.map { "\($0.code.text)" }
@@ -38,7 +38,7 @@ package struct Explanation: Sendable, Equatable {
     }
 
     /// The steps from the route on, as far as the request came.
-    private mutating func tellRoute(_ note: borrowing DecisionNote, _ policy: Policy) {
+    private mutating func tellRoute(_ note: borrowing DecisionRecord, _ policy: Policy) {
         let refusal = note.refusal
         if case .badRequest(.path) = refusal { return }
         guard note.routeIndex >= 0 else {
@@ -48,7 +48,7 @@ package struct Explanation: Sendable, Equatable {
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
-        if let standing = Self.standing(note) { add("standing", standing) }
+        if let status = Self.status(note) { add("standing", status) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
@@ -58,7 +58,7 @@ package struct Explanation: Sendable, Equatable {
 
     private mutating func add(_ name: String, _ text: String) { steps.append(Step(name, text)) }
 
-    private mutating func tellVerdict(_ note: borrowing DecisionNote, _ policy: Policy) {
+    private mutating func tellVerdict(_ note: borrowing DecisionRecord, _ policy: Policy) {
         switch note.verdict {
         case .forward(let upstream): add("verdict", "passes, to upstream \(upstream)")
         case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[note.routeIndex].name)")
@@ -70,22 +70,22 @@ package struct Explanation: Sendable, Equatable {
         }
     }
 
-    private static func client(_ note: borrowing DecisionNote) -> String {
+    private static func client(_ note: borrowing DecisionRecord) -> String {
         let via = note.client.peerIsTrusted ? ", told by a trusted proxy" : ""
         let doubt = note.client.isCertain ? "" : ", but the proxies' words do not add up"
         return note.client.address.text + via + doubt
     }
 
-    private static func path(_ note: borrowing DecisionNote) -> String {
+    private static func path(_ note: borrowing DecisionRecord) -> String {
         if case .refuse(.badRequest(.path(let fault))) = note.verdict { return "\(note.sentPath): \(fault.message)" }
         return note.pathIsVerbatim ? note.sentPath : "\(note.sentPath) becomes \(note.path)"
     }
 
-    private static func caller(_ note: borrowing DecisionNote, _ policy: Policy) -> String {
+    private static func caller(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {
         note.internalCaller < 0 ? "no internal caller matches" : "\(policy.internals[note.internalCaller].name)"
     }
 
-    private static func identity(_ note: borrowing DecisionNote, _ policy: Policy) -> String {
+    private static func identity(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {
         switch note.auth {
         case .notLooked: return "not looked at"
         case .anonymous: return "nobody"
@@ -97,7 +97,7 @@ package struct Explanation: Sendable, Equatable {
     }
 
     /// nil if no token was accepted.
-    private static func named(_ note: borrowing DecisionNote, _ policy: Policy) -> String? {
+    private static func named(_ note: borrowing DecisionRecord, _ policy: Policy) -> String? {
         guard note.issuerIndex >= 0, let algorithm = note.algorithm else { return nil }
         let issuer = policy.trust.issuers[Int(note.issuerIndex)].name
         let tier = note.tier.map { policy.tiers.name(of: $0) } ?? "unknown"
@@ -105,7 +105,7 @@ package struct Explanation: Sendable, Equatable {
     }
 
     /// Where the tier and the state of the session come from, and how old they are; nil if nobody is known.
-    private static func standing(_ note: borrowing DecisionNote) -> String? {
+    private static func status(_ note: borrowing DecisionRecord) -> String? {
         // An actor is refused whatever the accounts say.
         guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
         if note.authReason == .revoked {
@@ -123,7 +123,7 @@ package struct Explanation: Sendable, Equatable {
         }
     }
 
-    private static func refresh(_ note: borrowing DecisionNote) -> String {
+    private static func refresh(_ note: borrowing DecisionRecord) -> String {
         switch note.refreshRole {
         case .none: note.auth == .accepted ? "a refresh token came along, and the token was good still" : "a refresh token came along, and nothing came of it"
         case .leader: "the token had expired and was refreshed for this request"
@@ -132,21 +132,21 @@ package struct Explanation: Sendable, Equatable {
         }
     }
 
-    private static func tier(_ note: borrowing DecisionNote, _ policy: Policy, needed: Tier) -> String {
+    private static func tier(_ note: borrowing DecisionRecord, _ policy: Policy, needed: Tier) -> String {
         let name = policy.tiers.name(of: needed)
         if note.shadowed.contains(.tier) { return "\(name) is needed and missing, but only watched" }
         guard let own = note.tier else { return "\(name) is needed" }
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
     }
 
-    private static func filter(_ note: borrowing DecisionNote, _ rule: RouteRule, _ policy: Policy) -> String {
+    private static func filter(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ policy: Policy) -> String {
         let tier = policy.tiers.name(of: note.tier ?? .lowest)
         let fields = rule.filters.map(\.text).joined(separator: ", ")
         let watched = rule.shadow.contains(.filter) ? ", but only watched" : ""
         return "what \(fields) puts above \(tier) leaves the answer\(watched)"
     }
 
-    private static func limit(_ note: borrowing DecisionNote, _ rule: RouteRule, _ index: Int) -> String {
+    private static func limit(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ index: Int) -> String {
         let term = rule.limits[index].term(of: note.tier)
         let limit = "\(term.rate.text) by \((term.by ?? rule.limitBy).text)"
         switch note.limit.result {

@@ -15,7 +15,7 @@ package struct Identity: Sendable {
     /// `iat`, in seconds since 1970; 0 if unknown.
     package let issuedAt: Int64
     package let algorithm: SigningAlgorithm
-    /// What the token claims; whether that counts is the standing's matter.
+    /// What the token claims; whether that counts is the tier's matter.
     package let tier: Tier
     package let isOwn: Bool
     /// Whether the bearer acts as somebody.

@@ -1,6 +1,6 @@
 import Wire
 
-/// A caller's standing as a rank: 0 is everyone's, a higher one includes all below it. Names live in `TierList`.
+/// A caller's tier as a rank: 0 is everyone's, a higher one includes all below it. Names live in `TierList`.
 @frozen
 public struct Tier: RawRepresentable, Hashable, Comparable, Sendable {
     public var rawValue: UInt8

@@ -6,12 +6,12 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     /// A command that is not answered for so long is late: its caller is told so and waits no more.
     package var replyDeadline: UInt64 = 25
     /// A connection whose oldest command is not answered for so long is closed.
-    package var silence: UInt64 = 1_000
+    package var responseTimeout: UInt64 = 1_000
     /// Microseconds that commands wait for the answers to those before them, to go together with what comes meanwhile. A loop
     /// in which nothing happens looks after them a millisecond later at most.
-    package var gathering: UInt64 = 500
+    package var batchWindow: UInt64 = 500
     /// For connecting, the TLS handshake and the greeting together.
-    package var patience: UInt64 = 1_000
+    package var connectTimeout: UInt64 = 1_000
     /// Unanswered commands, and the bytes of them; past either a command is not taken.
     package var mostCommands = 16_384
     package var mostBytes = 4 << 20
@@ -65,7 +65,7 @@ package struct RedisResult: Equatable, Sendable {
 /// 3. `append`s commands whenever it likes, each with a tag of its choice;
 /// 4. at the end calls `flush`, which sends all of them with one write, and waits no longer than `nextDeadline`. While earlier
 ///    commands are about to be answered, `flush` lets later ones gather: a busy connection makes one write for each round trip.
-///    Whoever can put several questions into one command appends none while it `gathers`, and all of them then.
+///    Whoever can put several questions into one command appends none while it `isBatching`, and all of them then.
 ///
 /// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
 /// formatter, for commands that are no calls of scripts, takes memory.
@@ -135,7 +135,7 @@ package struct RedisConnection: ~Copyable {
         let greeting = (endpoint.password == nil ? 0 : 1) + (endpoint.database == 0 ? 0 : 1) + scripts.scripts.count
             + (subscription == nil ? 0 : 1)
         state = RedisConnectionState(
-            usesTLS: endpoint.usesTLS, greetingLength: greeting, patience: settings.patience, now: now)
+            usesTLS: endpoint.usesTLS, greetingLength: greeting, connectTimeout: settings.connectTimeout, now: now)
     }
 
     deinit { connection.socket.close() }
@@ -206,8 +206,8 @@ package struct RedisConnection: ~Copyable {
     package mutating func nextDeadline() -> MonotonicTime? {
         if lost > 0 { return MonotonicTime(nanoseconds: 0) }
         var next = state.deadline ?? MonotonicTime(nanoseconds: .max)
-        if isReady, batch > 0 { next = min(next, gatheredAt) }
-        if isReady, let oldest = oldestInFlight { next = min(next, oldest.advanced(milliseconds: settings.silence)) }
+        if isReady, batch > 0 { next = min(next, batchDeadline) }
+        if isReady, let oldest = oldestInFlight { next = min(next, oldest.advanced(milliseconds: settings.responseTimeout)) }
         if let awaited = unanswered.oldestAwaited() {
             next = min(next, awaited.advanced(milliseconds: settings.replyDeadline))
         }

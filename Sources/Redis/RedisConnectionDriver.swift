@@ -28,11 +28,11 @@ extension RedisConnection {
         if state.deadline != nil {
             switch state.timePassed(now, random: random.next()) {
             case .connect: connect(now, loop)
-            case .close: closed(.notReadyInTime(settings.patience), now)
+            case .close: closed(.notReadyInTime(settings.connectTimeout), now)
             case .carryOn, .handshake, .greet, .serve: break
             }
-        } else if isReady, let oldest = oldestInFlight, now >= oldest.advanced(milliseconds: settings.silence) {
-            lose(.silent(settings.silence), now)
+        } else if isReady, let oldest = oldestInFlight, now >= oldest.advanced(milliseconds: settings.responseTimeout) {
+            lose(.silent(settings.responseTimeout), now)
         }
     }
 
@@ -41,7 +41,7 @@ extension RedisConnection {
         let hadNone = self.addresses.isEmpty
         self.addresses = addresses
         if let address, !addresses.contains(address) { lose(.moved, now) }
-        if hadNone { state.hurried(now) }
+        if hadNone { state.retryNow(now) }
     }
 
     /// Ends the connection for good. Its commands are lost, as `next` will tell.
@@ -118,10 +118,10 @@ extension RedisConnection {
 
     // MARK: bytes
 
-    /// Sends what was appended, with one write, unless it gathers; what the system does not take goes when it does. Once at the
+    /// Sends what was appended, with one write, unless it isBatching; what the system does not take goes when it does. Once at the
     /// end of a turn.
     package mutating func flush(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
-        guard batch == 0 || !gathers(now) else { return }
+        guard batch == 0 || !isBatching(now) else { return }
         if batch > 0 { flushedAt = now }
         batch = 0
         while isConnected, output.hasUnsent, !output.isBlocked {
@@ -138,14 +138,14 @@ extension RedisConnection {
     }
 
     /// Whether a command that would be appended now had to wait for the answers to those that were sent. A caller that can put
-    /// several questions into one command asks them when this is over, at `gatheredAt` or as soon as answers have come.
-    package func gathers(_ now: MonotonicTime) -> Bool {
-        inFlight > batch && isReady && breaker.isClosed && now < gatheredAt
+    /// several questions into one command asks them when this is over, at `batchDeadline` or as soon as answers have come.
+    package func isBatching(_ now: MonotonicTime) -> Bool {
+        inFlight > batch && isReady && breaker.isClosed && now < batchDeadline
     }
 
     /// When what was appended is sent at the latest.
-    package var gatheredAt: MonotonicTime {
-        MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.gathering &* 1_000)
+    package var batchDeadline: MonotonicTime {
+        MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.batchWindow &* 1_000)
     }
 
     /// Receives once and feeds the reader, which must have read everything before.

@@ -46,7 +46,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
 
     private(set) var phase: Phase
     /// Milliseconds that connecting, the handshake and the greeting may take together.
-    private let patience: UInt64
+    private let connectTimeout: UInt64
     private let usesTLS: Bool
     /// Commands of the greeting.
     private let greetingLength: Int
@@ -54,11 +54,11 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
     private var failures: UInt64 = 0
 
     /// A connection that is due at once.
-    init(usesTLS: Bool, greetingLength: Int, patience: UInt64, now: MonotonicTime) {
+    init(usesTLS: Bool, greetingLength: Int, connectTimeout: UInt64, now: MonotonicTime) {
         phase = .waiting(until: now)
         self.usesTLS = usesTLS
         self.greetingLength = greetingLength
-        self.patience = patience
+        self.connectTimeout = connectTimeout
     }
 
     /// When `timePassed` must be called; nil if only an event can bring anything.
@@ -73,7 +73,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
     mutating func timePassed(_ now: MonotonicTime, random: UInt64) -> RedisAction {
         guard let deadline, now >= deadline else { return .carryOn }
         guard case .waiting = phase else { return failed(now, random: random) }
-        phase = .connecting(until: now.advanced(milliseconds: patience))
+        phase = .connecting(until: now.advanced(milliseconds: connectTimeout))
         return .connect
     }
 
@@ -125,7 +125,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
     }
 
     /// What the last attempt lacked is here: the next need not wait.
-    mutating func hurried(_ now: MonotonicTime) {
+    mutating func retryNow(_ now: MonotonicTime) {
         guard case .waiting(let until) = phase else { return }
         phase = .waiting(until: min(until, now))
     }

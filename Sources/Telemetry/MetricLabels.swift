@@ -46,7 +46,7 @@ package struct LabelValues: Equatable, Sendable {
 }
 
 /// The label values that the code knows, given once at start: lists of words, counted by an index into these very lists.
-package struct MetricWords: Equatable, Sendable {
+package struct FixedLabelValues: Equatable, Sendable {
     let methods: [String]
     let algorithms: [String]
     let authOutcomes: [String]
@@ -75,7 +75,7 @@ package struct MetricWords: Equatable, Sendable {
 /// Make one at start, keep it beside the configuration, `declare` on a copy at a reload and hand that to each worker
 /// with the new configuration. All copies of one lineage agree on every `LabelID` that they share.
 package struct MetricLabels: Equatable, Sendable {
-    let words: MetricWords
+    let words: FixedLabelValues
     package private(set) var routes = LabelValues(none: "-")
     package private(set) var upstreams = LabelValues(none: "-")
     package private(set) var tiers = LabelValues(none: "anonymous")
@@ -83,7 +83,7 @@ package struct MetricLabels: Equatable, Sendable {
     /// Declarations so far: of two copies the one with more continues the other.
     private(set) var generation = 0
 
-    package init(_ words: MetricWords) { self.words = words }
+    package init(_ words: FixedLabelValues) { self.words = words }
 
     /// The names of a configuration, each list in its order there.
     package mutating func declare(routes: [String], upstreams: [String], tiers: [String], issuers: [String]) {

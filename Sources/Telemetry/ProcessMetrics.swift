@@ -14,7 +14,7 @@ package struct BuildInfo: Sendable {
 }
 
 /// How fetching an issuer's key set ended.
-package enum KeySetFetch: Int, MetricWord {
+package enum KeySetFetch: Int, MetricLabelValue {
     case ok
     /// No answer, or none with status 200.
     case unreachable

@@ -12,7 +12,7 @@ enum Serve {
     /// Runs the gateway; answers when it has drained. `loader` reads the configuration again on SIGHUP.
     static func run(_ configuration: GatewayConfiguration, loader: ConfigurationLoader) -> CommandResult {
         do {
-            try Signals.take(Gateway.signals)
+            try Signals.block(Gateway.signals)
             raiseFileLimit()
             var gateway = try Gateway(configuration)
             gateway.serve(loader, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)
@@ -28,7 +28,7 @@ enum Serve {
             return .failed("--listen \(listen) is no address, write one like 127.0.0.1:9001", exitCode: 2)
         }
         do {
-            try Signals.take([.terminate, .interrupt])
+            try Signals.block([.terminate, .interrupt])
             return try EchoServer.run(address)
         } catch {
             return .failed("\(error)")

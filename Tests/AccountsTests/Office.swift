@@ -71,7 +71,7 @@ final class StrictLimiter: AttemptLimiter {
 
     func mark(_ bucket: AttemptBucket) async { _ = await charge([bucket]) }
 
-    func giveBack(_ charges: [AttemptCharge]) {
+    func refund(_ charges: [AttemptCharge]) {
         counts.withLock { counts in
             for charge in charges {
                 guard let count = counts[charge.bucket], count > 0 else { preconditionFailure("given back twice") }

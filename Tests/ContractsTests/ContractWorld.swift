@@ -79,7 +79,7 @@ final class ContractWorld: StoryWorld {
         if let sighting = decision.effects.deliveredToken { await confirm(sighting) }
         if decision.verdict == .lookUp {
             let user = decision.userID.text
-            admission.learn([await standing(of: user)])
+            admission.learn([await status(of: user)])
             decide(bytes)
         }
         switch decision.verdict {
@@ -172,18 +172,18 @@ extension ContractWorld {
         return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)
     }
 
-    private func standing(of user: String) async -> UserStanding {
+    private func status(of user: String) async -> UserTier {
         let found: Account?
         do throws(AccountError) {
             found = if let id = Wire.UUID(parsing: user) { try await services.accounts.account(id) } else { nil }
         } catch {
-            return UserStanding(user: user, standing: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
+            return UserTier(user: user, status: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
         }
-        guard let account = found else { return UserStanding(user: user, standing: .noAccount, version: -1) }
-        return UserStanding(user: user, standing: .tier(.lowest, until: .max), version: account.entitlement.version)
+        guard let account = found else { return UserTier(user: user, status: .noAccount, version: -1) }
+        return UserTier(user: user, status: .tier(.lowest, until: .max), version: account.entitlement.version)
     }
 
-    private func confirm(_ sighting: TokenSighting) async {
+    private func confirm(_ sighting: TokenDelivery) async {
         guard let session = Wire.UUID(parsing: sighting.session), let token = sighting.token.withRawBytes({ AccessTokenID(parsing: $0) })
         else { return }
         do throws(AccountError) {

@@ -94,13 +94,13 @@ final class AttemptsInMemory: AttemptLimiter {
 
     func mark(_ bucket: AttemptBucket) async { _ = await charge([bucket]) }
 
-    func giveBack(_ charges: [AttemptCharge]) {
+    func refund(_ charges: [AttemptCharge]) {
         let now = clock.now.monotonic.nanoseconds / 1_000
         tats.withLock { tats in
             for charge in charges {
                 let credit = GCRA.credit(
                     interval: charge.rate.limit.interval, chargedAt: charge.at.nanoseconds / 1_000, now: now)
-                tats[charge.bucket] = GCRA.giveBack(now: now, tat: tats[charge.bucket] ?? 0, credit: credit)
+                tats[charge.bucket] = GCRA.refund(now: now, tat: tats[charge.bucket] ?? 0, credit: credit)
             }
         }
     }

@@ -20,25 +20,25 @@ import Wire
         ("required", .required), ("optional", .optional), ("none", .none), ("internal", .internal),
     ]
 
-    private static func house(knowsUser: Bool = true) throws -> Gatehouse {
-        var own = Gatehouse.trusted(name: "tollgate")
+    private static func harness(knowsUser: Bool = true) throws -> AdmissionHarness {
+        var own = AdmissionHarness.trusted(name: "tollgate")
         own.isOwn = true
-        let outside = Gatehouse.trusted(Gatehouse.otherKey, name: "outside", issuer: "https://outside.test")
+        let outside = AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "outside", issuer: "https://outside.test")
         let routes = [rule("api", "/api/*"), rule("open", "/open/*", auth: .none)]
-        let house = Gatehouse(
+        let harness = AdmissionHarness(
             try Policy(
                 rules: routes + endpoints.map { local($0.0, $0.1) } + [local("document", .none, isDocument: true)],
-                trust: Gatehouse.trust([own, outside]),
+                trust: AdmissionHarness.trust([own, outside]),
                 internals: [InternalCaller(name: "backend", networks: [CIDR(parsing: "10.0.0.0/8")].compactMap { $0 })],
                 hasAccounts: true))
-        if knowsUser { house.admission.learn([UserStanding(user: user, standing: .tier(.lowest, until: .max), version: 1)]) }
-        return house
+        if knowsUser { harness.admission.learn([UserTier(user: user, status: .tier(.lowest, until: .max), version: 1)]) }
+        return harness
     }
 
     private static func token(
         _ subject: String = user, actor: String? = "merchant", session: String? = session, lifetime: Int64 = 600
     ) -> String {
-        Gatehouse.token(subject, lifetime: lifetime) {
+        AdmissionHarness.token(subject, lifetime: lifetime) {
             $0.sessionID = session
             $0.tokenID = "t-1"
             $0.actorType = actor
@@ -47,10 +47,10 @@ import Wire
     }
 
     @Test func routesOpenToActors() throws {
-        let house = try Self.house()
-        let judged = house.get("/api/x", token: Self.token())
+        let harness = try Self.harness()
+        let judged = harness.get("/api/x", token: Self.token())
         #expect(judged.status == 0 && judged.hasIdentity("X-Actor-Type: merchant") && judged.hasIdentity("X-Actor-Id: m1"))
-        let open = house.get("/open/x", token: Self.token())
+        let open = harness.get("/open/x", token: Self.token())
         #expect(open.status == 0 && open.forwardsAuthorization && open.identity == [])
     }
 
@@ -58,11 +58,11 @@ import Wire
     @Test(arguments: endpoints)
     func nothingElseDoes(_ name: String, _ auth: AuthMode) throws {
         for (subject, session) in [(Self.user, Self.session), (Self.user, nil), ("service", nil)] as [(String, String?)] {
-            let house = try Self.house()
+            let harness = try Self.harness()
             let token = Self.token(subject, session: session)
             for attempt in 1...4 {
-                if attempt == 3 { #expect(house.get("/api/x", token: token).status == 0) }
-                let judged = house.get("/\(name)", token: token, from: Self.inside)
+                if attempt == 3 { #expect(harness.get("/api/x", token: token).status == 0) }
+                let judged = harness.get("/\(name)", token: token, from: Self.inside)
                 #expect(judged.status == 403 && judged.code == "FORBIDDEN" && judged.reason == .actor)
                 #expect(judged.headers == [#"WWW-Authenticate: Bearer realm="tollgate", error="insufficient_scope", error_description="The token has an actor""#])
                 #expect(judged.userID == subject)
@@ -73,62 +73,62 @@ import Wire
     }
 
     @Test func anAccountThatCannotBeLookedUpIsNoWayIn() throws {
-        let house = try Self.house(knowsUser: false)
-        #expect(house.get("/none", token: Self.token()).reason == .actor)
-        #expect(house.get("/required", token: Self.token()).verdict == .lookUp)
-        house.admission.learn([UserStanding(user: Self.user, standing: .unavailable(until: .max), version: -1)])
-        #expect(house.get("/required", token: Self.token()).reason == .actor)
+        let harness = try Self.harness(knowsUser: false)
+        #expect(harness.get("/none", token: Self.token()).reason == .actor)
+        #expect(harness.get("/required", token: Self.token()).verdict == .lookUp)
+        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: .max), version: -1)])
+        #expect(harness.get("/required", token: Self.token()).reason == .actor)
     }
 
     @Test func tokensThatAreNoGoodAreRefusedAsEverAndIgnoredWhereNoneIsNeeded() throws {
-        let house = try Self.house()
-        let unknown = Gatehouse.token(Self.user, issuer: "https://nobody.test") { $0.actorType = "merchant" }
-        let forged = Gatehouse.token(Self.user, key: Gatehouse.otherKey) { $0.actorType = "merchant" }
+        let harness = try Self.harness()
+        let unknown = AdmissionHarness.token(Self.user, issuer: "https://nobody.test") { $0.actorType = "merchant" }
+        let forged = AdmissionHarness.token(Self.user, key: AdmissionHarness.otherKey) { $0.actorType = "merchant" }
         for (token, code) in [
             (Self.token(lifetime: -100), "TOKEN_EXPIRED"), (unknown, "UNAUTHORIZED"), (forged, "UNAUTHORIZED"), ("bad", "UNAUTHORIZED"), ("", "UNAUTHORIZED"),
         ] {
-            #expect(house.get("/required", token: token).code == code)
-            #expect(house.get("/optional", token: token).code == code)
-            let judged = house.get("/none", token: token)
+            #expect(harness.get("/required", token: token).code == code)
+            #expect(harness.get("/optional", token: token).code == code)
+            let judged = harness.get("/none", token: token)
             #expect(judged.verdict == .local(64) && judged.identity == [] && judged.userID == "" && judged.issuerToRefetch == -1)
         }
-        #expect(house.get("/api/x", token: Self.token()).status == 0)
-        house.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: house.now.wall.seconds)
-        #expect(house.get("/required", token: Self.token()).code == "TOKEN_REVOKED")
-        let ended = house.get("/none", token: Self.token())
+        #expect(harness.get("/api/x", token: Self.token()).status == 0)
+        harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: harness.now.wall.seconds)
+        #expect(harness.get("/required", token: Self.token()).code == "TOKEN_REVOKED")
+        let ended = harness.get("/none", token: Self.token())
         #expect(ended.verdict == .local(64) && ended.identity == [] && ended.userID == "")
     }
 
     @Test func othersPass() throws {
-        let house = try Self.house()
-        let outside = Gatehouse.token("u", issuer: "https://outside.test", key: Gatehouse.otherKey) { $0.actorType = "merchant" }
+        let harness = try Self.harness()
+        let outside = AdmissionHarness.token("u", issuer: "https://outside.test", key: AdmissionHarness.otherKey) { $0.actorType = "merchant" }
         for (name, _) in Self.endpoints {
-            #expect(house.get("/\(name)", token: Self.token(actor: nil), from: Self.inside).verdict == .local(64))
+            #expect(harness.get("/\(name)", token: Self.token(actor: nil), from: Self.inside).verdict == .local(64))
             // Contracts refuse tokens of other issuers, with or without an actor.
-            #expect(house.get("/\(name)", token: outside, from: Self.inside).verdict == .local(64))
+            #expect(harness.get("/\(name)", token: outside, from: Self.inside).verdict == .local(64))
         }
-        #expect(house.get("/none").verdict == .local(64))
-        #expect(house.get("/document", token: Self.token()).verdict == .local(64))
+        #expect(harness.get("/none").verdict == .local(64))
+        #expect(harness.get("/document", token: Self.token()).verdict == .local(64))
     }
 
     /// Who learns that a token has arrived learns it from the first request that is let in by it.
     @Test func aLookForAnActorIsNoSighting() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         let token = Self.token(actor: nil)
-        #expect(house.sighting("/none", token) == nil)
-        #expect(house.sighting("/api/x", token) == TokenSighting(session: Self.session, token: "t-1"))
+        #expect(harness.sighting("/none", token) == nil)
+        #expect(harness.sighting("/api/x", token) == TokenDelivery(session: Self.session, token: "t-1"))
     }
 
     @Test func noRefreshTokenMakesAnActorsTokenMore() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         let sent = "X-Refresh-Token: r1"
         for (name, auth) in Self.endpoints {
-            let good = house.get("/\(name)", token: Self.token(), sent, from: Self.inside)
+            let good = harness.get("/\(name)", token: Self.token(), sent, from: Self.inside)
             #expect(good.reason == .actor && good.refreshLines == [])
-            let expired = house.get("/\(name)", token: Self.token(lifetime: -100), sent, from: Self.inside)
+            let expired = harness.get("/\(name)", token: Self.token(lifetime: -100), sent, from: Self.inside)
             #expect(expired.order == nil && expired.refreshLines == [])
             #expect(expired.code == (auth == .none ? "" : "TOKEN_EXPIRED"))
         }
-        #expect(house.get("/api/x", token: Self.token(lifetime: -100), sent, from: Self.inside).code == "TOKEN_EXPIRED")
+        #expect(harness.get("/api/x", token: Self.token(lifetime: -100), sent, from: Self.inside).code == "TOKEN_EXPIRED")
     }
 }

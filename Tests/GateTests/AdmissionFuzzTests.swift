@@ -24,16 +24,16 @@ import Wire
         open.limitBy = .header("x-device")
         var private_ = rule("p", "/p/*")
         private_.limits = [try LimitPolicy(parsing: "5/s", tiers: .standard)]
-        let house = try Gatehouse(
+        let harness = try AdmissionHarness(
             [open, private_, rule("i", "/i/*", auth: .internal), rule("n", "GET h.test/n/*", auth: .none)], proxies: ["10.0.0.0/8"],
             internals: [InternalCaller(name: "b", networks: [CIDR(parsing: "10.0.0.0/8")!])])
-        let token = Gatehouse.token("genuine", tier: "premium")
+        let token = AdmissionHarness.token("genuine", tier: "premium")
         var random = SplitMix64(seed: 77)
         var seen: Set<UInt16> = []
         for _ in 0..<25_000 {
             let (bytes, mutated) = Self.request(&random, token)
             let peer = Peer(address: IPAddress(v4: random.next() % 2 == 0 ? 0x0A00_0001 : 0xC000_0207))
-            guard let judged = house.ask(raw: bytes, from: peer) else { continue }
+            guard let judged = harness.ask(raw: bytes, from: peer) else { continue }
             seen.insert(judged.status)
             #expect(judged.identity.isEmpty || judged.identity.first == "X-User-Id: genuine")
             #expect(judged.identity.isEmpty || judged.auth == .accepted || judged.status != 0)
@@ -41,7 +41,7 @@ import Wire
             if judged.status == 0 && judged.route == "p" { #expect(judged.userID == "genuine") }
             #expect(judged.status != 500)
             if !mutated { #expect(judged.path?.contains("..") != true) }
-            house.advance(milliseconds: random.next() % 40)
+            harness.advance(milliseconds: random.next() % 40)
         }
         #expect(seen.isSuperset(of: [0, 400, 401, 403, 404, 429]))
     }

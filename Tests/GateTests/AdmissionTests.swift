@@ -6,15 +6,15 @@ import Wire
 
 @Suite struct AdmissionTests {
     @Test func aVerifiedTokenOpensTheRouteAndBecomesHeaders() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
-        let token = Gatehouse.token("user-1", tier: "premium") {
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
+        let token = AdmissionHarness.token("user-1", tier: "premium") {
             $0.email = "a@b.test"
             $0.sessionID = "s-9"
             $0.actorType = "team"
             $0.actorID = "t-3"
         }
         for source in [TokenSource.miss, .hit, .hit] {
-            let judged = house.get("/api/x", token: token)
+            let judged = harness.get("/api/x", token: token)
             #expect(judged.verdict == .forward(upstream: 0))
             #expect(judged.source == source)
             #expect(judged.auth == .accepted)
@@ -42,10 +42,10 @@ import Wire
     func onlyAProvenEmailGoesUpstreamUnlessTheRouteAsksForAll(_ proof: (claim: TokenClaims.Value?, own: Bool, outside: Bool), _ isOwn: Bool) throws {
         var all = rule("all", "/all")
         all.forwardsEmail = true
-        var issuer = Gatehouse.trusted()
+        var issuer = AdmissionHarness.trusted()
         issuer.isOwn = isOwn
-        let house = try Gatehouse([rule("proven", "/proven"), all], trust: Gatehouse.trust([issuer]))
-        let token = Gatehouse.token {
+        let harness = try AdmissionHarness([rule("proven", "/proven"), all], trust: AdmissionHarness.trust([issuer]))
+        let token = AdmissionHarness.token {
             $0.email = "a@b.test"
             if let claim = proof.claim { _ = $0.add("email_verified", claim) }
         }
@@ -53,9 +53,9 @@ import Wire
         let email = "X-User-Email: a@b.test"
         // The same remembered token on both routes, in any order.
         for _ in 0..<2 {
-            let strict = house.get("/proven", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
+            let strict = harness.get("/proven", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
             #expect(strict == (isProven ? [email] : []))
-            let open = house.get("/all", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
+            let open = harness.get("/all", token: token).identity.filter { $0.hasPrefix("X-User-Email") }
             #expect(Set(open) == [email, "X-User-Email-Verified: \(isProven)"] && open.count == 2)
         }
     }
@@ -63,70 +63,70 @@ import Wire
     @Test func aTokenWithoutAnEmailProvesNone() throws {
         var all = rule("all", "/all", auth: .optional)
         all.forwardsEmail = true
-        let house = try Gatehouse([all])
-        let known = house.get("/all", token: Gatehouse.token { _ = $0.add("email_verified", .boolean(true)) })
+        let harness = try AdmissionHarness([all])
+        let known = harness.get("/all", token: AdmissionHarness.token { _ = $0.add("email_verified", .boolean(true)) })
         #expect(known.identity.filter { $0.hasPrefix("X-User-Email") } == ["X-User-Email-Verified: false"])
-        #expect(house.get("/all").identity == [])
+        #expect(harness.get("/all").identity == [])
     }
 
     @Test func headersStandOnlyForWhatIsKnown() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
         #expect(
-            house.get("/api/x", token: Gatehouse.token()).identity == [
+            harness.get("/api/x", token: AdmissionHarness.token()).identity == [
                 "X-User-Id: user-1", "X-Token-Issuer: https://issuer.test", "X-User-Tier: free", "X-User-Premium: false",
             ])
     }
 
     @Test func anUnknownTierCountsAsTheLowest() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
         for tier in ["platinum", "Premium", "PREMIUM"] {
-            let judged = house.get("/api/x", token: Gatehouse.token(tier: tier))
+            let judged = harness.get("/api/x", token: AdmissionHarness.token(tier: tier))
             #expect(judged.tier == .lowest)
             #expect(judged.hasIdentity("X-User-Premium: false"))
         }
     }
 
     @Test func noRouteIs404AndAWrongMethod405() throws {
-        let house = try Gatehouse([rule("api", "GET /api/*")])
-        let missing = house.get("/other")
+        let harness = try AdmissionHarness([rule("api", "GET /api/*")])
+        let missing = harness.get("/other")
         #expect(missing.status == 404 && missing.code == "NOT_FOUND" && missing.dialect == .problem)
-        let wrong = house.ask("POST /api/x HTTP/1.1\nHost: a")
+        let wrong = harness.ask("POST /api/x HTTP/1.1\nHost: a")
         #expect(wrong.status == 405 && wrong.headers == ["Allow: GET"] && wrong.dialect == .password)
-        #expect(house.ask("OPTIONS * HTTP/1.1\nHost: a").status == 404)
-        #expect(house.ask("HEAD /api/x HTTP/1.1\nHost: a").status == 405)
+        #expect(harness.ask("OPTIONS * HTTP/1.1\nHost: a").status == 404)
+        #expect(harness.ask("HEAD /api/x HTTP/1.1\nHost: a").status == 405)
     }
 
     @Test func theUpstreamGetsTheCanonicalPathAndTheClientsIfItIsOne() throws {
         var stripped = rule("strip", "/s/*", auth: .none)
         stripped.strip = "/s"
-        let house = try Gatehouse([rule("api", "/api/*", auth: .none), stripped, rule("sx", "/sx", auth: .none)])
-        #expect(house.get("/api/x?q=//..%2F").path == nil)
-        #expect(house.get("/api//y/../x?q=1").path == "/api/x")
-        #expect(house.get("/%61pi/").path == "/api/")
-        #expect(house.get("/s/a/b").path == "/a/b")
-        #expect(house.get("/s").path == "/")
-        #expect(house.get("/s/").path == "/")
-        #expect(house.get("/s//./a").path == "/a")
-        #expect(house.get("/sx").path == nil)
+        let harness = try AdmissionHarness([rule("api", "/api/*", auth: .none), stripped, rule("sx", "/sx", auth: .none)])
+        #expect(harness.get("/api/x?q=//..%2F").path == nil)
+        #expect(harness.get("/api//y/../x?q=1").path == "/api/x")
+        #expect(harness.get("/%61pi/").path == "/api/")
+        #expect(harness.get("/s/a/b").path == "/a/b")
+        #expect(harness.get("/s").path == "/")
+        #expect(harness.get("/s/").path == "/")
+        #expect(harness.get("/s//./a").path == "/a")
+        #expect(harness.get("/sx").path == nil)
         for path in ["/api/../../x", "/api%2fx", "/api/%5c", "/api/%00", "/a%252fb", "/api/..;/x"] {
-            let judged = house.get(path)
+            let judged = harness.get(path)
             #expect(judged.status == 400 && judged.code == "BAD_REQUEST", "\(path)")
         }
     }
 
     @Test func whatIsMatchedIsWhatIsForwarded() throws {
-        let house = try Gatehouse([rule("open", "/open/*", auth: .none), rule("shut", "/shut/*")])
+        let harness = try AdmissionHarness([rule("open", "/open/*", auth: .none), rule("shut", "/shut/*")])
         for path in ["/open/../shut/x", "/open/%2e%2e/shut/x", "//shut/x", "/./shut/x", "/%73hut/x", "/shut//x"] {
-            let judged = house.get(path)
+            let judged = harness.get(path)
             #expect(judged.route == "shut" && judged.status == 401, "\(path)")
         }
     }
 
     @Test(arguments: ["/%25%32%65", "/%25%32e", "/%252%65", "/a%25%32%66b", "/%25%35%63", "/%25%30%30", "/%25%32%35%32%65", "/%25%2532e", "/%25%32%65/.."])
     func anEncodingThatIsDoubledByPiecesIs400(_ path: String) throws {
-        let house = try Gatehouse([rule("all", "/*", auth: .none)])
-        #expect(house.get(path).status == 400)
-        #expect(house.get("/100%25%20sure").path ?? "/100%25%20sure" == "/100%25%20sure")
+        let harness = try AdmissionHarness([rule("all", "/*", auth: .none)])
+        #expect(harness.get(path).status == 400)
+        #expect(harness.get("/100%25%20sure").path ?? "/100%25%20sure" == "/100%25%20sure")
     }
 
     /// `/me` asks for more than `/*`; a server that cuts parameters off would take each of these for it.
@@ -140,50 +140,50 @@ import Wire
         login.isEndpoint = true
         var open = rule("open", "/*", auth: .none)
         open.errors = .apple
-        let house = try Gatehouse([open, rule("me", "/me/*"), login])
-        let judged = house.get(path)
+        let harness = try AdmissionHarness([open, rule("me", "/me/*"), login])
+        let judged = harness.get(path)
         #expect(judged.status == 400 && judged.code == "BAD_REQUEST" && judged.route == "")
         #expect(judged.explanation.step("path")?.contains("parameters") == true)
     }
 
     /// Some servers take all behind the first `;` for parameters.
     @Test func allBehindAParameterHidesNoRoute() throws {
-        let house = try Gatehouse([rule("open", "/*", auth: .none), rule("me", "/me")])
-        for path in ["/me;a=b/x", "/me;/x/y", "/me%3B/x"] { #expect(house.get(path).status == 400, "\(path)") }
-        for path in ["/mex;a=b/x", "/a/me;a=b/x"] { #expect(house.get(path).route == "open", "\(path)") }
+        let harness = try AdmissionHarness([rule("open", "/*", auth: .none), rule("me", "/me")])
+        for path in ["/me;a=b/x", "/me;/x/y", "/me%3B/x"] { #expect(harness.get(path).status == 400, "\(path)") }
+        for path in ["/mex;a=b/x", "/a/me;a=b/x"] { #expect(harness.get(path).route == "open", "\(path)") }
     }
 
     /// `encoded-slash=pass` is for names that hold a slash, not for a way past another route.
     @Test func anEncodedSlashHidesNoRoute() throws {
         var files = rule("files", "/files/*", auth: .none)
         files.encodedSlashPasses = true
-        let house = try Gatehouse([files, rule("private", "/files/private/*"), rule("admin", "/admin")])
+        let harness = try AdmissionHarness([files, rule("private", "/files/private/*"), rule("admin", "/admin")])
         for path in ["/files/private%2Fx", "/files/private%2fx", "/files/a%2F..%2Fprivate%2Fx", "/files/a%2F..%2F..%2Fadmin", "/files/a%2F..%2F..%2F..%2Fb"] {
-            #expect(house.get(path).status == 400, "\(path)")
+            #expect(harness.get(path).status == 400, "\(path)")
         }
         for path in ["/files/a%2Fb", "/files/a%2Fprivate%2Fx", "/files/%2Fa"] {
-            let judged = house.get(path)
+            let judged = harness.get(path)
             #expect(judged.route == "files" && judged.path ?? path == path, "\(path)")
         }
     }
 
     @Test(arguments: ["/x;jsessionid=1", "/x;a/me", "/;x", "/x/;y/z", "/mex;a", "/x%3B/me", "/x;/me;y"])
     func parametersThatHideNothingPass(_ path: String) throws {
-        let house = try Gatehouse([rule("open", "/*", auth: .none), rule("me", "/me/*")])
-        let judged = house.get(path)
+        let harness = try AdmissionHarness([rule("open", "/*", auth: .none), rule("me", "/me/*")])
+        let judged = harness.get(path)
         #expect(judged.status == 0 && judged.route == "open" && judged.path ?? path == path)
-        #expect(house.get("/me/x;y", token: Gatehouse.token()).route == "me")
+        #expect(harness.get("/me/x;y", token: AdmissionHarness.token()).route == "me")
     }
 
     @Test func aRouteThatNamesParametersTakesThem() throws {
-        let house = try Gatehouse([rule("v", "/a;v=1/*", auth: .none)])
-        #expect(house.get("/a;v=1/b").route == "v")
+        let harness = try AdmissionHarness([rule("v", "/a;v=1/*", auth: .none)])
+        #expect(harness.get("/a;v=1/b").route == "v")
     }
 
     @Test(arguments: ["/*", "GET,HEAD /*", "POST /x"])
     func traceIs405OnEveryRoute(_ pattern: String) throws {
-        let house = try Gatehouse([rule("r", pattern)])
-        let judged = house.ask("TRACE /x HTTP/1.1\nHost: a")
+        let harness = try AdmissionHarness([rule("r", pattern)])
+        let judged = harness.ask("TRACE /x HTTP/1.1\nHost: a")
         #expect(judged.status == 405 && judged.code == "METHOD_NOT_ALLOWED")
         #expect(judged.headers.count == 1 && judged.headers[0].hasPrefix("Allow: ") && !judged.headers[0].contains("TRACE"))
         if pattern == "/*" { #expect(judged.headers == ["Allow: GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS"]) }
@@ -195,20 +195,20 @@ import Wire
         lenient.errors = .apple
         var strict = rule("api", "/api/*", auth: .none)
         strict.errors = .dlauth
-        let house = try Gatehouse([lenient, strict])
-        #expect(house.get("/files/a%2fb").path == "/files/a%2Fb")
-        let refused = house.get("/api/a%2Fb")
+        let harness = try AdmissionHarness([lenient, strict])
+        #expect(harness.get("/files/a%2fb").path == "/files/a%2Fb")
+        let refused = harness.get("/api/a%2Fb")
         #expect(refused.status == 400 && refused.dialect == .dlauth)
-        #expect(house.get("/none/a%2Fb").status == 400)
-        #expect(house.get("/files/..%2fb").status == 400)
+        #expect(harness.get("/none/a%2Fb").status == 400)
+        #expect(harness.get("/files/..%2fb").status == 400)
     }
 
     // MARK: auth=
 
     @Test func requiredWithoutATokenIs401WithoutAnErrorAttribute() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
         for header in ["", "Authorization: Basic dXNlcjpwYXNz", "Authorization:", "Authorization: Bearerx a"] {
-            let judged = house.get("/api/x", header)
+            let judged = harness.get("/api/x", header)
             #expect(judged.status == 401 && judged.code == "UNAUTHORIZED", "\(header)")
             #expect(judged.headers == ["WWW-Authenticate: Bearer realm=\"tollgate\""], "\(header)")
             #expect(judged.reason == .missing)
@@ -218,43 +218,43 @@ import Wire
 
     @Test(arguments: [AuthMode.required, .optional])
     func aBadTokenIs401EvenWhereNoneIsNeeded(_ mode: AuthMode) throws {
-        let house = try Gatehouse([rule("api", "/api/*", auth: mode)])
-        let good = Gatehouse.token()
+        let harness = try AdmissionHarness([rule("api", "/api/*", auth: mode)])
+        let good = AdmissionHarness.token()
         let bad = [
             "", "x", "a.b.c", good + "x", String(good.dropLast()), " ", good + " " + good, "\t" + good,
-            Gatehouse.token(key: Gatehouse.otherKey), Gatehouse.token(issuer: "https://else.test"),
+            AdmissionHarness.token(key: AdmissionHarness.otherKey), AdmissionHarness.token(issuer: "https://else.test"),
         ]
         for token in bad {
-            let judged = house.get("/api/x", "Authorization: bearer \(token)")
+            let judged = harness.get("/api/x", "Authorization: bearer \(token)")
             #expect(judged.status == 401 && judged.code == "UNAUTHORIZED", "\(token)")
             #expect(judged.headers[0].contains("error=\"invalid_token\", error_description=\""), "\(token)")
             #expect(judged.identity == [])
         }
-        #expect(house.get("/api/x", "Authorization: Bearer\t\(good)").status == 401)
-        #expect(house.get("/api/x", "Authorization: Bearer").status == 401)
+        #expect(harness.get("/api/x", "Authorization: Bearer\t\(good)").status == 401)
+        #expect(harness.get("/api/x", "Authorization: Bearer").status == 401)
     }
 
     @Test func theSchemeMayBeInAnyCaseAndSpaced() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
         for scheme in ["Bearer ", "bearer ", "BEARER ", "bEaReR   "] {
-            #expect(house.get("/api/x", "Authorization: \(scheme)\(Gatehouse.token())").status == 0)
+            #expect(harness.get("/api/x", "Authorization: \(scheme)\(AdmissionHarness.token())").status == 0)
         }
     }
 
     @Test func optionalTakesNobodyAndNoOtherScheme() throws {
-        let house = try Gatehouse([rule("api", "/api/*", auth: .optional)])
+        let harness = try AdmissionHarness([rule("api", "/api/*", auth: .optional)])
         for header in ["", "Authorization: Basic dXNlcjpwYXNz"] {
-            let judged = house.get("/api/x", header)
+            let judged = harness.get("/api/x", header)
             #expect(judged.status == 0 && judged.auth == .anonymous && judged.identity == [])
             #expect(!judged.forwardsAuthorization)
         }
-        #expect(house.get("/api/x", token: Gatehouse.token()).userID == "user-1")
+        #expect(harness.get("/api/x", token: AdmissionHarness.token()).userID == "user-1")
     }
 
     @Test func noneDoesNotLookAtIdentity() throws {
-        let house = try Gatehouse([rule("api", "/api/*", auth: .none)])
-        for header in ["", "Authorization: Bearer nonsense", "Authorization: Bearer \(Gatehouse.token())"] {
-            let judged = house.get("/api/x", header)
+        let harness = try AdmissionHarness([rule("api", "/api/*", auth: .none)])
+        for header in ["", "Authorization: Bearer nonsense", "Authorization: Bearer \(AdmissionHarness.token())"] {
+            let judged = harness.get("/api/x", header)
             #expect(judged.status == 0 && judged.auth == .notLooked && judged.identity == [] && judged.source == .none)
             #expect(judged.forwardsAuthorization)
         }
@@ -262,8 +262,8 @@ import Wire
 
     @Test(arguments: AuthMode.allCases)
     func moreThanOneAuthorizationIs400(_ mode: AuthMode) throws {
-        let house = try Gatehouse([rule("api", "/api/*", auth: mode)])
-        let judged = house.get("/api/x", token: Gatehouse.token(), "authorization: Bearer \(Gatehouse.token())")
+        let harness = try AdmissionHarness([rule("api", "/api/*", auth: mode)])
+        let judged = harness.get("/api/x", token: AdmissionHarness.token(), "authorization: Bearer \(AdmissionHarness.token())")
         #expect(judged.status == 400 && judged.code == "BAD_REQUEST")
         #expect(judged.dialect == .password)
     }
@@ -271,42 +271,42 @@ import Wire
     @Test func theBearerIsForwardedWhereTheRouteSaysSo() throws {
         var forwarding = rule("api", "/api/*")
         forwarding.forwardsAuthorization = true
-        #expect(try Gatehouse([forwarding]).get("/api/x", token: Gatehouse.token()).forwardsAuthorization)
+        #expect(try AdmissionHarness([forwarding]).get("/api/x", token: AdmissionHarness.token()).forwardsAuthorization)
     }
 
     @Test func anExpiredTokenHasACodeOfItsOwn() throws {
-        let house = try Gatehouse([rule("api", "/api/*")])
-        let judged = house.get("/api/x", token: Gatehouse.token(lifetime: -31))
+        let harness = try AdmissionHarness([rule("api", "/api/*")])
+        let judged = harness.get("/api/x", token: AdmissionHarness.token(lifetime: -31))
         #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED")
         #expect(
             judged.headers == [
                 "WWW-Authenticate: Bearer realm=\"tollgate\", error=\"invalid_token\", error_description=\"The token expired\""
             ])
-        #expect(house.get("/api/x", token: Gatehouse.token(lifetime: -10)).status == 0)
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(lifetime: -10)).status == 0)
     }
 
     @Test func keysThatWereNeverHadAre503AndNever401() throws {
-        let house = try Gatehouse([rule("api", "/api/*")], trust: Gatehouse.trust([Gatehouse.trusted(nil)]))
-        let judged = house.get("/api/x", token: Gatehouse.token())
+        let harness = try AdmissionHarness([rule("api", "/api/*")], trust: AdmissionHarness.trust([AdmissionHarness.trusted(nil)]))
+        let judged = harness.get("/api/x", token: AdmissionHarness.token())
         #expect(judged.status == 503 && judged.code == "UNAVAILABLE" && judged.headers == ["Retry-After: 10"])
         #expect(judged.issuerToRefetch == 0 && judged.auth == .unavailable)
-        #expect(house.get("/api/x").status == 401)
+        #expect(harness.get("/api/x").status == 401)
     }
 
     @Test func anUnknownKeySaysWhoseKeysToFetch() throws {
         let generated = try SigningKey.generate(.HS256)
-        let trust = Gatehouse.trust([
-            Gatehouse.trusted(issuer: "https://first.test"), Gatehouse.trusted(try SigningKey.generate(.HS256)),
+        let trust = AdmissionHarness.trust([
+            AdmissionHarness.trusted(issuer: "https://first.test"), AdmissionHarness.trusted(try SigningKey.generate(.HS256)),
         ])
-        let house = try Gatehouse([rule("api", "/api/*")], trust: trust)
-        let judged = house.get("/api/x", token: Gatehouse.token(key: generated))
+        let harness = try AdmissionHarness([rule("api", "/api/*")], trust: trust)
+        let judged = harness.get("/api/x", token: AdmissionHarness.token(key: generated))
         #expect(judged.status == 401 && judged.issuerToRefetch == 1)
     }
 
     @Test func theIssuersNameStandsInWhereTokensHaveNoIss() throws {
-        let trust = Gatehouse.trust([Gatehouse.trusted(name: "legacy", issuer: nil)])
-        let house = try Gatehouse([rule("api", "/api/*")], trust: trust)
-        #expect(house.get("/api/x", token: Gatehouse.token(issuer: nil)).hasIdentity("X-Token-Issuer: legacy"))
+        let trust = AdmissionHarness.trust([AdmissionHarness.trusted(name: "legacy", issuer: nil)])
+        let harness = try AdmissionHarness([rule("api", "/api/*")], trust: trust)
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(issuer: nil)).hasIdentity("X-Token-Issuer: legacy"))
     }
 
     // MARK: Claims and tier
@@ -315,14 +315,14 @@ import Wire
         var premium = rule("api", "/api/*", auth: .optional)
         premium.tier = Tier(rawValue: 1)
         premium.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
-        let house = try Gatehouse([premium])
-        let nobody = house.get("/api/x")
+        let harness = try AdmissionHarness([premium])
+        let nobody = harness.get("/api/x")
         #expect(nobody.status == 401 && nobody.code == "UNAUTHORIZED")
-        let free = house.get("/api/x", token: Gatehouse.token(tier: "free"))
+        let free = harness.get("/api/x", token: AdmissionHarness.token(tier: "free"))
         #expect(free.status == 403 && free.code == "PREMIUM_REQUIRED")
         #expect(free.headers[0].contains("error=\"insufficient_scope\""))
         #expect(free.limit.result == .none)
-        #expect(house.get("/api/x", token: Gatehouse.token(tier: "premium")).status == 0)
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(tier: "premium")).status == 0)
     }
 
     @Test func everyClaimMustHold() throws {
@@ -330,48 +330,48 @@ import Wire
         claiming.claims = [ClaimRequirement(name: "role", value: "admin"), ClaimRequirement(name: "org", value: "7")]
         var other = rule("other", "/other/*")
         other.claims = [ClaimRequirement(name: "org", value: "7")]
-        let house = try Gatehouse([claiming, other])
+        let harness = try AdmissionHarness([claiming, other])
         func token(_ claims: [(String, TokenClaims.Value)]) -> String {
-            Gatehouse.token { token in for (name, value) in claims { _ = token.add(name, value) } }
+            AdmissionHarness.token { token in for (name, value) in claims { _ = token.add(name, value) } }
         }
-        #expect(house.get("/api/x", token: token([("role", .string("admin")), ("org", .integer(7))])).status == 0)
-        let half = house.get("/api/x", token: token([("org", .integer(7))]))
+        #expect(harness.get("/api/x", token: token([("role", .string("admin")), ("org", .integer(7))])).status == 0)
+        let half = harness.get("/api/x", token: token([("org", .integer(7))]))
         #expect(half.status == 403 && half.code == "FORBIDDEN" && half.reason == .claims)
-        #expect(house.get("/other/x", token: token([("org", .integer(7))])).status == 0)
-        #expect(house.get("/other/x", token: Gatehouse.token()).status == 403)
+        #expect(harness.get("/other/x", token: token([("org", .integer(7))])).status == 0)
+        #expect(harness.get("/other/x", token: AdmissionHarness.token()).status == 403)
     }
 
     @Test func aRouteThatNeverLooksCannotAskForATier() throws {
         var contradiction = rule("api", "/api/*", auth: .none)
         contradiction.tier = .lowest
-        #expect(throws: RouteFault.identityNeeded("api")) { try Gatehouse([contradiction]) }
+        #expect(throws: RouteFault.identityNeeded("api")) { try AdmissionHarness([contradiction]) }
     }
 
     @Test func aShadowedTierIsOnlyWatched() throws {
         var premium = rule("api", "/api/*", auth: .optional)
         premium.tier = Tier(rawValue: 1)
         premium.shadow = .tier
-        let house = try Gatehouse([premium])
-        for token in [nil, Gatehouse.token(tier: "free")] {
-            let judged = house.get("/api/x", token: token)
+        let harness = try AdmissionHarness([premium])
+        for token in [nil, AdmissionHarness.token(tier: "free")] {
+            let judged = harness.get("/api/x", token: token)
             #expect(judged.status == 0 && judged.shadowed == .tier)
         }
-        #expect(house.get("/api/x", token: Gatehouse.token(tier: "premium")).shadowed == [])
-        #expect(house.get("/api/x", token: "bad").status == 401)
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(tier: "premium")).shadowed == [])
+        #expect(harness.get("/api/x", token: "bad").status == 401)
     }
 
     @Test func tooLargeContentIs413AndNotCharged() throws {
         var small = rule("api", "/api/*", auth: .none)
         small.bodyLimit = 10
         small.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
-        let house = try Gatehouse([small])
-        #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 11").status == 413)
-        #expect(house.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 10").status == 0)
+        let harness = try AdmissionHarness([small])
+        #expect(harness.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 11").status == 413)
+        #expect(harness.ask("POST /api/x HTTP/1.1\nHost: a\nContent-Length: 10").status == 0)
     }
 
     @Test func aLocalTargetIsAnsweredAsOne() throws {
         var local = rule("jwks", "GET /.well-known/jwks.json", auth: .none)
         local.target = .local(3)
-        #expect(try Gatehouse([local]).get("/.well-known/jwks.json").verdict == .local(3))
+        #expect(try AdmissionHarness([local]).get("/.well-known/jwks.json").verdict == .local(3))
     }
 }

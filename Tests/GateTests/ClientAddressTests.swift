@@ -5,8 +5,8 @@ import Wire
 
 @Suite struct ClientAddressTests {
     private func client(_ headers: String, from: String = "10.0.0.1") throws -> ClientAddress {
-        let house = try Gatehouse([rule("r", "/*", auth: .none)], proxies: ["10.0.0.0/8", "fd00::/8"])
-        return house.get("/", headers, from: from).client
+        let harness = try AdmissionHarness([rule("r", "/*", auth: .none)], proxies: ["10.0.0.0/8", "fd00::/8"])
+        return harness.get("/", headers, from: from).client
     }
 
     private func certain(_ address: String, trusted: Bool = true) -> ClientAddress {

@@ -127,7 +127,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
 
 @Suite struct RefusalTests {
     private func lines(_ refusal: Refusal, realm: String = "tollgate") throws -> String {
-        let policy = try Policy(rules: [rule("r", "GET,PUT,PURGE /*")], trust: Gatehouse.trust(), realm: realm)
+        let policy = try Policy(rules: [rule("r", "GET,PUT,PURGE /*")], trust: AdmissionHarness.trust(), realm: realm)
         var edits = FieldEdits()
         refusal.addFields(policy, to: &edits)
         return edits.http1.text

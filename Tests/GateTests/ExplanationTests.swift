@@ -5,7 +5,7 @@ import Wire
 @testable import Gate
 
 @Suite struct ExplanationTests {
-    private func house() throws -> Gatehouse {
+    private func harness() throws -> AdmissionHarness {
         var premium = rule("export", "POST /export", auth: .required)
         premium.tier = Tier(rawValue: 1)
         premium.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
@@ -16,7 +16,7 @@ import Wire
         shadowed.shadow = [.tier, .limit]
         var claiming = rule("claims", "GET /claims/*")
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
-        return try Gatehouse(
+        return try AdmissionHarness(
             [
                 premium, shadowed, claiming, rule("open", "/open/*", auth: .none), rule("inner", "/inner", auth: .internal),
                 rule("maybe", "host.test/maybe/*", auth: .optional),
@@ -25,10 +25,10 @@ import Wire
     }
 
     @Test func everyStepIsTold() throws {
-        let house = try house()
-        let token = Gatehouse.token("u7", tier: "premium")
+        let harness = try harness()
+        let token = AdmissionHarness.token("u7", tier: "premium")
         let request = "POST //export HTTP/1.1\nHost: a\nX-Forwarded-For: 203.0.113.4\nAuthorization: Bearer \(token)"
-        let told = house.ask(request, from: "10.0.0.1").explanation
+        let told = harness.ask(request, from: "10.0.0.1").explanation
         #expect(told.steps.map(\.name) == ["client", "path", "route", "identity", "standing", "tier", "limit", "verdict"])
         #expect(told.step("client") == "203.0.113.4, told by a trusted proxy")
         #expect(told.step("path") == "//export becomes /export")
@@ -39,38 +39,38 @@ import Wire
         #expect(told.step("limit") == "1/h by user: 0 left")
         #expect(told.step("verdict") == "passes, to upstream 0")
         #expect(told.status == 0 && told.code == nil)
-        let again = house.ask(request, from: "10.0.0.1").explanation
+        let again = harness.ask(request, from: "10.0.0.1").explanation
         #expect(again.step("limit") == "1/h by user: 0 left, again in 3600 s")
         #expect(again.step("verdict") == "refused: 429 RATE_LIMITED, Too many requests. Try again later.")
     }
 
     @Test func aRefusalTellsWhatHeldItUp() throws {
-        let house = try house()
-        #expect(house.get("/a/../..").explanation.step("path") == "/a/../..: The path leads above the root.")
-        #expect(house.get("/nowhere").explanation.step("route") == "none")
-        #expect(house.get("/export").explanation.step("route") == "none for this method")
-        #expect(house.get("/claims/x").explanation.step("identity") == "refused: missing")
-        #expect(house.get("/claims/x", token: "bad").explanation.step("identity") == "refused: malformed")
-        let claims = house.get("/claims/x", token: Gatehouse.token()).explanation
+        let harness = try harness()
+        #expect(harness.get("/a/../..").explanation.step("path") == "/a/../..: The path leads above the root.")
+        #expect(harness.get("/nowhere").explanation.step("route") == "none")
+        #expect(harness.get("/export").explanation.step("route") == "none for this method")
+        #expect(harness.get("/claims/x").explanation.step("identity") == "refused: missing")
+        #expect(harness.get("/claims/x", token: "bad").explanation.step("identity") == "refused: malformed")
+        let claims = harness.get("/claims/x", token: AdmissionHarness.token()).explanation
         #expect(claims.step("identity") == "user user-1 of test, tier free, by HS256; refused: claims")
-        let stranger = house.get("/inner", from: "203.0.113.1").explanation
+        let stranger = harness.get("/inner", from: "203.0.113.1").explanation
         #expect(stranger.step("caller") == "no internal caller matches" && stranger.step("identity") == nil)
-        #expect(house.get("/inner").explanation.step("caller") == "backend")
-        #expect(house.get("/shadow").explanation.step("tier") == "premium is needed and missing, but only watched")
-        #expect(house.get("/open/x").explanation.step("identity") == "not looked at")
+        #expect(harness.get("/inner").explanation.step("caller") == "backend")
+        #expect(harness.get("/shadow").explanation.step("tier") == "premium is needed and missing, but only watched")
+        #expect(harness.get("/open/x").explanation.step("identity") == "not looked at")
     }
 
     /// The command's verdict and the gateway's are one: over every combination of what a request can be, and asked of two
     /// gates that count alike.
     @Test func theVerdictToldIsTheVerdict() throws {
-        let telling = try house()
-        let deciding = try house()
+        let telling = try harness()
+        let deciding = try harness()
         var codes: Set<String> = []
         for path in ["/export", "/shadow", "/claims/x", "/open//x", "/inner", "/maybe/x", "/none", "/a%2fb", "/x/../../y"] {
             for method in ["GET", "POST"] {
                 for authorization in [
-                    "", "Authorization: Bearer bad", "Authorization: Bearer \(Gatehouse.token(tier: "premium"))",
-                    "Authorization: Bearer \(Gatehouse.token())", "Authorization: Bearer \(Gatehouse.token(lifetime: -99))",
+                    "", "Authorization: Bearer bad", "Authorization: Bearer \(AdmissionHarness.token(tier: "premium"))",
+                    "Authorization: Bearer \(AdmissionHarness.token())", "Authorization: Bearer \(AdmissionHarness.token(lifetime: -99))",
                     "Authorization: Basic x", "Authorization: Bearer a\nAuthorization: Bearer b",
                 ] {
                     for from in ["192.0.2.1", "10.0.0.1"] {

@@ -77,7 +77,7 @@ extension LimitCharge {
     func theScriptAndTheFunctionAgree(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let rates = try ["10/s", "60/m+burst=7", "7/s+burst=3", "1000000/s", "3/d", "100/s+lease", "1/d+burst=10000", "9/m+burst=1"].map(rate)
-        var store = VirtualStore()
+        var store = SimulatedRedis()
         // A time as it is now, in microseconds since 1970.
         var now: UInt64 = 1_800_000_000_000_000
         var granted: UInt32 = 0
@@ -103,7 +103,7 @@ extension LimitCharge {
     func chargesOfOneCommandCountOneAfterTheOther(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let rates = try ["10/s", "60/m+burst=7", "1000/s", "9/m+burst=1"].map(rate)
-        var store = VirtualStore()
+        var store = SimulatedRedis()
         var now: UInt64 = 1_800_000_000_000_000
         var (granted, refused) = (0, 0)
         for step in 0..<300 {
@@ -127,7 +127,7 @@ extension LimitCharge {
     /// By the server's own clock, which each answer tells.
     @Test func theProductsScriptGoesByTheServersClock() throws {
         let charge = LimitCharge([.init(key: key(1), rate: try rate("2000/s+burst=40"))])
-        var store = VirtualStore()
+        var store = SimulatedRedis()
         var granted: UInt32 = 0
         var random = SplitMix64(seed: 8)
         for _ in 0..<600 {
@@ -210,8 +210,8 @@ extension LimitCharge {
     }
 
     @Test func theServerLearnsNothingOfAnybody() throws {
-        let house = try Gatehouse([try { var rule = rule("feed", "/f/*", auth: .none); rule.limits = [try LimitPolicy(parsing: "5/m", tiers: .standard)]; return rule }()])
-        let keys = house.keys("/f/x")
+        let harness = try AdmissionHarness([try { var rule = rule("feed", "/f/*", auth: .none); rule.limits = [try LimitPolicy(parsing: "5/m", tiers: .standard)]; return rule }()])
+        let keys = harness.keys("/f/x")
         _ = try take(LimitCharge([.init(key: keys[0], rate: try rate("5/m"))]), want: 1)
         let names = try link.ask("KEYS", "*").elements.compactMap(\.text)
         #expect(names.count == 1)

@@ -8,89 +8,89 @@ import Wire
     private static let key = "a key of the backend"
     private static var digest: [UInt8] { key.withRawBytes { Digest.sha256($0) } }
 
-    private func house(_ callers: InternalCaller..., proxies: [String] = []) throws -> Gatehouse {
-        try Gatehouse([rule("api", "/api/*", auth: .internal)], proxies: proxies, internals: callers)
+    private func harness(_ callers: InternalCaller..., proxies: [String] = []) throws -> AdmissionHarness {
+        try AdmissionHarness([rule("api", "/api/*", auth: .internal)], proxies: proxies, internals: callers)
     }
 
     private func networks(_ blocks: String...) -> [CIDR] { blocks.compactMap { CIDR(parsing: $0) } }
 
     @Test func aKeyOpensTheRouteWithoutAToken() throws {
-        let house = try house(
+        let harness = try harness(
             InternalCaller(name: "other", keySHA256: Array(repeating: 7, count: 32)),
             InternalCaller(name: "backend", keySHA256: Self.digest))
-        let judged = house.get("/api/x", "x-internal-key: \(Self.key)")
+        let judged = harness.get("/api/x", "x-internal-key: \(Self.key)")
         #expect(judged.status == 0 && judged.caller == 1 && judged.auth == .anonymous)
         #expect(judged.identity == [])
         for header in ["", "X-Internal-Key: wrong", "X-Internal-Key:", "X_Internal_Key: \(Self.key)"] {
-            let refused = house.get("/api/x", header)
+            let refused = harness.get("/api/x", header)
             #expect(refused.status == 403 && refused.code == "FORBIDDEN", "\(header)")
             #expect(refused.headers == ["WWW-Authenticate: Bearer realm=\"tollgate\""])
         }
     }
 
     @Test func aKeySentTwiceIsNoKey() throws {
-        let house = try house(InternalCaller(name: "backend", keySHA256: Self.digest))
-        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)\nX-Internal-Key: \(Self.key)").status == 403)
+        let harness = try harness(InternalCaller(name: "backend", keySHA256: Self.digest))
+        #expect(harness.get("/api/x", "X-Internal-Key: \(Self.key)\nX-Internal-Key: \(Self.key)").status == 403)
     }
 
     @Test func everythingGivenMustHold() throws {
         let both = InternalCaller(name: "backend", keySHA256: Self.digest, networks: networks("10.0.0.0/8", "::1/128"))
-        let house = try house(both)
+        let harness = try harness(both)
         let header = "X-Internal-Key: \(Self.key)"
-        #expect(house.get("/api/x", header, from: "10.1.2.3").status == 0)
-        #expect(house.get("/api/x", header, from: "::1").status == 0)
-        #expect(house.get("/api/x", header, from: "11.1.2.3").status == 403)
-        #expect(house.get("/api/x", from: "10.1.2.3").status == 403)
+        #expect(harness.get("/api/x", header, from: "10.1.2.3").status == 0)
+        #expect(harness.get("/api/x", header, from: "::1").status == 0)
+        #expect(harness.get("/api/x", header, from: "11.1.2.3").status == 403)
+        #expect(harness.get("/api/x", from: "10.1.2.3").status == 403)
     }
 
     @Test func aNameInACertificateMustBeExactlyTheSame() throws {
-        let house = try house(InternalCaller(name: "billing", certificateName: "spiffe://example.org/billing"))
-        #expect(house.get("/api/x", certificate: ["other.test", "spiffe://example.org/billing"]).status == 0)
+        let harness = try harness(InternalCaller(name: "billing", certificateName: "spiffe://example.org/billing"))
+        #expect(harness.get("/api/x", certificate: ["other.test", "spiffe://example.org/billing"]).status == 0)
         for names in [
             [], ["spiffe://example.org/billing2"], ["spiffe://example.org"], ["SPIFFE://example.org/billing"],
             ["spiffe://example.org/billing\0"],
         ] {
-            #expect(house.get("/api/x", certificate: names).status == 403, "\(names)")
+            #expect(harness.get("/api/x", certificate: names).status == 403, "\(names)")
         }
-        let accented = try self.house(InternalCaller(name: "c", certificateName: "x:\u{E9}"))
+        let accented = try self.harness(InternalCaller(name: "c", certificateName: "x:\u{E9}"))
         #expect(accented.get("/api/x", certificate: ["x:e\u{301}"]).status == 403)
     }
 
     @Test func aCertificateDoesNotStandInForAKey() throws {
-        let house = try house(InternalCaller(name: "c", keySHA256: Self.digest, certificateName: "spiffe://x"))
-        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)", certificate: ["spiffe://x"]).status == 0)
-        #expect(house.get("/api/x", "X-Internal-Key: \(Self.key)").status == 403)
-        #expect(house.get("/api/x", certificate: ["spiffe://x"]).status == 403)
+        let harness = try harness(InternalCaller(name: "c", keySHA256: Self.digest, certificateName: "spiffe://x"))
+        #expect(harness.get("/api/x", "X-Internal-Key: \(Self.key)", certificate: ["spiffe://x"]).status == 0)
+        #expect(harness.get("/api/x", "X-Internal-Key: \(Self.key)").status == 403)
+        #expect(harness.get("/api/x", certificate: ["spiffe://x"]).status == 403)
     }
 
     @Test func whatNothingIsSaidOfNeverMatches() throws {
         let header = "X-Internal-Key: \(Self.key)"
-        #expect(try house(InternalCaller(name: "empty")).get("/api/x", header).status == 403)
-        #expect(try house(InternalCaller(name: "short", keySHA256: [])).get("/api/x", header).status == 403)
-        #expect(try house().get("/api/x", header).status == 403)
+        #expect(try harness(InternalCaller(name: "empty")).get("/api/x", header).status == 403)
+        #expect(try harness(InternalCaller(name: "short", keySHA256: [])).get("/api/x", header).status == 403)
+        #expect(try harness().get("/api/x", header).status == 403)
     }
 
     @Test func aTokenThatIsSentIsVerifiedAllTheSame() throws {
-        let house = try house(InternalCaller(name: "net", networks: networks("192.0.2.0/24")))
-        let known = house.get("/api/x", token: Gatehouse.token())
+        let harness = try harness(InternalCaller(name: "net", networks: networks("192.0.2.0/24")))
+        let known = harness.get("/api/x", token: AdmissionHarness.token())
         #expect(known.status == 0 && known.userID == "user-1" && known.hasIdentity("X-User-Id: user-1"))
-        #expect(house.get("/api/x", token: "bad").status == 401)
-        #expect(house.get("/api/x", token: Gatehouse.token(lifetime: -100)).code == "TOKEN_EXPIRED")
-        #expect(house.get("/api/x", token: Gatehouse.token(), from: "203.0.113.1").status == 403)
+        #expect(harness.get("/api/x", token: "bad").status == 401)
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(lifetime: -100)).code == "TOKEN_EXPIRED")
+        #expect(harness.get("/api/x", token: AdmissionHarness.token(), from: "203.0.113.1").status == 403)
     }
 
     @Test func aNetworkIsOnlyBelievedWhenTheAddressIsCertain() throws {
-        let house = try house(InternalCaller(name: "net", networks: networks("10.0.0.0/8")), proxies: ["10.0.0.1"])
-        #expect(house.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "10.0.0.1").status == 0)
-        #expect(house.get("/api/x", from: "10.0.0.1").status == 0)
+        let harness = try harness(InternalCaller(name: "net", networks: networks("10.0.0.0/8")), proxies: ["10.0.0.1"])
+        #expect(harness.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "10.0.0.1").status == 0)
+        #expect(harness.get("/api/x", from: "10.0.0.1").status == 0)
         for header in [
             "X-Forwarded-For: 203.0.113.1", "X-Forwarded-For: 10.9.9.9, 203.0.113.1", "X-Forwarded-For: unknown",
             "X-Forwarded-For: 10.9.9.9, what", "Forwarded: for=_hidden", "Forwarded: for=203.0.113.1",
             "X-Forwarded-For: 10.9.9.9\nForwarded: for=203.0.113.1", "X-Forwarded-For:",
         ] {
-            #expect(house.get("/api/x", header, from: "10.0.0.1").status == 403, "\(header)")
+            #expect(harness.get("/api/x", header, from: "10.0.0.1").status == 403, "\(header)")
         }
-        #expect(house.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "203.0.113.5").status == 403)
+        #expect(harness.get("/api/x", "X-Forwarded-For: 10.9.9.9", from: "203.0.113.5").status == 403)
     }
 
     @Test func aDigestIsSixtyFourHexDigits() {

@@ -115,14 +115,14 @@ import Wire
         var cut = rule("cut", "/cut/*", auth: .none)
         cut.strip = "/cut"
         var out = ByteBuffer()
-        let house = try Gatehouse([
+        let harness = try AdmissionHarness([
             cut, slashed, rule("any", "/*", auth: .none), rule("me", "/me"), rule("below", "/me/b/*"), rule("eb", "/e/b", auth: .none),
         ])
         var random = SplitMix64(seed: 13)
         var forwarded = 0
         for _ in 0..<20_000 {
             let path = Self.path(&random).rawBytes.text
-            let judged = house.get(path)
+            let judged = harness.get(path)
             guard judged.status == 0 else { continue }
             forwarded += 1
             let sent = judged.path ?? path
@@ -131,12 +131,12 @@ import Wire
                 if Self.canonical(bytes, .refuse, &out) != bytes { Issue.record("\(path) is stripped to \(sent)") }
                 continue
             }
-            let again = house.get(sent)
+            let again = harness.get(sent)
             guard again.status == 0, again.route == judged.route, again.path ?? sent == sent else {
                 Issue.record("\(path) is forwarded as \(sent), which comes to \(again.status) \(again.route)")
                 return
             }
-            let bare = house.get(Self.withoutParameters(sent))
+            let bare = harness.get(Self.withoutParameters(sent))
             guard bare.route == judged.route else {
                 Issue.record("\(path) is forwarded as \(sent) by \(judged.route), without parameters it is \(bare.route)'s")
                 return

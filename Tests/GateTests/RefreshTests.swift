@@ -14,24 +14,24 @@ import Wire
     private static let outsideIssuer = "https://outside.test"
     private static let lostIssuer = "https://lost.test"
 
-    private static func house(_ rules: [RouteRule] = [rule("api", "/api/*")]) throws -> Gatehouse {
-        var own = Gatehouse.trusted(name: "tollgate")
+    private static func harness(_ rules: [RouteRule] = [rule("api", "/api/*")]) throws -> AdmissionHarness {
+        var own = AdmissionHarness.trusted(name: "tollgate")
         own.isOwn = true
-        let outside = Gatehouse.trusted(Gatehouse.otherKey, name: "outside", issuer: outsideIssuer)
-        let lost = Gatehouse.trusted(Gatehouse.otherKey, name: "lost", issuer: lostIssuer)
+        let outside = AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "outside", issuer: outsideIssuer)
+        let lost = AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "lost", issuer: lostIssuer)
         let inside = [CIDR(parsing: "10.0.0.0/8")].compactMap { $0 }
-        let house = Gatehouse(
+        let harness = AdmissionHarness(
             try Policy(
-                rules: rules, trust: Gatehouse.trust([own, outside, lost]),
+                rules: rules, trust: AdmissionHarness.trust([own, outside, lost]),
                 internals: [InternalCaller(name: "backend", networks: inside)], hasAccounts: true, refreshers: ["outside"]))
-        house.admission.learn([UserStanding(user: user, standing: .tier(.lowest, until: .max), version: 1)])
-        return house
+        harness.admission.learn([UserTier(user: user, status: .tier(.lowest, until: .max), version: 1)])
+        return harness
     }
 
     private static func token(
         _ subject: String = user, session: String? = session, lifetime: Int64 = -100, actor: String? = nil
     ) -> String {
-        Gatehouse.token(subject, lifetime: lifetime) {
+        AdmissionHarness.token(subject, lifetime: lifetime) {
             $0.sessionID = session
             $0.tokenID = "t-\(lifetime)"
             $0.actorType = actor
@@ -42,7 +42,7 @@ import Wire
     private static func outside(
         _ subject: String = "u", session: String? = nil, lifetime: Int64 = -100, issuer: String = outsideIssuer
     ) -> String {
-        Gatehouse.token(subject, lifetime: lifetime, issuer: issuer, key: Gatehouse.otherKey) { $0.sessionID = session }
+        AdmissionHarness.token(subject, lifetime: lifetime, issuer: issuer, key: AdmissionHarness.otherKey) { $0.sessionID = session }
     }
 
     private static func answer(_ access: String, _ refresh: String? = "r2", _ role: RefreshRole = .leader) -> RefreshAnswer {
@@ -53,31 +53,31 @@ import Wire
 
     @Test(arguments: [AuthMode.required, .optional, .internal])
     func anExpiredTokenOfAnInternalCallerIsRefreshedFirst(_ auth: AuthMode) throws {
-        let house = try Self.house([rule("api", "/api/*", auth: auth)])
-        let own = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside)
+        let harness = try Self.harness([rule("api", "/api/*", auth: auth)])
+        let own = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside)
         #expect(own.verdict == .refresh)
         let ordered = RefreshOrder(issuer: "tollgate", isOwn: true, user: Self.user, session: Self.session, token: Array("r1".utf8))
         #expect(own.order == ordered)
-        let outside = house.get("/api/x", token: Self.outside(session: "s"), Self.sent, from: Self.inside)
+        let outside = harness.get("/api/x", token: Self.outside(session: "s"), Self.sent, from: Self.inside)
         #expect(outside.order == RefreshOrder(issuer: "outside", isOwn: false, user: "u", session: "s", token: Array("r1".utf8)))
     }
 
     @Test func whoeverIsNoInternalCallerIsRefusedAsEver() throws {
-        let house = try Self.house([rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)])
-        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: "192.0.2.1").code == "TOKEN_EXPIRED")
-        #expect(house.get("/open/x", Self.sent, from: "192.0.2.1").status == 0)
+        let harness = try Self.harness([rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)])
+        #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: "192.0.2.1").code == "TOKEN_EXPIRED")
+        #expect(harness.get("/open/x", Self.sent, from: "192.0.2.1").status == 0)
     }
 
     /// What is sent with the request, and how it ends: all but expiry is refused without a refresh.
     @Test func onlyExpiryIsHealed() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         func refusal(_ token: String, _ header: String = Self.sent) -> String {
-            let judged = house.get("/api/x", token: token, header, from: Self.inside)
+            let judged = harness.get("/api/x", token: token, header, from: Self.inside)
             return judged.verdict == .refresh ? "refresh" : judged.code
         }
         #expect(refusal(Self.token(lifetime: 60)) == "")
-        #expect(refusal(Gatehouse.token(Self.user, lifetime: -100, key: Gatehouse.otherKey)) == "UNAUTHORIZED")
-        #expect(refusal(Gatehouse.token(Self.user, lifetime: -100, issuer: "https://nobody.test")) == "UNAUTHORIZED")
+        #expect(refusal(AdmissionHarness.token(Self.user, lifetime: -100, key: AdmissionHarness.otherKey)) == "UNAUTHORIZED")
+        #expect(refusal(AdmissionHarness.token(Self.user, lifetime: -100, issuer: "https://nobody.test")) == "UNAUTHORIZED")
         #expect(refusal("bad") == "UNAUTHORIZED")
         #expect(refusal(Self.outside(issuer: Self.lostIssuer)) == "TOKEN_EXPIRED")
         // A token without a session here belongs to nothing that could be refreshed.
@@ -95,70 +95,70 @@ import Wire
     }
 
     @Test func aSessionThatHasEndedIsNotRefreshed() throws {
-        let house = try Self.house()
-        house.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: house.now.wall.seconds)
-        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).code == "TOKEN_REVOKED")
-        let late = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
+        let harness = try Self.harness()
+        harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: harness.now.wall.seconds)
+        #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).code == "TOKEN_REVOKED")
+        let late = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
         #expect(late.code == "TOKEN_REVOKED" && late.refreshLines == [])
     }
 
     @Test(arguments: [AuthMode.required, .optional, .internal])
     func aRefreshTokenAloneIsNobodys(_ auth: AuthMode) throws {
-        let house = try Self.house([rule("api", "/api/*", auth: auth)])
-        let judged = house.get("/api/x", Self.sent, from: Self.inside)
+        let harness = try Self.harness([rule("api", "/api/*", auth: auth)])
+        let judged = harness.get("/api/x", Self.sent, from: Self.inside)
         #expect(judged.status == 401 && judged.code == "UNAUTHORIZED")
     }
 
     @Test func whereIdentityIsNotLookedAtNothingIsRefreshed() throws {
-        let house = try Self.house([rule("api", "/api/*", auth: .none)])
-        #expect(house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).status == 0)
+        let harness = try Self.harness([rule("api", "/api/*", auth: .none)])
+        #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).status == 0)
     }
 
     // MARK: answers
 
     @Test func theRequestGoesOnWithTheNewIdentity() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         let fresh = Self.token(lifetime: 900)
-        let judged = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, "r2", .follower))
+        let judged = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, "r2", .follower))
         #expect(judged.status == 0 && judged.auth == .accepted && judged.refreshRole == .follower)
         #expect(judged.hasIdentity("X-User-Id: \(Self.user)") && judged.hasIdentity("X-User-Tier: free"))
-        let (first, last) = ("Cache-Control: no-store", "X-New-Token-Expires-At: \(Gatehouse.now.wall.seconds + 900)")
+        let (first, last) = ("Cache-Control: no-store", "X-New-Token-Expires-At: \(AdmissionHarness.now.wall.seconds + 900)")
         #expect(judged.refreshLines == [first, "X-New-Access-Token: \(fresh)", "X-New-Refresh-Token: r2", last])
-        let kept = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, nil))
+        let kept = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh, nil))
         #expect(kept.refreshLines == [first, "X-New-Access-Token: \(fresh)", last])
     }
 
     /// That a pair has arrived is known when its owner uses it, not when the gateway has seen it itself.
     @Test func aRefreshedTokenCountsAsSeenOnlyWhenItsOwnerBringsIt() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         let fresh = Self.token(lifetime: 900)
-        _ = house.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
-        #expect(house.sighting("/api/x", fresh) == TokenSighting(session: Self.session, token: "t-900"))
-        #expect(house.sighting("/api/x", fresh) == nil)
+        _ = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        #expect(harness.sighting("/api/x", fresh) == TokenDelivery(session: Self.session, token: "t-900"))
+        #expect(harness.sighting("/api/x", fresh) == nil)
     }
 
     @Test func whoIsUnknownIsStillLookedUp() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         let fresh = Self.token(Self.otherID, lifetime: 900)
-        let asked = house.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        let asked = harness.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
         #expect(asked.verdict == .lookUp && asked.userID == Self.otherID)
-        house.admission.learn([UserStanding(user: Self.otherID, standing: .tier(.lowest, until: .max), version: 1)])
-        let judged = house.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
+        harness.admission.learn([UserTier(user: Self.otherID, status: .tier(.lowest, until: .max), version: 1)])
+        let judged = harness.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
         #expect(judged.status == 0 && judged.refreshLines.count == 4)
     }
 
     @Test func aRefusalBehindTheRefreshStillBringsTheNewTokens() throws {
         var premium = rule("premium", "/premium/*")
         premium.tier = Tier(rawValue: 1)
-        let house = try Self.house([premium])
-        let judged = house.get("/premium/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
+        let harness = try Self.harness([premium])
+        let judged = harness.get("/premium/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(Self.token(lifetime: 900)))
         #expect(judged.code == "PREMIUM_REQUIRED" && judged.refreshLines.count == 4)
     }
 
     @Test func tokensOfSomebodyElseAreRefused() throws {
-        let house = try Self.house()
+        let harness = try Self.harness()
         func judged(_ sent: String, _ got: String) -> Judged {
-            house.get("/api/x", token: sent, Self.sent, from: Self.inside, refresh: Self.answer(got))
+            harness.get("/api/x", token: sent, Self.sent, from: Self.inside, refresh: Self.answer(got))
         }
         let strangers: [(String, String)] = [
             (Self.token(), Self.token(Self.otherID, lifetime: 900)),
@@ -178,19 +178,19 @@ import Wire
     }
 
     @Test func aDefiniteNoIsTheRefusalThatTheTokenDeserved() throws {
-        let judged = try Self.house().get(
+        let judged = try Self.harness().get(
             "/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: RefreshAnswer(.refused, .leader))
         #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED" && judged.refreshRole == .leader)
         #expect(judged.identity == [])
     }
 
     @Test func whatIsNoAnswerIsOurOwnInability() throws {
-        let house = try Self.house()
-        let unknown = Gatehouse.token("u", lifetime: 900, issuer: Self.outsideIssuer)
+        let harness = try Self.harness()
+        let unknown = AdmissionHarness.token("u", lifetime: 900, issuer: Self.outsideIssuer)
         let answers = [RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)]
             + ["nonsense", Self.outside(lifetime: -100), unknown].map { Self.answer($0) }
         for answer in answers {
-            let judged = house.get("/api/x", token: Self.outside(), Self.sent, from: Self.inside, refresh: answer)
+            let judged = harness.get("/api/x", token: Self.outside(), Self.sent, from: Self.inside, refresh: answer)
             #expect(judged.status == 503 && judged.code == "UNAVAILABLE" && judged.headers.contains("Retry-After: 1"))
             #expect(judged.reason == .refreshUnavailable && judged.refreshLines == [] && judged.identity == [])
         }
@@ -201,17 +201,17 @@ import Wire
     @Test func anAnswerIsBoundToItsOwnTokenAndSession() throws {
         var kept = rule("kept", "/kept/*")
         kept.keepsStreams = true
-        let house = try Self.house([rule("api", "/api/*"), kept])
-        let now = Gatehouse.now.wall.seconds
-        _ = house.get("/api/x", token: Self.token(lifetime: 10))
-        let life = try #require(house.streamLife)
-        #expect(house.admission.end(of: life, at: now + 39) == nil)
-        #expect(house.admission.end(of: life, at: now + 40) == .expired)
-        house.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: now)
-        #expect(house.admission.end(of: life, at: now) == .sessionEnded)
-        _ = house.get("/kept/x", token: Self.token(lifetime: 10))
-        #expect(house.streamLife == nil)
-        _ = house.get("/api/x", token: Self.outside(lifetime: 10))
-        #expect(house.streamLife == nil)
+        let harness = try Self.harness([rule("api", "/api/*"), kept])
+        let now = AdmissionHarness.now.wall.seconds
+        _ = harness.get("/api/x", token: Self.token(lifetime: 10))
+        let life = try #require(harness.streamLife)
+        #expect(harness.admission.end(of: life, at: now + 39) == nil)
+        #expect(harness.admission.end(of: life, at: now + 40) == .expired)
+        harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: now)
+        #expect(harness.admission.end(of: life, at: now) == .sessionEnded)
+        _ = harness.get("/kept/x", token: Self.token(lifetime: 10))
+        #expect(harness.streamLife == nil)
+        _ = harness.get("/api/x", token: Self.outside(lifetime: 10))
+        #expect(harness.streamLife == nil)
     }
 }

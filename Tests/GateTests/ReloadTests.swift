@@ -7,8 +7,8 @@ import Wire
 @Suite struct ReloadTests {
     private let rules = [rule("api", "/api/*")]
 
-    private func source(_ house: Gatehouse, _ token: String) -> String {
-        let judged = house.get("/api/x", token: token)
+    private func source(_ harness: AdmissionHarness, _ token: String) -> String {
+        let judged = harness.get("/api/x", token: token)
         return judged.status == 0 ? "\(judged.source)" : judged.code
     }
 
@@ -17,48 +17,48 @@ import Wire
     }
 
     @Test func aReloadThatChangesNothingKeepsTheTokens() throws {
-        let house = try Gatehouse(rules)
-        let token = Gatehouse.token()
-        #expect([source(house, token), source(house, token)] == ["miss", "hit"])
-        house.admission.adopt(try policy([Gatehouse.trusted()]))
-        #expect(source(house, token) == "hit")
+        let harness = try AdmissionHarness(rules)
+        let token = AdmissionHarness.token()
+        #expect([source(harness, token), source(harness, token)] == ["miss", "hit"])
+        harness.admission.adopt(try policy([AdmissionHarness.trusted()]))
+        #expect(source(harness, token) == "hit")
         // The same secret, loaded again, is the same key.
-        let again = Gatehouse.makeKey("0123456789abcdef0123456789abcdef")
-        house.admission.adopt(try policy([Gatehouse.trusted(again)]))
-        #expect(source(house, token) == "hit")
+        let again = AdmissionHarness.makeKey("0123456789abcdef0123456789abcdef")
+        harness.admission.adopt(try policy([AdmissionHarness.trusted(again)]))
+        #expect(source(harness, token) == "hit")
     }
 
     @Test func aRetiredKeyTakesItsTokensWithIt() throws {
         let both = TrustedIssuer(
-            name: "test", issuer: Gatehouse.issuer, audiences: [], algorithms: .hmac,
-            keys: KeySet([Gatehouse.key.verificationKey, Gatehouse.otherKey.verificationKey]))
-        let house = try Gatehouse(rules, trust: Gatehouse.trust([both]))
-        let tokens = [Gatehouse.token(), Gatehouse.token(key: Gatehouse.otherKey)]
-        #expect(tokens.map { source(house, $0) } == ["miss", "miss"])
-        house.admission.adopt(try policy([Gatehouse.trusted(Gatehouse.otherKey)]))
-        #expect(tokens.map { source(house, $0) } == ["UNAUTHORIZED", "hit"])
+            name: "test", issuer: AdmissionHarness.issuer, audiences: [], algorithms: .hmac,
+            keys: KeySet([AdmissionHarness.key.verificationKey, AdmissionHarness.otherKey.verificationKey]))
+        let harness = try AdmissionHarness(rules, trust: AdmissionHarness.trust([both]))
+        let tokens = [AdmissionHarness.token(), AdmissionHarness.token(key: AdmissionHarness.otherKey)]
+        #expect(tokens.map { source(harness, $0) } == ["miss", "miss"])
+        harness.admission.adopt(try policy([AdmissionHarness.trusted(AdmissionHarness.otherKey)]))
+        #expect(tokens.map { source(harness, $0) } == ["UNAUTHORIZED", "hit"])
     }
 
     @Test func aKeyThatMovesToAnotherIssuerVouchesForNothingItDidBefore() throws {
         let second = "https://second.test"
-        let before = [Gatehouse.trusted(), Gatehouse.trusted(Gatehouse.otherKey, name: "second", issuer: second)]
-        let after = [Gatehouse.trusted(Gatehouse.otherKey), Gatehouse.trusted(Gatehouse.key, name: "second", issuer: second)]
-        let house = try Gatehouse(rules, trust: Gatehouse.trust(before))
-        let token = Gatehouse.token()
-        #expect(source(house, token) == "miss")
-        house.admission.adopt(try policy(after))
-        #expect(source(house, token) == "UNAUTHORIZED")
+        let before = [AdmissionHarness.trusted(), AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "second", issuer: second)]
+        let after = [AdmissionHarness.trusted(AdmissionHarness.otherKey), AdmissionHarness.trusted(AdmissionHarness.key, name: "second", issuer: second)]
+        let harness = try AdmissionHarness(rules, trust: AdmissionHarness.trust(before))
+        let token = AdmissionHarness.token()
+        #expect(source(harness, token) == "miss")
+        harness.admission.adopt(try policy(after))
+        #expect(source(harness, token) == "UNAUTHORIZED")
     }
 
     @Test func otherRulesMeanThatEveryTokenIsJudgedAnew() throws {
-        let token = Gatehouse.token()
+        let token = AdmissionHarness.token()
         func after(_ change: (inout TrustedIssuer) -> Void = { _ in }, skew: Int64 = 30, tiers: TierList = .standard) throws -> String {
-            let house = try Gatehouse(rules)
-            _ = source(house, token)
-            var issuer = Gatehouse.trusted()
+            let harness = try AdmissionHarness(rules)
+            _ = source(harness, token)
+            var issuer = AdmissionHarness.trusted()
             change(&issuer)
-            house.admission.adopt(try policy([issuer], skew: skew, tiers: tiers))
-            return source(house, token)
+            harness.admission.adopt(try policy([issuer], skew: skew, tiers: tiers))
+            return source(harness, token)
         }
         #expect(try after() == "hit")
         #expect(try after({ $0.audiences = ["x"] }) == "UNAUTHORIZED")
@@ -80,43 +80,43 @@ import Wire
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
         var other = claiming
         other.claims = [ClaimRequirement(name: "role", value: "owner")]
-        let house = try Gatehouse([claiming])
-        let token = Gatehouse.token { _ = $0.add("role", .string("admin")) }
-        #expect([source(house, token), source(house, token)] == ["miss", "hit"])
-        let trust = Gatehouse.trust(requirements: RouteRule.requirements(of: [other]))
-        house.admission.adopt(try Policy(rules: [other], trust: trust))
-        #expect(source(house, token) == "FORBIDDEN")
+        let harness = try AdmissionHarness([claiming])
+        let token = AdmissionHarness.token { _ = $0.add("role", .string("admin")) }
+        #expect([source(harness, token), source(harness, token)] == ["miss", "hit"])
+        let trust = AdmissionHarness.trust(requirements: RouteRule.requirements(of: [other]))
+        harness.admission.adopt(try Policy(rules: [other], trust: trust))
+        #expect(source(harness, token) == "FORBIDDEN")
     }
 
     @Test func theCacheNeverAnswersPastExpiry() throws {
-        let house = try Gatehouse(rules)
-        let token = Gatehouse.token(lifetime: 10)
-        #expect([source(house, token), source(house, token)] == ["miss", "hit"])
-        house.advance(milliseconds: 9_999)
-        #expect(source(house, token) == "hit")
-        house.advance(milliseconds: 1)
+        let harness = try AdmissionHarness(rules)
+        let token = AdmissionHarness.token(lifetime: 10)
+        #expect([source(harness, token), source(harness, token)] == ["miss", "hit"])
+        harness.advance(milliseconds: 9_999)
+        #expect(source(harness, token) == "hit")
+        harness.advance(milliseconds: 1)
         // Within the leeway it is the verifier that answers, each time.
-        #expect([source(house, token), source(house, token)] == ["miss", "miss"])
-        house.advance(milliseconds: 31_000)
-        #expect(source(house, token) == "TOKEN_EXPIRED")
+        #expect([source(harness, token), source(harness, token)] == ["miss", "miss"])
+        harness.advance(milliseconds: 31_000)
+        #expect(source(harness, token) == "TOKEN_EXPIRED")
     }
 
     @Test func manyUsersShareASmallCache() throws {
-        let policy = try policy([Gatehouse.trusted()])
-        let house = Gatehouse(policy, cacheCapacity: 10)
-        let tokens = (0..<30).map { Gatehouse.token("user-\($0)") }
+        let policy = try policy([AdmissionHarness.trusted()])
+        let harness = AdmissionHarness(policy, cacheCapacity: 10)
+        let tokens = (0..<30).map { AdmissionHarness.token("user-\($0)") }
         for _ in 0..<3 {
-            for (user, token) in tokens.enumerated() { #expect(house.get("/api/x", token: token).userID == "user-\(user)") }
+            for (user, token) in tokens.enumerated() { #expect(harness.get("/api/x", token: token).userID == "user-\(user)") }
         }
-        #expect(house.admission.cachedTokens == 10)
-        #expect(house.admission.cacheEvictions == 80)
+        #expect(harness.admission.cachedTokens == 10)
+        #expect(harness.admission.cacheEvictions == 80)
     }
 
     @Test func aRequirementTheTrustDoesNotKnowIsAFault() {
         var claiming = rule("api", "/api/*")
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
         #expect(throws: RouteFault.unknownRequirement("api", claim: "role")) {
-            try Policy(rules: [claiming], trust: Gatehouse.trust())
+            try Policy(rules: [claiming], trust: AdmissionHarness.trust())
         }
     }
 }

@@ -14,8 +14,8 @@ import Wire
     }
 
     @Test func eachLimitHasItsItemAndTheTightestTellsTheRest() throws {
-        let house = try Gatehouse([try limited("2/s", "600/h+burst=3", "1000/m+by=address")])
-        let first = house.get("/f/x")
+        let harness = try AdmissionHarness([try limited("2/s", "600/h+burst=3", "1000/m+by=address")])
+        let first = harness.get("/f/x")
         #expect(
             first.limitLines == [
                 #"RateLimit-Policy: "feed";q=2;w=1, "feed.2";q=600;w=3600, "feed.3";q=1000;w=60"#,
@@ -23,61 +23,61 @@ import Wire
                 "X-RateLimit-Limit: 2", "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: 1",
             ])
         #expect(first.limit.index == 0 && first.limit.rate?.count == 2 && first.limit.source == .process)
-        _ = house.get("/f/x")
-        house.advance(milliseconds: 1_000)
+        _ = harness.get("/f/x")
+        harness.advance(milliseconds: 1_000)
         // By now the second lets fewer pass than the first.
-        let third = house.get("/f/x")
+        let third = harness.get("/f/x")
         #expect(third.limit.index == 1 && third.limit.rate?.count == 600)
         #expect(third.limitLines.contains("X-RateLimit-Limit: 600"))
         #expect(third.limitLines.contains("X-RateLimit-Remaining: 0"))
-        let refused = house.get("/f/x")
+        let refused = harness.get("/f/x")
         #expect(refused.status == 429)
         #expect(refused.headers == ["Retry-After: 5"])
         #expect(refused.limitLines.contains(#"RateLimit: "feed";r=1;t=1, "feed.2";r=0;t=17, "feed.3";r=999;t=1"#))
     }
 
     @Test func ofSeveralThatRefuseTheLongestWaitIsTold() throws {
-        let house = try Gatehouse([try limited("1/s", "1/h", "1/m")])
-        #expect(house.get("/f/x").status == 0)
-        let refused = house.get("/f/x")
+        let harness = try AdmissionHarness([try limited("1/s", "1/h", "1/m")])
+        #expect(harness.get("/f/x").status == 0)
+        let refused = harness.get("/f/x")
         #expect(refused.headers == ["Retry-After: 3600"])
         #expect(refused.limit.index == 1)
     }
 
     /// A refusal costs the caller nothing in any of them.
     @Test func whatOneLimitRefusesNoOtherCounts() throws {
-        let house = try Gatehouse([try limited("1/s", "5/h")])
+        let harness = try AdmissionHarness([try limited("1/s", "5/h")])
         var passed = 0
         for _ in 0..<5 {
-            passed += (0..<20).filter { _ in house.get("/f/x").status == 0 }.count
-            house.advance(milliseconds: 1_000)
+            passed += (0..<20).filter { _ in harness.get("/f/x").status == 0 }.count
+            harness.advance(milliseconds: 1_000)
         }
         #expect(passed == 5)
-        #expect(house.get("/f/x").limit.index == 1)
+        #expect(harness.get("/f/x").limit.index == 1)
     }
 
     @Test func eachCountsWhomItSays() throws {
-        let house = try Gatehouse([try limited("2/h", "5/h+by=address")])
-        let passing = { (user: String) in (0..<4).filter { _ in house.get("/f/x", token: Gatehouse.token(user)).status == 0 }.count }
+        let harness = try AdmissionHarness([try limited("2/h", "5/h+by=address")])
+        let passing = { (user: String) in (0..<4).filter { _ in harness.get("/f/x", token: AdmissionHarness.token(user)).status == 0 }.count }
         #expect(passing("a") == 2)
         #expect(passing("b") == 2)
         #expect(passing("c") == 1)
-        let elsewhere = (0..<4).filter { _ in house.get("/f/x", token: Gatehouse.token("c"), from: "192.0.2.9").status == 0 }
+        let elsewhere = (0..<4).filter { _ in harness.get("/f/x", token: AdmissionHarness.token("c"), from: "192.0.2.9").status == 0 }
         #expect(elsewhere.count == 1)
     }
 
     @Test func twoLimitsOfOneRateAreTwoCounts() throws {
-        let house = try Gatehouse([try limited("3/h", "3/h")])
-        #expect((0..<5).map { _ in house.get("/f/x").status } == [0, 0, 0, 429, 429])
+        let harness = try AdmissionHarness([try limited("3/h", "3/h")])
+        #expect((0..<5).map { _ in harness.get("/f/x").status } == [0, 0, 0, 429, 429])
     }
 
     @Test func aTierMayCountByAnotherSubject() throws {
-        let house = try Gatehouse([try limited("anonymous:1/h+by=address,free:2/h,premium:3/h+by=header:X-Device")])
-        let premium = Gatehouse.token("p", tier: "premium")
-        #expect((0..<2).map { _ in house.get("/f/x").status } == [0, 429])
-        #expect((0..<4).map { _ in house.get("/f/x", token: premium, "X-Device: a").status } == [0, 0, 0, 429])
-        #expect(house.get("/f/x", token: premium, "X-Device: b").status == 0)
-        #expect((0..<3).map { _ in house.get("/f/x", token: Gatehouse.token("f")).status } == [0, 0, 429])
+        let harness = try AdmissionHarness([try limited("anonymous:1/h+by=address,free:2/h,premium:3/h+by=header:X-Device")])
+        let premium = AdmissionHarness.token("p", tier: "premium")
+        #expect((0..<2).map { _ in harness.get("/f/x").status } == [0, 429])
+        #expect((0..<4).map { _ in harness.get("/f/x", token: premium, "X-Device: a").status } == [0, 0, 0, 429])
+        #expect(harness.get("/f/x", token: premium, "X-Device: b").status == 0)
+        #expect((0..<3).map { _ in harness.get("/f/x", token: AdmissionHarness.token("f")).status } == [0, 0, 429])
     }
 
     /// What several gateways must agree on to count together, and what must never meet.
@@ -85,8 +85,8 @@ import Wire
         let secret = Array("between gateways".utf8)
         let keys = { (limits: String) in
             let limiter = SharedLimiter(capacity: 8, hash: KeyedHash(derivedFrom: secret.rawBytes))
-            let policy = try Policy(rules: [try limited(limits)], trust: Gatehouse.trust())
-            return Gatehouse(policy, limiter: limiter).keys("/f/x", "X-One: 192.0.2.7")
+            let policy = try Policy(rules: [try limited(limits)], trust: AdmissionHarness.trust())
+            return AdmissionHarness(policy, limiter: limiter).keys("/f/x", "X-One: 192.0.2.7")
         }
         #expect(try keys("60/m") == keys("60/m"))
         #expect(try keys("60/m").count == 1)
@@ -96,30 +96,30 @@ import Wire
         ]
         #expect(Set(try different.flatMap(keys)).count == different.count)
         let limiter = SharedLimiter(capacity: 8)
-        let policy = try Policy(rules: [try limited("60/m", "60/m")], trust: Gatehouse.trust())
-        #expect(Set(Gatehouse(policy, limiter: limiter).keys("/f/x")).count == 2)
+        let policy = try Policy(rules: [try limited("60/m", "60/m")], trust: AdmissionHarness.trust())
+        #expect(Set(AdmissionHarness(policy, limiter: limiter).keys("/f/x")).count == 2)
     }
 
     @Test func explainTellsOfEach() throws {
-        let house = try Gatehouse([try limited("1/m", "10/h+by=address")])
-        #expect(house.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == ["1/m by user: 0 left", "10/h by address: 9 left"])
+        let harness = try AdmissionHarness([try limited("1/m", "10/h+by=address")])
+        #expect(harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == ["1/m by user: 0 left", "10/h by address: 9 left"])
         #expect(
-            house.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == [
+            harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == [
                 "1/m by user: 0 left, again in 60 s", "10/h by address: 9 left",
             ])
     }
 
     @Test func moreThanFourAreRefused() throws {
-        #expect(throws: RouteFault.tooManyLimits("feed")) { try Gatehouse([try limited("1/s", "1/m", "1/h", "1/d", "2/d")]) }
-        #expect(try Gatehouse([try limited("1/s", "1/m", "1/h", "1/d")]).get("/f/x").status == 0)
+        #expect(throws: RouteFault.tooManyLimits("feed")) { try AdmissionHarness([try limited("1/s", "1/m", "1/h", "1/d", "2/d")]) }
+        #expect(try AdmissionHarness([try limited("1/s", "1/m", "1/h", "1/d")]).get("/f/x").status == 0)
     }
 
     /// An answer that comes when the decision has long been used for others, and after a reload.
     @Test func anAnswerCanWaitByItself() throws {
-        let house = try Gatehouse([try limited("2/s", "600/h+burst=3")])
-        let pending = try #require(house.pending("/f/x"))
-        house.admission.adopt(try Policy(rules: [rule("other", "/o/*", auth: .none)], trust: Gatehouse.trust()))
-        _ = house.get("/o/x")
+        let harness = try AdmissionHarness([try limited("2/s", "600/h+burst=3")])
+        let pending = try #require(harness.pending("/f/x"))
+        harness.admission.adopt(try Policy(rules: [rule("other", "/o/*", auth: .none)], trust: AdmissionHarness.trust()))
+        _ = harness.get("/o/x")
         var counts = LimitVerdict()
         counts.becomes(granted: false, .redis, count: 2)
         counts[0] = LimitReading(remaining: 1, reset: 500_000, retryAfter: 0)
@@ -135,8 +135,8 @@ import Wire
 
     /// A limit that was not asked about is not told of; one that refuses always is.
     @Test func whatIsNotKnownIsNotTold() throws {
-        let house = try Gatehouse([try limited("2/s", "600/h", "9/d")])
-        let pending = try #require(house.pending("/f/x"))
+        let harness = try AdmissionHarness([try limited("2/s", "600/h", "9/d")])
+        let pending = try #require(harness.pending("/f/x"))
         var counts = LimitVerdict()
         counts.becomes(granted: false, .denyCache, count: 3)
         counts[1] = LimitReading(remaining: 0, reset: 18_000_000, retryAfter: 2_000_000)

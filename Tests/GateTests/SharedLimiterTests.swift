@@ -87,9 +87,9 @@ extension SharedLimiter {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         let narrow = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
         for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject, narrow), now: microseconds(1_000)) }
-        limiter.giveBack(charge(3, narrow), credit: 1, now: microseconds(1_000))
+        limiter.refund(charge(3, narrow), credit: 1, now: microseconds(1_000))
         _ = limiter.take(charge(8, narrow), now: microseconds(1_000))
-        limiter.giveBack(charge(3, narrow), credit: .max, now: microseconds(1_000))
+        limiter.refund(charge(3, narrow), credit: .max, now: microseconds(1_000))
         for subject in [0, 1, 2, 4, 5, 6, 7, 8] as [UInt64] {
             #expect(limiter.take(charge(subject, narrow), now: microseconds(1_000)).granted == 0)
         }
@@ -115,7 +115,7 @@ extension SharedLimiter {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         let now = microseconds(1_000_000)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
-        limiter.giveBack(charge(1), credit: 2 * rate.interval, now: now)
+        limiter.refund(charge(1), credit: 2 * rate.interval, now: now)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 2)
     }
 
@@ -123,16 +123,16 @@ extension SharedLimiter {
     @Test func noCreditExceedsAFullBurst() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 3)
-        limiter.giveBack(charge(1), credit: .max, now: microseconds(1_000_000))
+        limiter.refund(charge(1), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000), want: 9).granted == 5)
-        limiter.giveBack(charge(1), credit: .max, now: microseconds(9_000_000))
+        limiter.refund(charge(1), credit: .max, now: microseconds(9_000_000))
         #expect(limiter.take(charge(1), now: microseconds(9_000_000), want: 9).granted == 5)
     }
 
     @Test func aCreditForAnUnknownKeyDoesNothing() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         _ = limiter.take(charge(1), now: microseconds(1_000_000), want: 5)
-        limiter.giveBack(charge(2), credit: .max, now: microseconds(1_000_000))
+        limiter.refund(charge(2), credit: .max, now: microseconds(1_000_000))
         #expect(limiter.take(charge(1), now: microseconds(1_000_000)).granted == 0)
         #expect(limiter.take(charge(2), now: microseconds(1_000_000), want: 9).granted == 5)
     }
@@ -146,7 +146,7 @@ extension SharedLimiter {
         runThreads(4) { thread in
             for turn in 0..<10_000 {
                 guard limiter.take(charge(1, rate), now: now).granted == 1 else { continue }
-                if turn % 500 == thread { kept.add() } else { limiter.giveBack(charge(1, rate), credit: rate.interval, now: now) }
+                if turn % 500 == thread { kept.add() } else { limiter.refund(charge(1, rate), credit: rate.interval, now: now) }
             }
         }
         #expect(limiter.take(charge(1, rate), now: now, want: 200).granted == 100 - UInt32(kept.value))
@@ -212,7 +212,7 @@ extension SharedLimiter {
                 arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
                 while arrived.load(ordering: .sequentiallyConsistent) < (round + 1) * 3 { sched_yield() }
                 if older < round, random.next() % 2 == 0 {
-                    limiter.giveBack(charge(older, once), credit: random.next() % 60_000_000, now: now)
+                    limiter.refund(charge(older, once), credit: random.next() % 60_000_000, now: now)
                 }
                 if random.next() % 2 == 0 { _ = limiter.take(charge(1 << 32 + UInt64(3 * round + thread), sooner), now: now) }
                 if limiter.take(charge(UInt64(round), once), now: now).granted == 1 { granted[round].add() }

@@ -9,18 +9,18 @@ import Wire
 private struct CacheBench: ~Copyable {
     var cache: TokenCache
     let identity: Identity
-    let seconds = Gatehouse.now.wall.seconds
+    let seconds = AdmissionHarness.now.wall.seconds
     static let key = Array("kid-1".utf8)
 
     init(capacity: Int, hashMask: UInt64 = .max) {
         cache = TokenCache(capacity: capacity, hash: KeyedHash(first: 3, second: 4), hashMask: hashMask)
-        identity = Self.identity(Gatehouse.token())
+        identity = Self.identity(AdmissionHarness.token())
     }
 
-    static func identity(_ token: String, key: SigningKey = Gatehouse.key) -> Identity {
+    static func identity(_ token: String, key: SigningKey = AdmissionHarness.key) -> Identity {
         var verifier = TokenVerifier()
-        let trust = Gatehouse.trust([Gatehouse.trusted(key)])
-        let result = token.withRawBytes { verifier.verify($0, trust: trust, now: Gatehouse.now.wall) }
+        let trust = AdmissionHarness.trust([AdmissionHarness.trusted(key)])
+        let result = token.withRawBytes { verifier.verify($0, trust: trust, now: AdmissionHarness.now.wall) }
         var edits = FieldEdits()
         guard case .success(let verified) = result,
             let identity = Identity(
@@ -80,7 +80,7 @@ private struct CacheBench: ~Copyable {
 
     @Test func whatExpiredIsGivenUpFirst() {
         var bench = CacheBench(capacity: 10)
-        let short = CacheBench.identity(Gatehouse.token(lifetime: 5))
+        let short = CacheBench.identity(AdmissionHarness.token(lifetime: 5))
         for user in 0..<10 { bench.insert("token-\(user)", identity: user < 5 ? short : nil) }
         for user in 0..<10 { _ = bench.lookup("token-\(user)") }
         for user in 10..<15 {
@@ -99,7 +99,7 @@ private struct CacheBench: ~Copyable {
         #expect(bench.lookup("token", at: expiry) == nil)
         #expect(bench.cache.count == 0)
         #expect(bench.lookup("token", at: expiry - 1) == nil)
-        let stale = CacheBench.identity(Gatehouse.token(lifetime: -10))
+        let stale = CacheBench.identity(AdmissionHarness.token(lifetime: -10))
         bench.insert("stale", identity: stale)
         #expect(bench.lookup("stale") == nil)
     }
@@ -136,7 +136,7 @@ private struct CacheBench: ~Copyable {
 
     @Test func retiredKeysTakeTheirTokensWithThem() {
         var bench = CacheBench(capacity: 100)
-        let other = CacheBench.identity(Gatehouse.token(key: Gatehouse.otherKey), key: Gatehouse.otherKey)
+        let other = CacheBench.identity(AdmissionHarness.token(key: AdmissionHarness.otherKey), key: AdmissionHarness.otherKey)
         for user in 0..<100 { bench.insert("token-\(user)", identity: user % 2 == 0 ? nil : other) }
         bench.cache.retain([IssuerKey(issuer: 0, serial: other.keySerial)])
         for user in 0..<100 { #expect((bench.lookup("token-\(user)") != nil) == (user % 2 == 1)) }
@@ -149,7 +149,7 @@ private struct CacheBench: ~Copyable {
     func itAgreesWithADictionary(_ hashMask: UInt64) {
         var random = SplitMix64(seed: hashMask ^ 12)
         var bench = CacheBench(capacity: 1_000, hashMask: hashMask)
-        let short = CacheBench.identity(Gatehouse.token(lifetime: 5))
+        let short = CacheBench.identity(AdmissionHarness.token(lifetime: 5))
         var model: [String: String] = [:]
         for step in 0..<6_000 {
             let token = "t\(random.next() % 400)"

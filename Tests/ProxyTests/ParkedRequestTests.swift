@@ -48,8 +48,8 @@ struct ParkedRequestTests {
             upstream.close()
         }
 
-        func learn(_ standing: Standing) {
-            worker.mailbox.post(.learnedUsers([UserStanding(user: user, standing: standing, version: 1)]))
+        func learn(_ status: TierStatus) {
+            worker.mailbox.post(.learnedUsers([UserTier(user: user, status: status, version: 1)]))
         }
 
         /// Waits until so many lookups were asked for.

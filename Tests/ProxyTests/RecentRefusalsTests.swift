@@ -11,8 +11,8 @@ import Wire
     private func policy(_ version: Int) throws -> Policy { try Policy(version: version, rules: [], trust: Trust(issuers: [])) }
 
     private func keep(_ id: String, _ policy: Policy, decidedBy decider: Policy, _ refusals: inout RecentRefusals) {
-        var note = DecisionNote()
-        note.takeUnread(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), decider)
+        var note = DecisionRecord()
+        note.recordUnparsed(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), decider)
         var name = ByteBuffer()
         name.append(id)
         refusals.keep(&note, name.readable, policy: policy, at: WallTime(seconds: 0))

@@ -51,14 +51,14 @@ struct SharedCountingTests {
         init(clients count: Int, handler: @escaping LocalHandler = RunningWorker.admin) throws {
             let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
             let address = try listener.localAddress()
-            var ledger = LimitLedger.Settings()
-            ledger.deadline = 20_000
-            ledger.failureMode = .closed
+            var limitClient = SharedLimitClient.Settings()
+            limitClient.deadline = 20_000
+            limitClient.failureMode = .closed
             var redis = RedisConnectionSettings()
-            (redis.replyDeadline, redis.silence, redis.patience, redis.gathering) = (20_000, 40_000, 20_000, 10_000_000)
+            (redis.replyDeadline, redis.responseTimeout, redis.connectTimeout, redis.batchWindow) = (20_000, 40_000, 20_000, 10_000_000)
             let endpoint = try RedisEndpoint(parsing: "redis://\(address)")
             let shared = SharedCounting(
-                ledger, limiter: SharedLimiter(capacity: 1_024, hash: KeyedHash(first: 1, second: 2)),
+                limitClient, limiter: SharedLimiter(capacity: 1_024, hash: KeyedHash(first: 1, second: 2)),
                 gateways: GatewayCount(id: 1), counts: false, now: EventLoop.now().monotonic
             ) { scripts, token in
                 RedisConnection(

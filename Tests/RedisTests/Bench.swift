@@ -34,8 +34,8 @@ struct Bench: ~Copyable {
         let endpoint = try RedisEndpoint(parsing: url)
         var settings = RedisConnectionSettings()
         settings.replyDeadline = 10_000
-        settings.silence = 10_000
-        settings.patience = 10_000
+        settings.responseTimeout = 10_000
+        settings.connectTimeout = 10_000
         adjust(&settings)
         loop = try EventLoop()
         redis = RedisConnection(

@@ -7,7 +7,7 @@ import Wire
     private func time(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: milliseconds * 1_000_000) }
 
     private func state(usesTLS: Bool = false, greeting: Int = 0) -> RedisConnectionState {
-        RedisConnectionState(usesTLS: usesTLS, greetingLength: greeting, patience: 1_000, now: time(10))
+        RedisConnectionState(usesTLS: usesTLS, greetingLength: greeting, connectTimeout: 1_000, now: time(10))
     }
 
     @Test func `a plain connection without a greeting serves as soon as it is connected`() {
@@ -79,7 +79,7 @@ import Wire
     // MARK: the walk
 
     private enum Event: CaseIterable, Hashable {
-        case deadlineCame, timePassed, connected, secured, greetingAnswered, failed, hurried, ended
+        case deadlineCame, timePassed, connected, secured, greetingAnswered, failed, retryNow, ended
     }
 
     private func apply(_ event: Event, to state: inout RedisConnectionState, _ now: MonotonicTime) -> RedisAction {
@@ -90,8 +90,8 @@ import Wire
         case .secured: return state.secured(now)
         case .greetingAnswered: return state.greetingAnswered(now)
         case .failed: return state.failed(now, random: 7)
-        case .hurried:
-            state.hurried(now)
+        case .retryNow:
+            state.retryNow(now)
             return .carryOn
         case .ended: return state.ended()
         }
@@ -110,7 +110,7 @@ import Wire
         case .greet, .handshake, .serve, .connect, .close, .carryOn: break
         }
         if had != has, action != .connect, action != .close { return "a socket that the driver was not told of" }
-        if case .serving = after, before != after, action != .serve { return "serving in silence" }
+        if case .serving = after, before != after, action != .serve { return "serving in responseTimeout" }
         if case .ended = before, after != .ended || action != .carryOn { return "life after the end" }
         if usesTLS, case .connecting = before, action == .greet || action == .serve { return "a password in the clear" }
         return nil

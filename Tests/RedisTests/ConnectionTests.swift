@@ -131,9 +131,9 @@ import Wire
     }
 
     @Test(arguments: [(UInt64(1_000_000), [1, 3]), (UInt64(0), [1, 1, 1, 1])])
-    func `commands that come while others are awaited gather for as long as is set`(_ gathering: UInt64, _ batches: [Int]) throws {
+    func `commands that come while others are awaited gather for as long as is set`(_ batchWindow: UInt64, _ batches: [Int]) throws {
         let server = try RedisServer()
-        var bench = try Bench(server.url) { $0.gathering = gathering }
+        var bench = try Bench(server.url) { $0.batchWindow = batchWindow }
         try bench.becomeReady()
         for tag in 0..<4 as Range<UInt64> {
             #expect(bench.append(["INCR", "n"], tag: tag) == .accepted)

@@ -144,8 +144,8 @@ import Wire
         }
         var bench = try Bench(server.url) {
             $0.replyDeadline = 10
-            $0.silence = 30
-            $0.patience = 50
+            $0.responseTimeout = 30
+            $0.connectTimeout = 50
             $0.mostCommands = 200
         }
         var random = SplitMix64(seed: seed)

@@ -70,8 +70,8 @@ import Wire
         let server = try RedisServer(.tcp)
         var bench = try Bench(server.url, scripts: RedisScripts.with(Self.set)) {
             $0.replyDeadline = 25
-            $0.silence = 200
-            $0.patience = 200
+            $0.responseTimeout = 200
+            $0.connectTimeout = 200
         }
         try bench.becomeReady()
         server.pause()

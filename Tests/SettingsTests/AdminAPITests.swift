@@ -113,13 +113,13 @@ import Wire
     }
 
     /// A refusal as a worker tells it.
-    private static func refusal(_ id: String) -> RefusalStory {
-        var note = DecisionNote()
+    private static func refusal(_ id: String) -> ExplainedRefusal {
+        var note = DecisionRecord()
         do {
             let policy = try Policy(rules: [], trust: Trust(issuers: []))
-            note.takeUnread(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
+            note.recordUnparsed(HTTPFault(.missingHost), from: IPAddress(high: 0, low: 1), policy)
             let explanation = Explanation(note, policy: policy)
-            return RefusalStory(requestID: id, at: WallTime(seconds: 1_800_000_000), method: "GET", host: "", path: "", explanation: explanation)
+            return ExplainedRefusal(requestID: id, at: WallTime(seconds: 1_800_000_000), method: "GET", host: "", path: "", explanation: explanation)
         } catch {
             preconditionFailure("\(error)")
         }

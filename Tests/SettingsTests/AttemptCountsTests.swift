@@ -47,11 +47,11 @@ import Wire
             }
         }
 
-        func giveBack(_ items: [LimitCharge.Item], _ chargedAt: UInt64) {
+        func refund(_ items: [LimitCharge.Item], _ chargedAt: UInt64) {
             state.withLock { state in
                 for item in items {
                     let credit = GCRA.credit(interval: item.rate.interval, chargedAt: chargedAt, now: Self.time)
-                    state.tats[item.key] = GCRA.giveBack(now: Self.time, tat: state.tats[item.key] ?? 0, credit: credit)
+                    state.tats[item.key] = GCRA.refund(now: Self.time, tat: state.tats[item.key] ?? 0, credit: credit)
                 }
             }
         }
@@ -63,7 +63,7 @@ import Wire
     private func gateway(_ redis: PretendRedis? = nil, table: SharedLimiter = SharedLimiter(hash: KeyedHash(first: 1, second: 2))) -> AttemptCounts {
         guard let redis else { return AttemptCounts(Self.rates, table: table, clock: { Self.now }) }
         return AttemptCounts(
-            Self.rates, table: table, clock: { Self.now }, take: { await redis.take($0) }, giveBack: { redis.giveBack($0, $1) })
+            Self.rates, table: table, clock: { Self.now }, take: { await redis.take($0) }, refund: { redis.refund($0, $1) })
     }
 
     /// How many of five hundred attempts pass that come at once, over these gateways in turn.
@@ -113,7 +113,7 @@ import Wire
             let gateway = gateways[number % 2]
             guard case .admitted(let charges) = await gateway.charge(buckets) else { continue }
             admitted += 1
-            gateway.giveBack(charges)
+            gateway.refund(charges)
         }
         // An attempt whose reply was lost stays charged in Redis, and only there.
         #expect(losesEach == 0 ? admitted == 1_000 && redis.isEmpty : admitted > 30 && !redis.isEmpty)
@@ -139,7 +139,7 @@ import Wire
         rates.sms = AttemptRate(count: 5, windowSeconds: 86_400, burst: 5)
         counts.adopt(rates)
         #expect(await passing([counts]) { _ in [.smsBudget] } == 5)
-        counts.giveBack(charges)
+        counts.refund(charges)
         #expect(await passing([counts]) { _ in [.smsBudget] } == 0)
         counts.adopt(Self.rates)
         #expect(await passing([counts]) { _ in [.smsBudget] } == 40)

@@ -29,7 +29,7 @@ import Wire
         var id = ByteBuffer()
         id.append(highBytes: counter, count: 8)
         id.append(highBytes: 77, count: 8)
-        sightings.saw(TokenSighting(session: UUID(high: 0, low: session).text, token: Base64URL.encode(id.readable)))
+        sightings.saw(TokenDelivery(session: UUID(high: 0, low: session).text, token: Base64URL.encode(id.readable)))
     }
 
     private func isAsked(_ count: Int) async -> Bool {
@@ -63,7 +63,7 @@ import Wire
 
     @Test func aTokenOutsideThePairsConfirmsNothing() async {
         see(0)
-        sightings.saw(TokenSighting(session: "none", token: "none"))
+        sightings.saw(TokenDelivery(session: "none", token: "none"))
         await pause(milliseconds: 300)
         #expect(store.calls == 0)
     }

@@ -7,7 +7,7 @@ func sampleLabels(
     issuers: [String] = ["own"]
 ) -> MetricLabels {
     var labels = MetricLabels(
-        MetricWords(
+        FixedLabelValues(
             methods: ["GET", "HEAD", "POST"], algorithms: ["HS256", "ES256"], authOutcomes: ["accepted", "refused"],
             authReasons: ["ok", "expired", "bad_signature"], limitOutcomes: ["allow", "deny", "shadow_deny"],
             limitSources: ["process", "redis"]))

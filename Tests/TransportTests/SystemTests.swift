@@ -153,7 +153,7 @@ import Wire
         let seen = Mutex<[ProcessSignal?]>([])
         // On a thread of its own: signals are taken from the calling thread and those it starts.
         let thread = try WorkerThread(name: "signals") {
-            guard (try? Signals.take([.user1, .user2])) != nil else { return }
+            guard (try? Signals.block([.user1, .user2])) != nil else { return }
             pthread_kill(pthread_self(), SIGUSR2)
             let signals = (0..<2).map { _ in Signals.next([.user1, .user2], milliseconds: 0) }
             pthread_kill(pthread_self(), SIGUSR1)

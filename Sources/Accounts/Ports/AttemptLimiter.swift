@@ -132,7 +132,7 @@ package protocol AttemptLimiter: Sendable {
     /// Charges one beside an attempt that was made, if there is room.
     func mark(_ bucket: AttemptBucket) async
     /// Gives back what turned out not to count. Each charge at most once.
-    func giveBack(_ charges: [AttemptCharge])
+    func refund(_ charges: [AttemptCharge])
 }
 
 /// The charges of one attempt, held until its outcome is known.
@@ -162,16 +162,16 @@ struct Attempts: Sendable {
         do throws(AccountError) {
             return try await attempt()
         } catch {
-            giveBack()
+            refund()
             throw error
         }
     }
 
     /// Gives everything back.
-    func giveBack() { limiter.giveBack(charges) }
+    func refund() { limiter.refund(charges) }
 
     /// Gives back what buckets of this kind were charged.
-    func giveBack(_ kind: AttemptBucket.Kind) { limiter.giveBack(charges.filter { $0.bucket.kind == kind }) }
+    func refund(_ kind: AttemptBucket.Kind) { limiter.refund(charges.filter { $0.bucket.kind == kind }) }
 }
 
 extension [AttemptRefusal] {

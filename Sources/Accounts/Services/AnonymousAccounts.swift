@@ -23,7 +23,7 @@ package struct AnonymousAccounts: Sendable {
         case .opened(let account, let session):
             return try base.granted(SignIn(account: account, session: session), mint, now: occasion.now)
         case .emailTaken:
-            attempts.giveBack()
+            attempts.refund()
             base.notice(.storeFailed("an account without an email was refused for its email"))
             throw .broken
         }

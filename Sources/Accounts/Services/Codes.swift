@@ -42,7 +42,7 @@ package struct Codes: Sendable {
             try await base.asking { () throws(StoreFault) in try await base.store.putCode(pending) }
         }
         // The recipient's and the address's count stay charged: they must not tell who has an account.
-        guard let target = target(recipient, holder, audience) else { return attempts.giveBack(.smsBudget) }
+        guard let target = target(recipient, holder, audience) else { return attempts.refund(.smsBudget) }
         courier.send(Message(to: target, .code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)))
     }
 

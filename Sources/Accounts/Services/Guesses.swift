@@ -50,12 +50,12 @@ struct Guesses: Sendable {
         do throws(AccountError) {
             judgement = try await guess()
         } catch {
-            limiter.giveBack(admitted.charges)
+            limiter.refund(admitted.charges)
             throw error
         }
         switch judgement {
         case .right(let value):
-            limiter.giveBack(admitted.charges)
+            limiter.refund(admitted.charges)
             return value
         case .wrong(let error):
             if let mark = admitted.mark { await limiter.mark(mark) }
@@ -95,12 +95,12 @@ struct Guesses: Sendable {
                 try await base.store.signIns(of: target, limit: AddressHistory.depth)
             }
         } catch {
-            limiter.giveBack(charges)
+            limiter.refund(charges)
             throw error
         }
         if AddressHistory.knows(address, events) { return Guess(charges: charges) }
         // Nothing was guessed, but the store was asked: that is what the other charge stays for.
-        limiter.giveBack(charges.filter { $0.bucket.kind == .addressFailures })
+        limiter.refund(charges.filter { $0.bucket.kind == .addressFailures })
         return nil
     }
 

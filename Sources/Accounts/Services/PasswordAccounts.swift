@@ -60,10 +60,10 @@ package struct PasswordAccounts: Sendable {
         }
         switch opening {
         case .opened(let account, let session):
-            attempts.giveBack(.addressFailures)
+            attempts.refund(.addressFailures)
             return try signedIn(SignIn(account: account, session: session, isNew: true), now: occasion.now)
         case .emailTaken:
-            attempts.giveBack(.addressOpenings)
+            attempts.refund(.addressOpenings)
             throw .emailTaken
         }
     }

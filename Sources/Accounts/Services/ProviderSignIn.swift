@@ -58,7 +58,7 @@ package struct ProviderSignIn: Sendable {
                 try await base.store.signIn(proof, newUser: newUser, session: session, occasion)
             }
         }
-        if !signIn.isNew { attempts.giveBack() }
+        if !signIn.isNew { attempts.refund() }
         await base.tell(signIn.ended)
         let granted = try base.granted(signIn, mint, now: occasion.now)
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)

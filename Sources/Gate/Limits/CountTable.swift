@@ -95,7 +95,7 @@ final class CountTable: @unchecked Sendable {
     }
 
     /// Moves the TAT of a key back by `credit`, to `now` at the earliest.
-    func giveBack(_ item: LimitCharge.Item, _ credit: UInt64, now: UInt64) {
+    func refund(_ item: LimitCharge.Item, _ credit: UInt64, now: UInt64) {
         let key = Self.key(item)
         let bucket = bucket(item)
         while let (slot, entry) = find(key, bucket) {

@@ -57,7 +57,7 @@ package enum GCRA {
     ///   falls by at least as much, for at least one of its terms is above 0.
     /// - A charge adds an interval to A, and one to B or to the credits.
     /// - To give back takes the credit from A and from the sum, and the claim says that A has it: the floor at now in
-    ///   `giveBack` is never the higher one.
+    ///   `refund` is never the higher one.
     /// So A ≥ B: whatever A admits B would have admitted, and B is a count of its charges alone, with the bound above.
     ///
     /// Calls on one count must come in the order of their `now`; a clock that was set back gives back at most an interval.
@@ -69,7 +69,7 @@ package enum GCRA {
 
     /// The TAT when `credit` has been given back.
     @inline(__always)
-    package static func giveBack(now: UInt64, tat: UInt64, credit: UInt64) -> UInt64 {
+    package static func refund(now: UInt64, tat: UInt64, credit: UInt64) -> UInt64 {
         tat > credit ? max(now, tat &- credit) : now
     }
 }

@@ -4,7 +4,7 @@ package import Wire
 package struct LimitCommand: Sendable {
     /// What `answered` or `failed` must name.
     package fileprivate(set) var id: UInt64 = 0
-    /// Grants that are asked for; of a ledger at least 1.
+    /// Grants that are asked for; of a limit client at least 1.
     var want: UInt32 = 0
     /// From which counts.
     var charge = LimitCharge()
@@ -32,7 +32,7 @@ package struct LimitCommand: Sendable {
         return isNew
     }
 
-    /// Becomes a charge of one on each of these counts, at most four, past every ledger.
+    /// Becomes a charge of one on each of these counts, at most four, past every limit client.
     package mutating func ask(_ items: [LimitCharge.Item]) {
         want = 1
         charge.removeAll()
@@ -45,7 +45,7 @@ package struct LimitCommand: Sendable {
 package typealias LimitNumbers = InlineArray<10, UInt64>
 
 /// Commands and what comes of them.
-extension LimitLedger {
+extension SharedLimitClient {
     /// Whether `nextCommand` may have one; it has none if all who waited have left.
     package var hasCommands: Bool { queues.hasReady }
 

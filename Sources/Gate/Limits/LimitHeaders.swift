@@ -3,7 +3,7 @@ import Wire
 
 /// The fields about limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an
 /// item for each limit, and the `X-RateLimit-` three of the tightest. What does not change from request to request is
-/// rendered once for each policy and lies in a `LimitSheet`.
+/// rendered once for each policy and lies in a `CompiledLimits`.
 enum LimitHeaders {
     // MARK: once for each policy
 
@@ -43,7 +43,7 @@ enum LimitHeaders {
 
     /// All fields about `verdict` under row `row` of the sheet; `tightest` is what it came to. The upstream's own are removed.
     static func write(
-        _ verdict: inout LimitVerdict, _ tightest: LimitOutcome, _ sheet: LimitSheet, _ row: LimitSheet.Row,
+        _ verdict: inout LimitVerdict, _ tightest: LimitOutcome, _ sheet: CompiledLimits, _ row: CompiledLimits.Row,
         _ edits: inout FieldEdits
     ) {
         edits.remove(.rateLimit)
@@ -68,7 +68,7 @@ enum LimitHeaders {
     }
 
     private static func writeItems(
-        _ verdict: inout LimitVerdict, _ sheet: LimitSheet, _ row: LimitSheet.Row, _ edits: inout FieldEdits
+        _ verdict: inout LimitVerdict, _ sheet: CompiledLimits, _ row: CompiledLimits.Row, _ edits: inout FieldEdits
     ) {
         var isFirst = true
         for index in 0..<verdict.count where verdict[index].isKnown {

@@ -20,7 +20,7 @@ struct LimitLease {
 
 /// How fast requests come for the same counts: two windows of 100 ms, the last one counted as far as it still lies within
 /// the last 100 ms.
-struct LimitPace {
+struct LimitDemand {
     private var start: UInt64 = 0
     private var count: UInt32 = 0
     private var before: UInt32 = 0

@@ -6,9 +6,9 @@ package struct LimitPolicy: Hashable, Sendable {
     }
 
     /// Of callers whose identity is unknown or not looked at.
-    package let anonymous: LimitTerm
+    package let anonymous: LimitRule
     /// By rank.
-    package let tiers: [LimitTerm]
+    package let tiers: [LimitRule]
     /// As it stands in the settings.
     package let text: String
 
@@ -21,17 +21,17 @@ package struct LimitPolicy: Hashable, Sendable {
             guard items.count == 1 else {
                 throw Fault(message: "the list names no tiers; write limit= once for each limit, or tiers like free:60/m")
             }
-            let term = try LimitTerm(parsing: text)
+            let term = try LimitRule(parsing: text)
             self.init(anonymous: term, tiers: Array(repeating: term, count: tiers.names.count), text: text)
             return
         }
-        var anonymous: LimitTerm?
-        var named: [LimitTerm?] = Array(repeating: nil, count: tiers.names.count)
+        var anonymous: LimitRule?
+        var named: [LimitRule?] = Array(repeating: nil, count: tiers.names.count)
         for item in items {
             guard let tier = item.tier else {
                 throw Fault(message: "\"\(item.term)\" names no tier, unlike the rest of the list")
             }
-            let term = try LimitTerm(parsing: item.term)
+            let term = try LimitRule(parsing: item.term)
             if tier == "anonymous" {
                 guard anonymous == nil else { throw Fault(message: "anonymous is limited twice") }
                 anonymous = term
@@ -47,7 +47,7 @@ package struct LimitPolicy: Hashable, Sendable {
         self.init(anonymous: anonymous ?? lowest, tiers: Self.filled(named, from: lowest), text: text)
     }
 
-    private init(anonymous: LimitTerm, tiers: [LimitTerm], text: String) {
+    private init(anonymous: LimitRule, tiers: [LimitRule], text: String) {
         self.anonymous = anonymous
         self.tiers = tiers
         self.text = text
@@ -67,7 +67,7 @@ package struct LimitPolicy: Hashable, Sendable {
         return Int(tier.rawValue)
     }
 
-    private static func filled(_ named: [LimitTerm?], from lowest: LimitTerm) -> [LimitTerm] {
+    private static func filled(_ named: [LimitRule?], from lowest: LimitRule) -> [LimitRule] {
         var last = lowest
         return named.map { term in
             last = term ?? last
@@ -76,7 +76,7 @@ package struct LimitPolicy: Hashable, Sendable {
     }
 
     /// What limits a caller; `tier` is nil for one without identity.
-    package func term(of tier: Tier?) -> LimitTerm {
+    package func term(of tier: Tier?) -> LimitRule {
         guard let tier else { return anonymous }
         return tiers[min(Int(tier.rawValue), tiers.count - 1)]
     }

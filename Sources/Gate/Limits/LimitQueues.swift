@@ -17,7 +17,7 @@ struct LimitQueue {
     var sentAt: UInt64 = 0
 
     var lease = LimitLease()
-    var pace = LimitPace()
+    var pace = LimitDemand()
     /// When the server last answered, by its own clock: what a lease is held since.
     var answeredAt: UInt64 = 0
     /// What the server had left when it last answered.
@@ -46,7 +46,7 @@ struct LimitQueue {
         leaseTime = charge.leaseTime
         remaining = 0
         lease = LimitLease()
-        pace = LimitPace()
+        pace = LimitDemand()
     }
 
     /// False if it is ready already, or its next command must wait.
@@ -95,7 +95,7 @@ struct LimitQueue {
 
     /// Has `heard` remember what the server told of count `index`, and that it `granted` so much to this worker. Changes nothing
     /// here; mutating, so that the queue is not copied for it.
-    mutating func tell(_ heard: inout HeardCounts, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
+    mutating func tell(_ heard: inout DenyCache, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
         heard.hear(charge[index], tat: tats[index], granted: granted, gateways: gateways, clock)
     }
 

@@ -30,7 +30,7 @@ package struct LimitRate: Hashable, Sendable {
     }
 
     /// What counts that gateways share go by in place of `tolerance`: what is held for `leaseTime` may be spent so much
-    /// later than it was counted, and a burst smaller by that much keeps every window within its bound (`LimitLedger`).
+    /// later than it was counted, and a burst smaller by that much keeps every window within its bound (`SharedLimitClient`).
     package var storedTolerance: UInt64 { tolerance - leaseTime }
 
     private static let longestLease: UInt64 = 100_000

@@ -1,6 +1,6 @@
 import Wire
 
-/// Names a request that waits for a limit's answer; kept by its driver for `LimitLedger.cancel`.
+/// Names a request that waits for a limit's answer; kept by its driver for `SharedLimitClient.cancel`.
 package struct LimitWait: Equatable, Sendable {
     let index: Int32
     let generation: UInt32

@@ -4,7 +4,7 @@ package import Wire
 /// A charge that waits for its answer: all that turns the answer into fields and a refusal, without the decision it
 /// came from. To keep it costs a reference and nothing else, and it outlives a reload.
 package struct PendingLimit: Sendable {
-    let sheet: LimitSheet
+    let sheet: CompiledLimits
     let row: Int
     /// Whether the limits only watch.
     let isShadowed: Bool
@@ -23,7 +23,7 @@ extension Admission {
     }
 }
 
-extension LimitSheet {
+extension CompiledLimits {
     /// Tells what `verdict` means for a request that was charged by row `row`.
     @inline(__always)
     func settle(

@@ -54,8 +54,8 @@ package final class SharedLimiter: Sendable {
     ///
     /// The credit is for the count, not for one charge of it: if that charge has run down since, a later one is returned in
     /// its place. So a key is granted at most burst + rate × T, and one more for each interval returned within T.
-    package func giveBack(_ item: LimitCharge.Item, credit: UInt64, now: MonotonicTime) {
-        table.giveBack(item, credit, now: Self.clock(now))
+    package func refund(_ item: LimitCharge.Item, credit: UInt64, now: MonotonicTime) {
+        table.refund(item, credit, now: Self.clock(now))
     }
 
     /// Charges one to all counts or to none, and says so in `verdict`, which is a grant until then.

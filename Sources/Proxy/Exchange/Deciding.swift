@@ -24,7 +24,7 @@ extension Worker {
         case .forward(let upstream):
             identify(exchange, bytes, &scratch)
             guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else {
-                if let wait { shared!.ledger.cancel(wait) }
+                if let wait { shared!.limitClient.cancel(wait) }
                 log(exchange, bytes, &scratch)
                 return answer(exchange, with: .unavailable(.upstream, retryAfterSeconds: 1), &scratch)
             }

@@ -70,7 +70,7 @@ package struct Exchange: ~Copyable {
     var ids = RequestIDs()
     var record = RequestRecord()
     /// How it was decided about, should it be refused in the end.
-    var note = DecisionNote()
+    var note = DecisionRecord()
 
     /// Makes a used exchange new. Buffers that a large body once filled give their memory back.
     mutating func reset(for client: Handle<Client>, at now: MonotonicTime) {

@@ -42,7 +42,7 @@ extension Worker {
     private mutating func keepRefusal(_ exchange: ExchangeIndex, _ refusal: Refusal) {
         guard exchanges[exchange].record.isRecorded else { return }
         exchanges[exchange].note.refused(refusal, cause: exchanges[exchange].record.error)
-        var note = DecisionNote()
+        var note = DecisionRecord()
         var requestID = ByteBuffer()
         swap(&note, &exchanges[exchange].note)
         swap(&requestID, &exchanges[exchange].ids.requestID)

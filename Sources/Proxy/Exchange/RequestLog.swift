@@ -25,7 +25,7 @@ extension Worker {
             addIDs(exchange)
         }
         noteLimit(exchange, scratch.decision.limit)
-        exchanges[exchange].note.take(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
+        exchanges[exchange].note.record(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
     }
 
     /// The limits of the request answered later than the rest was decided.
@@ -53,7 +53,7 @@ extension Worker {
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }
         exchanges[exchange].record.isRecorded = true
         telemetry.metrics.requestStarted()
-        exchanges[exchange].note.takeUnread(fault, from: downstream.clients[client].peer.address, admission.policy)
+        exchanges[exchange].note.recordUnparsed(fault, from: downstream.clients[client].peer.address, admission.policy)
         guard telemetry.logs else { return }
         telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
         telemetry.line.add(.clientIP, downstream.clients[client].peer.address, to: &exchanges[exchange].record.line)

@@ -65,7 +65,7 @@ extension Worker {
     // MARK: answers
 
     /// The accounts have answered, or tell of a change: requests of these users are decided about again.
-    mutating func learned(_ users: [UserStanding], _ scratch: inout Scratch) {
+    mutating func learned(_ users: [UserTier], _ scratch: inout Scratch) {
         admission.learn(users)
         guard !waitingForUser.isEmpty else { return }
         for user in users {
@@ -185,7 +185,7 @@ extension Worker {
             .answered:
             break
         }
-        if let awaited = exchanges[exchange].limits.take() { shared!.ledger.cancel(awaited.wait) }
+        if let awaited = exchanges[exchange].limits.take() { shared!.limitClient.cancel(awaited.wait) }
     }
 }
 

@@ -21,7 +21,7 @@ enum AwaitedReply: Sendable {
     /// The answer to a charge of so many counts.
     case take(counts: Int, TakeReply)
     /// Nobody waits: what is not given back stays charged.
-    case giveBack
+    case refund
     case lease(LeaseReply)
 }
 
@@ -31,7 +31,7 @@ package typealias TakeReply = @Sendable (GCRAReply?) -> Void
 package typealias LeaseReply = @Sendable (RefreshLease.Reply?) -> Void
 
 /// What the control plane asks Redis for over the connection of one worker: counts of attempts at accounts, leases of
-/// refreshes. They are few, and no request waits for them on the loop, so they go past the ledger.
+/// refreshes. They are few, and no request waits for them on the loop, so they go past the limit client.
 extension Worker {
     /// Charges one on each of these counts, or on none.
     mutating func take(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply) {
@@ -39,8 +39,8 @@ extension Worker {
     }
 
     /// If Redis does not take it, the charge stays.
-    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64) {
-        if shared != nil { shared!.giveBack(items, chargedAt: chargedAt, now.monotonic) }
+    mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64) {
+        if shared != nil { shared!.refund(items, chargedAt: chargedAt, now.monotonic) }
     }
 
     mutating func callLease(_ call: LeaseCall, _ reply: @escaping LeaseReply) {
@@ -49,7 +49,7 @@ extension Worker {
 }
 
 extension SharedCounting {
-    /// Marks the tags of these questions: no queue of the ledger has this number.
+    /// Marks the tags of these questions: no queue of the limit client has this number.
     private static let mark: UInt64 = 0x8000_0000
 
     static func isAsked(_ tag: UInt64) -> Bool { tag & 0xFFFF_FFFF == mark }
@@ -61,14 +61,14 @@ extension SharedCounting {
         return ask(for: .take(counts: items.count, reply), now)
     }
 
-    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64, _ now: MonotonicTime) {
-        call.begin(giveBackScript, keys: items.count)
+    mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, _ now: MonotonicTime) {
+        call.begin(refundScript, keys: items.count)
         for item in items {
             call.arguments.append(byteCount: GCRAScript.keyLength) { GCRAScript.writeKey(item.key, into: &$0) }
         }
         call.arguments.append(decimal: chargedAt)
         for item in items { call.arguments.append(decimal: item.rate.interval) }
-        _ = ask(for: .giveBack, now)
+        _ = ask(for: .refund, now)
     }
 
     mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
@@ -91,7 +91,7 @@ extension SharedCounting {
         case .take(let counts, let reply):
             reply(isAnswered ? GCRAReply(counts: counts, redis.reader.reply.bytes(0)) : nil)
             return .take
-        case .giveBack: return .giveBack
+        case .refund: return .refund
         case .lease(let reply):
             reply(isAnswered ? RefreshLease.Reply(redis.reader.reply.bytes(1), redis.reader.reply.bytes(2)) : nil)
             return .lease
@@ -104,7 +104,7 @@ extension SharedCounting {
         for reply in awaited.values {
             switch reply {
             case .take(_, let reply): reply(nil)
-            case .giveBack: continue
+            case .refund: continue
             case .lease(let reply): reply(nil)
             }
         }

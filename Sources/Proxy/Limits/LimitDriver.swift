@@ -14,7 +14,7 @@ extension Worker {
             admission.count(&scratch.decision, at: now.monotonic)
             return nil
         }
-        let wait = shared!.ledger.charge(
+        let wait = shared!.limitClient.charge(
             &scratch.decision.charge, ticket: exchanges.handle(exchange).bits, now: now.monotonic,
             into: &scratch.decision.limitVerdict)
         if wait == nil { admission.charged(&scratch.decision) }
@@ -29,9 +29,9 @@ extension Worker {
         guard shared != nil else { return }
         shared!.redis.timedOut(now.monotonic, loop)
         readResults()
-        shared!.ledger.expire(now.monotonic)
+        shared!.limitClient.expire(now.monotonic)
         shared!.lookAfterStore(now.monotonic)
-        shared!.sendCensus(now.monotonic)
+        shared!.sendHeartbeat(now.monotonic)
         // A request that goes on may be followed by the next of its connection, and what cannot be asked is answered at once.
         repeat {
             giveVerdicts(&scratch)
@@ -45,10 +45,10 @@ extension Worker {
     /// - Returns: whether there were any.
     @discardableResult
     private mutating func giveVerdicts(_ scratch: inout Scratch) -> Bool {
-        guard shared!.ledger.hasVerdicts else { return false }
+        guard shared!.limitClient.hasVerdicts else { return false }
         var verdict = LimitVerdict()
         var gave = false
-        while let ticket = shared!.ledger.nextVerdict(into: &verdict) {
+        while let ticket = shared!.limitClient.nextVerdict(into: &verdict) {
             gave = true
             limited(Handle(bits: ticket), &verdict, &scratch)
         }
@@ -57,8 +57,8 @@ extension Worker {
 
     private mutating func readResults() {
         while let result = shared!.redis.next(now.monotonic) {
-            if result.tag == SharedCounting.censusTag {
-                censusEnded(result.outcome)
+            if result.tag == SharedCounting.heartbeatTag {
+                heartbeatEnded(result.outcome)
             } else if SharedCounting.isAsked(result.tag) {
                 let name = shared!.askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
                 if let name { telemetry.metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
@@ -68,34 +68,34 @@ extension Worker {
         }
     }
 
-    private mutating func censusEnded(_ outcome: RedisOutcome) {
-        telemetry.metrics.redisCommand(.census, outcome.metric, nanoseconds: nil)
-        if outcome.isAnswered { shared!.takeCensus() }
+    private mutating func heartbeatEnded(_ outcome: RedisOutcome) {
+        telemetry.metrics.redisCommand(.heartbeat, outcome.metric, nanoseconds: nil)
+        if outcome.isAnswered { shared!.readHeartbeat() }
     }
 
     private mutating func takeEnded(_ result: RedisResult) {
         let isAnswered = result.outcome.isAnswered
-        let sentAt = shared!.ledger.asked(result.tag)?.at
+        let sentAt = shared!.limitClient.inFlight(result.tag)?.at
         telemetry.metrics.redisCommand(
             .take, result.outcome.metric,
             nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
         guard isAnswered, var replies = shared!.takeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
         var next = Optional(result.tag)
-        while let id = next, let asked = shared!.ledger.asked(id) {
+        while let id = next, let asked = shared!.limitClient.inFlight(id) {
             guard var reply = shared!.takeReply(counts: asked.counts, isLast: asked.next == nil, from: &replies) else {
                 return shared!.takeFailed(id, now.monotonic)
             }
             if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
-            shared!.ledger.answered(id, &reply, now: now.monotonic)
+            shared!.limitClient.answered(id, &reply, now: now.monotonic)
             next = asked.next
         }
     }
 }
 
 extension SharedCounting {
-    /// Takes over what a census was answered with.
-    mutating func takeCensus() {
-        if let count = GatewayCensus.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
+    /// Takes over what a heartbeat was answered with.
+    mutating func readHeartbeat() {
+        if let count = GatewayHeartbeat.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
     }
 
     /// The replies to a call of takes; nil if the answer holds none.

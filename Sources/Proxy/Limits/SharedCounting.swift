@@ -23,16 +23,16 @@ package final class GatewayCount: Sendable {
 /// One worker's part in counting limits together with every gateway that uses the same Redis: what to ask, and the
 /// connection over which it is asked. The scripts belong together with both.
 package struct SharedCounting: ~Copyable {
-    var ledger: LimitLedger
+    var limitClient: SharedLimitClient
     var redis: RedisConnection
     let gateways: GatewayCount
     let take: RedisScriptID
-    let census: RedisScriptID
+    let heartbeat: RedisScriptID
     let lease: RedisScriptID
-    let giveBackScript: RedisScriptID
+    let refundScript: RedisScriptID
     /// When this worker asks next how many gateways there are; nil where another worker does.
-    var censusDue: MonotonicTime?
-    /// Whether the ledger has been told that Redis does not answer.
+    var heartbeatDue: MonotonicTime?
+    /// Whether the limit client has been told that Redis does not answer.
     var isAway = true
     /// The call being put together, and what it is put together from.
     var call = RedisCall()
@@ -42,51 +42,51 @@ package struct SharedCounting: ~Copyable {
     var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
 
-    /// The tag of a census; those of takes are the ledger's or an `AwaitedReply`'s, which never reach it.
-    static let censusTag = UInt64.max
+    /// The tag of a heartbeat; those of takes are the limit client's or an `AwaitedReply`'s, which never reach it.
+    static let heartbeatTag = UInt64.max
 
     /// - Parameters:
     ///   - counts: whether this worker is the one that asks how many gateways there are.
     ///   - connect: makes the connection with these scripts, which carries this token in the loop.
     package init(
-        _ settings: LimitLedger.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
+        _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
         now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisConnection
     ) {
         var scripts = RedisScripts()
         take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
-        census = scripts.register(RedisScript(name: GatewayCensus.name, source: GatewayCensus.source))
+        heartbeat = scripts.register(RedisScript(name: GatewayHeartbeat.name, source: GatewayHeartbeat.source))
         lease = scripts.register(RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)"))
-        giveBackScript = scripts.register(RedisScript(name: GiveBackScript.name, source: GiveBackScript.source))
-        ledger = LimitLedger(settings, limiter: limiter)
+        refundScript = scripts.register(RedisScript(name: RefundScript.name, source: RefundScript.source))
+        limitClient = SharedLimitClient(settings, limiter: limiter)
         redis = connect(scripts, Token.redis.bits)
         self.gateways = gateways
-        censusDue = counts ? now : nil
-        ledger.storeIsAway(now)
+        heartbeatDue = counts ? now : nil
+        limitClient.storeFailed(now)
     }
 
     /// When it has something to do next though nothing happens; nil if never.
     mutating func nextDeadline() -> MonotonicTime? {
         var next = MonotonicTime(nanoseconds: .max)
-        if let deadline = ledger.nextDeadline { next = min(next, deadline) }
+        if let deadline = limitClient.nextDeadline { next = min(next, deadline) }
         if let deadline = redis.nextDeadline() { next = min(next, deadline) }
-        if ledger.hasCommands { next = min(next, redis.gatheredAt) }
+        if limitClient.hasCommands { next = min(next, redis.batchDeadline) }
         if redis.isReady {
-            if let due = censusDue { next = min(next, due) }
+            if let due = heartbeatDue { next = min(next, due) }
             if case .open(let probeAt) = redis.breaker.state { next = min(next, probeAt) }
         }
         return next.nanoseconds == .max ? nil : next
     }
 
-    /// Puts what the ledger asks for on the connection, unless that would let it wait: many charges in one call, which share
+    /// Puts what the limit client asks for on the connection, unless that would let it wait: many charges in one call, which share
     /// its fate. Answers how many went.
     mutating func sendCommands(_ now: MonotonicTime) -> Int {
-        guard ledger.hasCommands, !redis.gathers(now) else { return 0 }
+        guard limitClient.hasCommands, !redis.isBatching(now) else { return 0 }
         var sent = 0
-        while ledger.nextCommand(now, into: &limitCommand) {
+        while limitClient.nextCommand(now, into: &limitCommand) {
             let first = limitCommand.id
             beginTake()
             var count = 1
-            while count < GCRAScript.mostCharges, ledger.nextCommand(now, behind: limitCommand.id, into: &limitCommand) {
+            while count < GCRAScript.mostCharges, limitClient.nextCommand(now, behind: limitCommand.id, into: &limitCommand) {
                 charges.append(&limitCommand, to: &call)
                 count += 1
             }
@@ -112,36 +112,36 @@ package struct SharedCounting: ~Copyable {
     mutating func takeFailed(_ id: UInt64, _ now: MonotonicTime) {
         var next: UInt64? = id
         while let id = next {
-            next = ledger.asked(id)?.next
-            ledger.failed(id, now: now)
+            next = limitClient.inFlight(id)?.next
+            limitClient.failed(id, now: now)
         }
     }
 
     /// Announces this gateway when it is time; while the breaker keeps requests back, that is what tries whether Redis
     /// answers again.
-    mutating func sendCensus(_ now: MonotonicTime) {
+    mutating func sendHeartbeat(_ now: MonotonicTime) {
         guard redis.isReady else { return }
         var isDue = false
-        if let due = censusDue { isDue = now >= due }
+        if let due = heartbeatDue { isDue = now >= due }
         if case .open(let probeAt) = redis.breaker.state { isDue = isDue || now >= probeAt }
         guard isDue else { return }
-        if censusDue != nil { censusDue = now.advanced(milliseconds: GatewayCensus.interval) }
-        call.begin(census, keys: 1)
-        for index in 0..<GatewayCensus.argumentCount {
+        if heartbeatDue != nil { heartbeatDue = now.advanced(milliseconds: GatewayHeartbeat.interval) }
+        call.begin(heartbeat, keys: 1)
+        for index in 0..<GatewayHeartbeat.argumentCount {
             var argument = ByteBuffer()
-            GatewayCensus.write(index, id: gateways.id, into: &argument)
+            GatewayHeartbeat.write(index, id: gateways.id, into: &argument)
             call.arguments.append(argument.readable)
         }
         // Not taken: then it is tried again an interval later, as Redis is away.
-        _ = redis.append(call, tag: Self.censusTag, now)
+        _ = redis.append(call, tag: Self.heartbeatTag, now)
     }
 
-    /// Tells the ledger whether Redis can be asked, as far as is known.
+    /// Tells the limit client whether Redis can be asked, as far as is known.
     mutating func lookAfterStore(_ now: MonotonicTime) {
-        ledger.gatewaysCounted(gateways.value)
+        limitClient.gatewayCountChanged(gateways.value)
         let isAway = !redis.isReady || !redis.breaker.isClosed
         guard isAway != self.isAway else { return }
         self.isAway = isAway
-        if isAway { ledger.storeIsAway(now) } else { ledger.storeIsBack() }
+        if isAway { limitClient.storeFailed(now) } else { limitClient.storeRecovered() }
     }
 }

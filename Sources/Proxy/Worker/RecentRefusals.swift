@@ -16,7 +16,7 @@ struct RecentRefusals: ~Copyable {
     mutating func adopted(formerly policy: Policy) { former = policy }
 
     /// Keeps `note`, and leaves another in its place. What was decided two policies ago is past telling.
-    mutating func keep(_ note: inout DecisionNote, _ requestID: RawSpan, policy: Policy, at now: WallTime) {
+    mutating func keep(_ note: inout DecisionRecord, _ requestID: RawSpan, policy: Policy, at now: WallTime) {
         let decider = note.policyVersion == policy.version ? policy : former
         guard let decider, decider.version == note.policyVersion else { return }
         if count < Self.most { _ = kept.take() }
@@ -30,14 +30,14 @@ struct RecentRefusals: ~Copyable {
     }
 
     /// The newest first, at most `limit`; those of one request where `requestID` says which.
-    func stories(_ requestID: String?, limit: Int) -> [RefusalStory] {
-        var stories: [RefusalStory] = []
+    func stories(_ requestID: String?, limit: Int) -> [ExplainedRefusal] {
+        var stories: [ExplainedRefusal] = []
         for age in 0..<min(count, Self.most) where stories.count < limit {
             let place = SlabIndex<KeptRefusal>(number: UInt32((count - 1 - age) % Self.most))
             let id = kept[place].requestID.readable.text
             guard requestID == nil || requestID == id, let policy = kept[place].policy else { continue }
             stories.append(
-                RefusalStory(
+                ExplainedRefusal(
                     requestID: id, at: kept[place].at, method: kept[place].note.method, host: kept[place].note.host,
                     path: kept[place].note.sentPath, explanation: Explanation(kept[place].note, policy: policy)))
         }
@@ -47,7 +47,7 @@ struct RecentRefusals: ~Copyable {
 
 /// A refusal as it is kept.
 struct KeptRefusal: ~Copyable {
-    var note = DecisionNote()
+    var note = DecisionRecord()
     var requestID = ByteBuffer()
     var at = WallTime(seconds: 0)
     /// What decided.

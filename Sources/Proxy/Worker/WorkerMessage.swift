@@ -14,7 +14,7 @@ package enum WorkerMessage: Sendable {
     /// Sessions of the gateway's own that have ended.
     case revoked([RevokedSession])
     /// What the accounts say of users: the answer to `lookUpUser`, or a change.
-    case learnedUsers([UserStanding])
+    case learnedUsers([UserTier])
     /// What the accounts said of users before may be out of date: they are to be asked again.
     case forgotUsers
     /// The outcome of a refresh that a request waits for.
@@ -22,7 +22,7 @@ package enum WorkerMessage: Sendable {
     /// An attempt at accounts that is to be charged on these counts; see `AwaitedReply`.
     case take([LimitCharge.Item], TakeReply)
     /// The same charged at this time by the clock of Redis, to be given back.
-    case giveBack([LimitCharge.Item], chargedAt: UInt64)
+    case refund([LimitCharge.Item], chargedAt: UInt64)
     /// A lease that the control plane asks for; see `AwaitedReply`.
     case lease(LeaseCall, LeaseReply)
     /// New certificates for connections to come.
@@ -42,7 +42,7 @@ package enum WorkerMessage: Sendable {
     /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// A request for the newest refusals, at most so many, or those of one request; the closure as with `report`.
-    case tellRefusals(of: String?, limit: Int, @Sendable ([RefusalStory]) -> Void)
+    case tellRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
     /// No new connections; every answer is the last of its connection; ends after so many milliseconds at the latest.
     case drain(within: UInt64)
     /// All other workers have ended: the one with the admin listeners may end too.
@@ -57,12 +57,12 @@ package struct WorkerServices: Sendable {
     package var local: [LocalHandler]
     /// An issuer, by its number in the policy's trust, signed with a key that is not known here.
     package var unknownKey: @Sendable (Int) -> Void
-    /// The standing of a user is wanted; `.learnedUsers` must bring it, and soon.
+    /// The tier of a user is wanted; `.learnedUsers` must bring it, and soon.
     package var lookUpUser: @Sendable (String) -> Void
     /// An expired token is to be refreshed; the closure takes the answer, on any thread.
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
     /// A token of an own session came by for the first time, or for the first time in a while.
-    package var sawToken: @Sendable (TokenSighting) -> Void
+    package var sawToken: @Sendable (TokenDelivery) -> Void
     /// A probe's verdict changed; the other workers are to be told.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
     /// The clock of an upstream of this name, as it told a probe, and ours at that moment.
@@ -88,7 +88,7 @@ package struct WorkerServices: Sendable {
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
             answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
         },
-        sawToken: @escaping @Sendable (TokenSighting) -> Void = { _ in },
+        sawToken: @escaping @Sendable (TokenDelivery) -> Void = { _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
         sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
         shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
@@ -133,7 +133,7 @@ extension Worker {
             case .forgotUsers: admission.forgetUsers()
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
             case .take(let items, let reply): take(items, reply)
-            case .giveBack(let items, let chargedAt): giveBack(items, chargedAt: chargedAt)
+            case .refund(let items, let chargedAt): refund(items, chargedAt: chargedAt)
             case .lease(let call, let reply): callLease(call, reply)
             case .adoptCertificates(let context):
                 for index in downstream.listeners.indices where downstream.listeners[index].tls != nil { downstream.listeners[index].tls = context }

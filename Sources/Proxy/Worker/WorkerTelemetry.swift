@@ -59,8 +59,8 @@ package struct WorkerTelemetry: ~Copyable {
     }
 
     /// The words that the metrics of every worker are told apart by.
-    package static var words: MetricWords {
-        MetricWords(
+    package static var words: FixedLabelValues {
+        FixedLabelValues(
             methods: Method.allCases.map { "\($0)".uppercased() }, algorithms: SigningAlgorithm.allCases.map(\.name),
             authOutcomes: AuthOutcome.allCases.map { $0.text.description },
             authReasons: AuthReason.allCases.map { $0.text.description },

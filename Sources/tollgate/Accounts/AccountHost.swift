@@ -130,7 +130,7 @@ final class AccountHost: Sendable {
 
     func lookUp(_ user: String) { lookUps.lookUp(user) }
 
-    func saw(_ sighting: TokenSighting) { sightings.saw(sighting) }
+    func saw(_ sighting: TokenDelivery) { sightings.saw(sighting) }
 
     /// Refreshes an expired token of a session here.
     func refresh(_ order: RefreshOrder) async -> TokenRefreshOutcome {

@@ -13,29 +13,29 @@ final class AttemptCounts: AttemptLimiter {
     private static let domain: UInt64 = 6
 
     private let hash: KeyedHash
-    private let ledger: AttemptLedger
+    private let limiter: RefundableLimiter
     /// Asks Redis to charge; answers nil where that does not answer, and where this gateway counts alone.
     private let take: @Sendable ([LimitCharge.Item]) async -> GCRAReply?
     /// Has Redis give back what was charged at this time by its clock.
-    private let giveBack: @Sendable ([LimitCharge.Item], UInt64) -> Void
+    private let refund: @Sendable ([LimitCharge.Item], UInt64) -> Void
     /// Hears of every bucket that had no room for an attempt.
     private let refused: @Sendable (AttemptRefusal, MonotonicTime) -> Void
-    /// What the operator has set. Held while the ledger is asked, so that it sees times in their order.
+    /// What the operator has set. Held while the limit client is asked, so that it sees times in their order.
     private let rates: Mutex<AttemptRates>
     private let clock: @Sendable () -> MonotonicTime
 
     init(
         _ rates: AttemptRates, table: SharedLimiter, clock: @escaping @Sendable () -> MonotonicTime = { EventLoop.now().monotonic },
         take: @escaping @Sendable ([LimitCharge.Item]) async -> GCRAReply? = { _ in nil },
-        giveBack: @escaping @Sendable ([LimitCharge.Item], UInt64) -> Void = { _, _ in },
+        refund: @escaping @Sendable ([LimitCharge.Item], UInt64) -> Void = { _, _ in },
         refused: @escaping @Sendable (AttemptRefusal, MonotonicTime) -> Void = { _, _ in }
     ) {
         hash = table.hash
-        ledger = AttemptLedger(table)
+        limiter = RefundableLimiter(table)
         self.rates = Mutex(rates)
         self.clock = clock
         self.take = take
-        self.giveBack = giveBack
+        self.refund = refund
         self.refused = refused
     }
 
@@ -55,16 +55,16 @@ final class AttemptCounts: AttemptLimiter {
 
     func mark(_ bucket: AttemptBucket) async { _ = await verdict([bucket]) }
 
-    func giveBack(_ charges: [AttemptCharge]) {
+    func refund(_ charges: [AttemptCharge]) {
         // Those of one attempt have one time.
         for (sharedAt, charges) in Dictionary(grouping: charges, by: \.sharedAt) {
             let items = charges.map { item($0.bucket, $0.rate) }
             rates.withLock { _ in
                 for (charge, item) in zip(charges, items) {
-                    ledger.giveBack(AttemptLedger.Charge([item], at: charge.at), now: clock())
+                    limiter.refund(RefundableLimiter.Charge([item], at: charge.at), now: clock())
                 }
             }
-            if let sharedAt { giveBack(items, sharedAt) }
+            if let sharedAt { refund(items, sharedAt) }
         }
     }
 
@@ -72,15 +72,15 @@ final class AttemptCounts: AttemptLimiter {
         if buckets.isEmpty { return .admitted([]) }
         let (charged, own) = rates.withLock { rates in
             let charged = buckets.map { (bucket: $0, rate: rates[$0.kind]) }
-            return (charged, ledger.charge(charged.map { item($0.bucket, $0.rate) }, now: clock()))
+            return (charged, limiter.charge(charged.map { item($0.bucket, $0.rate) }, now: clock()))
         }
         guard case .admitted(let charge) = own else { return told(own, charged) }
         let reply = await take(charge.items)
-        return told(rates.withLock { _ in ledger.settle(charge, reply, now: clock()) }, charged)
+        return told(rates.withLock { _ in limiter.settle(charge, reply, now: clock()) }, charged)
     }
 
     private func told(
-        _ verdict: AttemptLedger.Verdict, _ charged: [(bucket: AttemptBucket, rate: AttemptRate)]
+        _ verdict: RefundableLimiter.Verdict, _ charged: [(bucket: AttemptBucket, rate: AttemptRate)]
     ) -> AttemptVerdict {
         switch verdict {
         case .admitted(let charge):
@@ -121,7 +121,7 @@ extension AttemptCounts {
                     if !isTaken { continuation.resume(returning: nil) }
                 }
             },
-            giveBack: { items, chargedAt in redis?.post(.giveBack(items, chargedAt: chargedAt)) },
+            refund: { items, chargedAt in redis?.post(.refund(items, chargedAt: chargedAt)) },
             refused: { control.attemptRefused($0, at: $1) })
     }
 }

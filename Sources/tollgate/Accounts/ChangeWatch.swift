@@ -139,13 +139,13 @@ final class ChangeWatch: Sendable {
     private func pass(on changes: [LoggedChange], since start: MonotonicTime) {
         guard !changes.isEmpty else { return }
         let now = EventLoop.now()
-        var (ended, users, hasSecrets): ([RevokedSession], [UserStanding], Bool) = ([], [], false)
+        var (ended, users, hasSecrets): ([RevokedSession], [UserTier], Bool) = ([], [], false)
         for logged in changes {
             switch logged.change {
             case .ended(let session): ended.append(RevokedSession(session))
             case .account(let user, let entitlement):
                 memory.forget(user)
-                users.append(UserStanding(user, entitlement, control.configuration, .pushed, at: now.wall))
+                users.append(UserTier(user, entitlement, control.configuration, .pushed, at: now.wall))
             case .accountDeleted(let user):
                 memory.forget(user)
                 users.append(.deleted(user, at: now.wall))

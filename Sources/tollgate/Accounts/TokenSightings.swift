@@ -25,7 +25,7 @@ final class TokenSightings: Sendable {
     init(sessions: Sessions) { self.sessions = sessions }
 
     /// Any thread; returns at once.
-    func saw(_ sighting: TokenSighting) {
+    func saw(_ sighting: TokenDelivery) {
         guard let session = UUID(parsing: sighting.session),
             let token = sighting.token.withRawBytes({ AccessTokenID(parsing: $0) }), token.counter > 0
         else { return }

@@ -30,11 +30,11 @@ final class UserLookUps: Sendable {
             var isTold = false
             while !isTold {
                 let forgets = state.withLock { $0.forgets }
-                let standing = await standing(of: user)
+                let status = await status(of: user)
                 isTold = state.withLock { state in
                     guard state.forgets == forgets else { return false }
                     state.underWay.remove(user)
-                    control.learn([standing])
+                    control.learn([status])
                     return true
                 }
             }
@@ -49,19 +49,19 @@ final class UserLookUps: Sendable {
         }
     }
 
-    private func standing(of user: String) async -> UserStanding {
+    private func status(of user: String) async -> UserTier {
         // The answer is as old as the question.
         let now = EventLoop.now().wall
-        let nobody = UserStanding(user: user, standing: .noAccount, version: -1, learnedAt: now.seconds)
+        let nobody = UserTier(user: user, status: .noAccount, version: -1, learnedAt: now.seconds)
         guard let id = UUID(parsing: user) else { return nobody }
         do throws(AccountError) {
             guard let entitlement = try await directory.tier(of: id) else { return nobody }
-            var standing = UserStanding(id, entitlement, control.configuration, .lookedUp, at: now)
-            standing.user = user
-            return standing
+            var status = UserTier(id, entitlement, control.configuration, .lookedUp, at: now)
+            status.user = user
+            return status
         } catch {
             let until = EventLoop.now().wall.seconds + 1
-            return UserStanding(user: user, standing: .unavailable(until: until), version: -1, learnedAt: now.seconds)
+            return UserTier(user: user, status: .unavailable(until: until), version: -1, learnedAt: now.seconds)
         }
     }
 }

@@ -11,7 +11,7 @@ struct WorkerNews: AccountEvents {
     func ended(_ sessions: [EndedSession]) async { control.revoke(sessions.map(RevokedSession.init)) }
 
     func changed(_ entitlement: Entitlement, of user: UUID) async {
-        control.learn([UserStanding(user, entitlement, control.configuration, .pushed, at: EventLoop.now().wall)])
+        control.learn([UserTier(user, entitlement, control.configuration, .pushed, at: EventLoop.now().wall)])
     }
 }
 
@@ -23,18 +23,18 @@ extension RevokedSession {
     }
 }
 
-extension UserStanding {
+extension UserTier {
     /// A tier that the gateway no longer has counts as the lowest.
     init(_ user: UUID, _ entitlement: Entitlement, _ configuration: GatewayConfiguration, _ source: Source, at now: WallTime) {
         let tier = entitlement.tier.flatMap { configuration.tiers.rank(of: $0) } ?? .lowest
         let until = entitlement.until.map { $0.seconds + configuration.tierGraceSeconds } ?? .max
         self.init(
-            user: user.text, standing: .tier(tier, until: until), version: entitlement.version, source: source,
+            user: user.text, status: .tier(tier, until: until), version: entitlement.version, source: source,
             learnedAt: now.seconds)
     }
 
     /// No later word of such an account can come: its id is never used again.
-    static func deleted(_ user: UUID, at now: WallTime) -> UserStanding {
-        UserStanding(user: user.text, standing: .noAccount, version: .max, source: .pushed, learnedAt: now.seconds)
+    static func deleted(_ user: UUID, at now: WallTime) -> UserTier {
+        UserTier(user: user.text, status: .noAccount, version: .max, source: .pushed, learnedAt: now.seconds)
     }
 }

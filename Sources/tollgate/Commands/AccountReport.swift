@@ -3,8 +3,8 @@ internal import Admin
 internal import Wire
 
 extension AccountView {
-    init(_ account: Account, _ desk: AccountDesk) {
-        self.init(account, tiers: desk.tiers, graceSeconds: desk.tierGraceSeconds, now: desk.now)
+    init(_ account: Account, _ accounts: OfflineAccounts) {
+        self.init(account, tiers: accounts.tiers, graceSeconds: accounts.tierGraceSeconds, now: accounts.now)
     }
 
     /// The JSON output of a command that has changed the account.
@@ -27,9 +27,9 @@ extension TierChoice {
         }
     }
 
-    func kept(_ desk: AccountDesk, label: String = "") throws(AccountCommandFault) -> String? {
+    func kept(_ accounts: OfflineAccounts, label: String = "") throws(AccountCommandFault) -> String? {
         do throws(Fault) {
-            return try kept(desk.tiers, now: desk.now)
+            return try kept(accounts.tiers, now: accounts.now)
         } catch {
             throw AccountCommandFault(message: error.message(end: "--until", tier: label), exitCode: 2)
         }

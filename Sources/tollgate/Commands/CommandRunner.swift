@@ -115,7 +115,7 @@ struct CommandRunner: Sendable {
     }
 
     private func accounts(_ arguments: Arguments, _ command: some AccountCommand) -> CommandResult {
-        configured(arguments) { AccountDesk.run(command, $0, at: now) }
+        configured(arguments) { OfflineAccounts.run(command, $0, at: now) }
     }
 
     /// Reads the configuration only if no files are given.

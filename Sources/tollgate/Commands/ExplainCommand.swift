@@ -77,24 +77,24 @@ enum ExplainCommand {
 
         init(_ request: Request, _ configuration: GatewayConfiguration, _ policy: Policy, at now: Moment) {
             var head = RequestHead()
-            var note = DecisionNote()
+            var note = DecisionRecord()
             var found: [Explanation.Step] = []
             switch head.parse(request.head.rawBytes, limits: HeadLimits()) {
-            case .invalid(let fault): note.takeUnread(fault, from: request.peer.address, policy)
-            case .incomplete: note.takeUnread(HTTPFault(.truncated), from: request.peer.address, policy)
+            case .invalid(let fault): note.recordUnparsed(fault, from: request.peer.address, policy)
+            case .incomplete: note.recordUnparsed(HTTPFault(.truncated), from: request.peer.address, policy)
             case .complete:
                 var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
                 var decision = Decision()
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 if decision.verdict == .lookUp {
-                    let finding = AccountFinding.find(
+                    let diagnosis = AccountDiagnosis.find(
                         user: decision.userID.text, session: decision.sessionID.text, configuration, at: now)
-                    found = finding.steps
-                    admission.learn([finding.standing])
-                    admission.revoke(finding.revoked, at: now.wall.seconds)
+                    found = diagnosis.steps
+                    admission.learn([diagnosis.status])
+                    admission.revoke(diagnosis.revoked, at: now.wall.seconds)
                     admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 }
-                note.take(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
+                note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
                 if decision.refusal == nil, !decision.requestEdits.addsNothing {
                     found.append(Explanation.Step("headers", Self.headers(decision)))
                 }
@@ -110,7 +110,7 @@ enum ExplainCommand {
             decision.requestEdits.http1.text.split(separator: "\r\n").joined(separator: ", ")
         }
 
-        private static func verdict(_ note: borrowing DecisionNote, _ configuration: GatewayConfiguration) -> String? {
+        private static func verdict(_ note: borrowing DecisionRecord, _ configuration: GatewayConfiguration) -> String? {
             guard case .forward(let index) = note.verdict else { return nil }
             let upstream = configuration.upstreams[index]
             return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"
@@ -130,7 +130,7 @@ enum ExplainCommand {
     }
 }
 
-extension AccountFinding {
+extension AccountDiagnosis {
     fileprivate var steps: [Explanation.Step] {
         [Explanation.Step("account", account)] + (session.map { [Explanation.Step("session", $0)] } ?? [])
     }

@@ -14,10 +14,10 @@ enum LimitsCommand {
         } catch {
             return .failed(error.description)
         }
-        if logged.proof.grantCount == 0 {
+        if logged.verifier.grantCount == 0 {
             return .failed("\(logged.lines) lines have no request that a limit admitted, so there is nothing to verify; \(hint(logged))")
         }
-        let violations = logged.proof.violations()
+        let violations = logged.verifier.violations()
         return json ? report(logged, violations) : describe(logged, violations)
     }
 
@@ -27,8 +27,8 @@ enum LimitsCommand {
             : "give the access logs of gateways that have routes with limit="
     }
 
-    private static func describe(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
-        var text = "\(logged.lines) lines, \(logged.proof.grantCount) requests admitted under \(logged.proof.subjectCount) limits"
+    private static func describe(_ logged: LoggedGrants, _ violations: [LimitVerifier.Violation]) -> CommandResult {
+        var text = "\(logged.lines) lines, \(logged.verifier.grantCount) requests admitted under \(logged.verifier.subjectCount) limits"
         text += " of \(Set(logged.routes.values).count) routes.\n"
         if logged.unreadable > 0 { text += "\(logged.unreadable) lines are no JSON and were ignored.\n" }
         if logged.uncounted > 0 {
@@ -42,21 +42,21 @@ enum LimitsCommand {
         return CommandResult(output: text, exitCode: 1)
     }
 
-    private static func sentence(_ violation: LimitProof.Violation, _ logged: LoggedGrants) -> String {
+    private static func sentence(_ violation: LimitVerifier.Violation, _ logged: LoggedGrants) -> String {
         let seconds = Double(violation.to - violation.from) / 1_000_000
         let route = logged.routes[violation.subject] ?? "?"
         return "route \(route), limit \(violation.subject.rate.text), caller \(violation.subject.key.text): "
             + "\(violation.admitted) admitted within \(seconds) s from \(violation.from) µs on, the bound is \(violation.bound)."
     }
 
-    private static func report(_ logged: LoggedGrants, _ violations: [LimitProof.Violation]) -> CommandResult {
+    private static func report(_ logged: LoggedGrants, _ violations: [LimitVerifier.Violation]) -> CommandResult {
         .json(exitCode: violations.isEmpty ? 0 : 1) { json in
             json.beginObject()
             json.field("ok", violations.isEmpty)
             json.field("lines", logged.lines)
             json.field("unreadable", logged.unreadable)
-            json.field("grants", logged.proof.grantCount)
-            json.field("limits", logged.proof.subjectCount)
+            json.field("grants", logged.verifier.grantCount)
+            json.field("limits", logged.verifier.subjectCount)
             json.field("uncounted", logged.uncounted)
             json.array("violations", violations) { json, violation in
                 json.beginObject()

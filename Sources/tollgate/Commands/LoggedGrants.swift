@@ -6,9 +6,9 @@ internal import Wire
 /// The requests in access logs that a limit admitted. Each line has the limit's key, its rate, and the time by the clock of Redis or
 /// the gateway, whichever counted.
 struct LoggedGrants {
-    private(set) var proof = LimitProof()
+    private(set) var verifier = LimitVerifier()
     /// The first route seen for each limit.
-    private(set) var routes: [LimitProof.Subject: String] = [:]
+    private(set) var routes: [LimitVerifier.Subject: String] = [:]
     private(set) var lines = 0
     /// The number of lines that are no JSON object.
     private(set) var unreadable = 0
@@ -51,8 +51,8 @@ struct LoggedGrants {
                 let named = LimitRate(parsing: String(parts[1])),
                 let rate = fields.source == LimitOutcome.Source.process.text.description ? named.exact : named
             else { continue }
-            let subject = LimitProof.Subject(key: key, rate: rate)
-            proof.add(subject, at: UInt64(fields.at))
+            let subject = LimitVerifier.Subject(key: key, rate: rate)
+            verifier.add(subject, at: UInt64(fields.at))
             if routes[subject] == nil { routes[subject] = fields.policy }
         }
     }

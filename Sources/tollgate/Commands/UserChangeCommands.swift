@@ -14,11 +14,11 @@ struct UserSetTierCommand: AccountCommand {
         json = arguments.has("json")
     }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
-        let kept = try tier.kept(desk)
-        var account = try await desk.account(user)
-        account.entitlement = try await desk.administration.setTier(kept, until: tier.until, of: account.id)
-        let answer = AccountView(account, desk)
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
+        let kept = try tier.kept(accounts)
+        var account = try await accounts.account(user)
+        account.entitlement = try await accounts.administration.setTier(kept, until: tier.until, of: account.id)
+        let answer = AccountView(account, accounts)
         return json ? answer.report() : CommandResult(output: "\(answer.name) has the tier \(answer.tierText).\n")
     }
 }
@@ -36,12 +36,12 @@ struct UserEndCommand: AccountCommand {
         json = arguments.has("json")
     }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
-        let account = try await desk.account(user)
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
+        let account = try await accounts.account(user)
         let count =
-            deletes ? try await desk.administration.delete(account.id) : try await desk.administration.revoke(account.id)
+            deletes ? try await accounts.administration.delete(account.id) : try await accounts.administration.revoke(account.id)
         guard json else {
-            let name = AccountView(account, desk).name
+            let name = AccountView(account, accounts).name
             let ended = "\(counted(count, "session")) of \(name) ended"
             return CommandResult(output: deletes ? "Deleted the account of \(name); \(ended).\n" : "\(ended).\n")
         }
@@ -75,12 +75,12 @@ struct ActorCommand: AccountCommand {
         }
     }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
-        let account = try await desk.account(user)
-        let name = AccountView(account, desk).name
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
+        let account = try await accounts.account(user)
+        let name = AccountView(account, accounts).name
         if grants {
-            try await desk.administration.grant(actor, to: account.id)
-        } else if try await !desk.administration.revoke(actor, from: account.id) {
+            try await accounts.administration.grant(actor, to: account.id)
+        } else if try await !accounts.administration.revoke(actor, from: account.id) {
             throw AccountCommandFault(message: "\(name) may not act as \(actor.type) \(actor.id), `tollgate user show` lists the grants")
         }
         guard json else {

@@ -30,22 +30,22 @@ struct UserListCommand: AccountCommand {
 
     private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userList) }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
         // One more than shown, to know whether there are more.
-        let found = try await found(desk)
-        let shown = found.prefix(limit).map { AccountView($0, desk) }
+        let found = try await found(accounts)
+        let shown = found.prefix(limit).map { AccountView($0, accounts) }
         return json ? report(shown) : describe(shown, hasMore: found.count > limit)
     }
 
-    private func found(_ desk: AccountDesk) async throws -> [Account] {
-        guard let email else { return try await desk.directory.accounts(after: after, limit: limit + 1) }
+    private func found(_ accounts: OfflineAccounts) async throws -> [Account] {
+        guard let email else { return try await accounts.directory.accounts(after: after, limit: limit + 1) }
         let address: EmailAddress
         do throws(AccountError) {
             address = try EmailAddress(email)
         } catch {
             throw AccountCommandFault(message: "--email \(quoted(email)) is no email, write one like ada@example.org", exitCode: 2)
         }
-        let account = try await desk.directory.account(email: address)
+        let account = try await accounts.directory.account(email: address)
         return account.map { [$0] }?.filter { account in after.map { $0 < account.id } ?? true } ?? []
     }
 
@@ -81,10 +81,10 @@ struct UserShowCommand: AccountCommand {
         json = arguments.has("json")
     }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
-        let account = try await desk.account(user)
-        let belongings = try await AccountDetails(of: account, desk.directory)
-        let answer = AccountView(account, desk)
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
+        let account = try await accounts.account(user)
+        let belongings = try await AccountDetails(of: account, accounts.directory)
+        let answer = AccountView(account, accounts)
         return json ? report(answer, belongings) : describe(answer, belongings)
     }
 

@@ -51,14 +51,14 @@ struct UserCreateCommand: AccountCommand {
             "--password-hash is of no supported kind, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$v=19$m=…,t=…,p=…$SALT$HASH (in single quotes, or the shell takes the $ away)")
     }
 
-    func run(_ desk: AccountDesk) async throws -> CommandResult {
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
         var enrolment = Enrolment(email: email)
         enrolment.secret = secret
         enrolment.isEmailConfirmed = isVerified
-        enrolment.tier = try tier?.kept(desk, label: "--tier ")
+        enrolment.tier = try tier?.kept(accounts, label: "--tier ")
         enrolment.tierUntil = tier?.until
-        let account = try await desk.administration.create(enrolment)
-        let answer = AccountView(account, desk)
+        let account = try await accounts.administration.create(enrolment)
+        let answer = AccountView(account, accounts)
         if json { return answer.report() }
         return CommandResult(output: "Created the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
     }

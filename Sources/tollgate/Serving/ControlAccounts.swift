@@ -11,7 +11,7 @@ extension ControlState {
         if !sessions.isEmpty { tell(.revoked(sessions)) }
     }
 
-    func learn(_ users: [UserStanding]) { tell(.learnedUsers(users)) }
+    func learn(_ users: [UserTier]) { tell(.learnedUsers(users)) }
 
     func forgetUsers() { tell(.forgotUsers) }
 

@@ -292,7 +292,7 @@ final class ControlState: Sendable {
     func reports() async -> [MetricsSnapshot] { await ask { reply in .report(reply) } }
 
     /// The newest refusals of all workers, at most `limit`, the newest first; those of one request where `requestID` says which.
-    func refusals(of requestID: String?, limit: Int) async -> [RefusalStory] {
+    func refusals(of requestID: String?, limit: Int) async -> [ExplainedRefusal] {
         let stories = await ask { reply in .tellRefusals(of: requestID, limit: limit, reply) }
         return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
     }

@@ -17,7 +17,7 @@ final class RedisResolver: Sendable {
 
     /// nil for a place that needs no looking up. `changed` is called on the resolver's thread.
     init?(_ endpoint: RedisEndpoint, log: ServerLog, changed: @escaping @Sendable ([SocketAddress]) -> Void) throws {
-        guard case .host(let host, let port) = endpoint.place, endpoint.fixedAddresses == nil else { return nil }
+        guard case .host(let host, let port) = endpoint.address, endpoint.fixedAddresses == nil else { return nil }
         self.host = host
         self.port = port
         self.log = log

@@ -13,7 +13,7 @@ struct SharingPlan: Sendable {
     private let tls: TLSClientContext?
     private let addresses: [SocketAddress]
     private let gateways: GatewayCount
-    private let settings: LimitLedger.Settings
+    private let settings: SharedLimitClient.Settings
 
     /// nil where `REDIS_URL` is not set. `addresses` are those of its name, where it has one.
     init?(_ configuration: GatewayConfiguration, workers: Int, addresses: [SocketAddress]?) throws {
@@ -22,7 +22,7 @@ struct SharingPlan: Sendable {
         tls = endpoint.usesTLS ? try TLSClientContext(protocols: []) : nil
         self.addresses = endpoint.fixedAddresses ?? addresses ?? []
         gateways = GatewayCount(id: SecureRandom.bytes(8).rawBytes.load64(0))
-        var settings = LimitLedger.Settings()
+        var settings = SharedLimitClient.Settings()
         settings.failureMode = configuration.rateLimitFailure
         settings.workers = UInt32(clamping: workers)
         self.settings = settings

@@ -2,7 +2,7 @@ package import Wire
 
 /// Counts that Redis keeps, as one worker sees them: who waits, what to ask, what can be answered without asking.
 ///
-/// A machine without sockets or clocks. `charge` answers at once where it can: from what was heard (`HeardCounts`), from a
+/// A machine without sockets or clocks. `charge` answers at once where it can: from what was heard (`DenyCache`), from a
 /// lease, or by the failure mode while Redis is away. Otherwise the request waits. Requests for the same counts go as one
 /// command, with one under way at a time: those that come meanwhile form the next, so a busy count costs a command for each
 /// round trip and not for each request. The driver fetches commands at the end of a turn of its loop, puts as many as it likes
@@ -22,9 +22,9 @@ package import Wire
 ///
 /// While Redis is away, `local` admits burst / n and 1 / n of the rate in each of n gateways, and remembers what Redis had
 /// granted this gateway before; the turn from one to the other may admit one burst more.
-package struct LimitLedger: ~Copyable {
+package struct SharedLimitClient: ~Copyable {
     private let pin = AddressPin()
-    /// How a ledger counts, and how much it may remember.
+    /// How a limit client counts, and how much it may remember.
     package struct Settings: Sendable {
         /// Milliseconds that a request waits for its answer.
         package var deadline: UInt64 = 25
@@ -49,7 +49,7 @@ package struct LimitLedger: ~Copyable {
     /// Gateways that are alive, as last heard.
     private(set) var gateways: UInt32 = 1
     private var isAway = false
-    var heard: HeardCounts
+    var heard: DenyCache
     var queues: LimitQueues
     var waiters: LimitWaiters
     /// A charge by this gateway's share of the rates.
@@ -61,7 +61,7 @@ package struct LimitLedger: ~Copyable {
     package init(_ settings: Settings, limiter: SharedLimiter) {
         self.settings = settings
         self.limiter = limiter
-        heard = HeardCounts(capacity: settings.heardCounts)
+        heard = DenyCache(capacity: settings.heardCounts)
         queues = LimitQueues(capacity: settings.queues)
         waiters = LimitWaiters(capacity: settings.waiters)
     }
@@ -172,13 +172,13 @@ package struct LimitLedger: ~Copyable {
 
     /// Redis is not asked until it is back. Who waits is judged by the failure mode at once; commands that are under way
     /// must still end in `answered` or `failed`.
-    package mutating func storeIsAway(_ now: MonotonicTime) {
+    package mutating func storeFailed(_ now: MonotonicTime) {
         isAway = true
         while waiters.oldest >= 0 { abandon(waiters.oldest, now) }
     }
 
-    package mutating func storeIsBack() { isAway = false }
+    package mutating func storeRecovered() { isAway = false }
 
     /// How many gateways share the counts, this one included.
-    package mutating func gatewaysCounted(_ count: UInt32) { gateways = max(1, count) }
+    package mutating func gatewayCountChanged(_ count: UInt32) { gateways = max(1, count) }
 }

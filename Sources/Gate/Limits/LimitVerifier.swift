@@ -8,8 +8,8 @@
 ///
 /// A grant of a limit with `+lease` is stamped with the time at which Redis gave it, not that at which it was spent, up to
 /// `leaseTime` later. So of the stamps fewer may come together: by the burst less what the rate gives in that time
-/// (`LimitLedger`).
-package struct LimitProof: Sendable {
+/// (`SharedLimitClient`).
+package struct LimitVerifier: Sendable {
     /// One limit of one caller, as the log names it.
     package struct Subject: Hashable, Sendable {
         package var key: LimitKey

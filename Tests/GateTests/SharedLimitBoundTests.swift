@@ -5,10 +5,10 @@ import Wire
 
 /// The promise, under whatever traffic and delays: over any window of length T all gateways together admit at most
 /// burst + rate × T.
-@Suite struct LedgerBoundTests {
+@Suite struct SharedLimitBoundTests {
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
 
-    private func expectBounds(_ world: LedgerWorld, _ charges: [LimitCharge], _ note: String = "") {
+    private func expectBounds(_ world: SharedLimitSimulation, _ charges: [LimitCharge], _ note: String = "") {
         var rates: [LimitKey: LimitRate] = [:]
         for charge in charges { for index in 0..<charge.count { rates[charge[index].key] = charge[index].rate } }
         for (key, times) in world.admitted {
@@ -21,7 +21,7 @@ import Wire
     }
 
     /// Bursts and pauses, spread over the workers.
-    private func send(_ world: LedgerWorld, _ charges: [LimitCharge], seconds: Double, meanGap: UInt64) {
+    private func send(_ world: SharedLimitSimulation, _ charges: [LimitCharge], seconds: Double, meanGap: UInt64) {
         var time = world.now
         let end = time + UInt64(seconds * 1_000_000)
         while time < end {
@@ -34,7 +34,7 @@ import Wire
 
     @Test(arguments: 1...6 as ClosedRange<UInt64>)
     func exactLimitsKeepTheirBound(_ seed: UInt64) throws {
-        let world = LedgerWorld(seed: seed, workers: 4)
+        let world = SharedLimitSimulation(seed: seed, workers: 4)
         world.delay = { $0.next() % 40 == 0 ? $0.next() % 30_000 : 30 + $0.next() % 2_000 }
         let charges: [LimitCharge] = try [.of((1, rate("50/s+burst=20"))), .of((2, rate("10/s+burst=3"))), .of((3, rate("300/s")))]
         send(world, charges, seconds: 4, meanGap: 4_000)
@@ -46,7 +46,7 @@ import Wire
 
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func severalLimitsKeepTheirBounds(_ seed: UInt64) throws {
-        let world = LedgerWorld(seed: seed, workers: 3)
+        let world = SharedLimitSimulation(seed: seed, workers: 3)
         world.delay = { 30 + $0.next() % 3_000 }
         let address = try (100 as UInt64, rate("60/s+burst=30"))
         let charges = try (1...4).map { LimitCharge.of(($0, try rate("20/s+burst=6")), address, (200 + $0 % 2, try rate("500/m+burst=80"))) }
@@ -60,7 +60,7 @@ import Wire
     /// Leases are opened everywhere, sat on until they are about to end, and spent at once, as traffic comes and goes.
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func leasesKeepTheBoundWhoeverHoldsThem(_ seed: UInt64) throws {
-        let world = LedgerWorld(seed: seed, workers: 4)
+        let world = SharedLimitSimulation(seed: seed, workers: 4)
         world.delay = { $0.next() % 30 == 0 ? $0.next() % 20_000 : 20 + $0.next() % 800 }
         let rate = try rate(["100/s+burst=40+lease", "400/s+lease", "1000/s+burst=200+lease", "50/s+burst=12+lease"][Int(seed % 4)])
         let charge = LimitCharge.of((1, rate))
@@ -81,7 +81,7 @@ import Wire
 
     /// Two gateways, 800 a second for a limit of 500: what the limit allows passes, and no more.
     @Test func aLimitUnderPressureIsUsedUp() throws {
-        let world = LedgerWorld(seed: 5, workers: 2)
+        let world = SharedLimitSimulation(seed: 5, workers: 2)
         world.delay = { 60 + $0.next() % 300 }
         let charge = LimitCharge.of((1, try rate("500/s")))
         let start = world.now
@@ -96,7 +96,7 @@ import Wire
 
     /// A hot count within its limit, and what a command costs is shared by twenty requests or more.
     @Test func aHotLeasedCountCostsFewCommands() throws {
-        let world = LedgerWorld(seed: 6, workers: 2)
+        let world = SharedLimitSimulation(seed: 6, workers: 2)
         world.delay = { 60 + $0.next() % 200 }
         let charge = LimitCharge.of((1, try rate("5000/s+lease")))
         let start = world.now
@@ -110,7 +110,7 @@ import Wire
 
     /// The same traffic without leases: never more than one command for a request, and fewer when they come together.
     @Test func anExactCountCostsACommandForEachRoundTripAtMost() throws {
-        let world = LedgerWorld(seed: 7, workers: 1)
+        let world = SharedLimitSimulation(seed: 7, workers: 1)
         world.delay = { _ in 250 }
         let charge = LimitCharge.of((1, try rate("50000/s")))
         for number in 0..<4_000 as Range<UInt64> { world.arrive(at: world.now + number * 50, worker: 0, charge) }
@@ -122,7 +122,7 @@ import Wire
 
     /// Near the limit leases shrink to nothing, so that what is left goes to whoever asks.
     @Test func leasesShrinkNearTheLimit() throws {
-        let world = LedgerWorld(seed: 8, workers: 4)
+        let world = SharedLimitSimulation(seed: 8, workers: 4)
         world.delay = { 60 + $0.next() % 200 }
         let charge = LimitCharge.of((1, try rate("1000/s+burst=200+lease")))
         let start = world.now

@@ -4,59 +4,59 @@ import Wire
 @testable import Gate
 
 /// Attempts that are charged when they are admitted, step by step and under load.
-@Suite struct AttemptLedgerTests {
+@Suite struct RefundableLimiterTests {
     private func item(_ number: UInt64, _ rate: String) throws -> LimitCharge.Item {
         LimitCharge.Item(key: LimitKey(high: number, low: ~number), rate: try #require(LimitRate(parsing: rate)))
     }
 
     private let now = MonotonicTime(nanoseconds: 1_000_000_000_000)
 
-    private func ledger() -> AttemptLedger { AttemptLedger(SharedLimiter(capacity: 4_096)) }
+    private func limiter() -> RefundableLimiter { RefundableLimiter(SharedLimiter(capacity: 4_096)) }
 
-    private func admitted(_ verdict: AttemptLedger.Verdict) -> AttemptLedger.Charge? {
+    private func admitted(_ verdict: RefundableLimiter.Verdict) -> RefundableLimiter.Charge? {
         if case .admitted(let charge) = verdict { charge } else { nil }
     }
 
     @Test func surplusAttemptsAreRefusedBeforeAnyIsJudged() throws {
-        let (ledger, item) = (ledger(), try item(1, "180/h+burst=30"))
-        let verdicts = (0..<500).map { _ in ledger.charge([item], now: now) }
+        let (limiter, item) = (limiter(), try item(1, "180/h+burst=30"))
+        let verdicts = (0..<500).map { _ in limiter.charge([item], now: now) }
         #expect(verdicts.prefix(30).allSatisfy { admitted($0) != nil })
         #expect(verdicts.dropFirst(30).allSatisfy { $0 == .refused([20_000_000]) })
     }
 
     @Test func whatOneCountRefusesIsChargedOnNone() throws {
-        let (ledger, narrow, wide) = (ledger(), try item(1, "1/h"), try item(2, "1000/h"))
-        #expect(admitted(ledger.charge([wide, narrow], now: now)) != nil)
-        for _ in 0..<5_000 { #expect(ledger.charge([wide, narrow], now: now) == .refused([0, 3_600_000_000])) }
-        let rest = (0..<1_000).prefix { _ in admitted(ledger.charge([wide], now: now)) != nil }
+        let (limiter, narrow, wide) = (limiter(), try item(1, "1/h"), try item(2, "1000/h"))
+        #expect(admitted(limiter.charge([wide, narrow], now: now)) != nil)
+        for _ in 0..<5_000 { #expect(limiter.charge([wide, narrow], now: now) == .refused([0, 3_600_000_000])) }
+        let rest = (0..<1_000).prefix { _ in admitted(limiter.charge([wide], now: now)) != nil }
         #expect(rest.count == 999)
     }
 
     @Test func whatRedisRefusesIsGivenBackHere() throws {
-        let (ledger, item) = (ledger(), try item(1, "180/h+burst=30"))
+        let (limiter, item) = (limiter(), try item(1, "180/h+burst=30"))
         var refusal = GCRAReply()
         refusal.at = 1_800_000_000_000_000
         refusal.tats[0] = refusal.at + 600_000_000
         for _ in 0..<500 {
-            let charge = try #require(admitted(ledger.charge([item], now: now)))
-            #expect(ledger.settle(charge, refusal, now: now) == .refused([20_000_000]))
+            let charge = try #require(admitted(limiter.charge([item], now: now)))
+            #expect(limiter.settle(charge, refusal, now: now) == .refused([20_000_000]))
         }
     }
 
     @Test func withoutRedisTheOwnCountDecides() throws {
-        let (ledger, item) = (ledger(), try item(1, "180/h+burst=30"))
+        let (limiter, item) = (limiter(), try item(1, "180/h+burst=30"))
         let passed = (0..<500).filter { _ in
-            guard let charge = admitted(ledger.charge([item], now: now)) else { return false }
-            return admitted(ledger.settle(charge, nil, now: now))?.sharedAt == nil
+            guard let charge = admitted(limiter.charge([item], now: now)) else { return false }
+            return admitted(limiter.settle(charge, nil, now: now))?.sharedAt == nil
         }
         #expect(passed.count == 30)
     }
 
     @Test func whatIsGivenBackAtOnceIsNotCharged() throws {
-        let (ledger, items) = (ledger(), [try item(1, "180/h+burst=30"), try item(2, "1800/h+burst=150")])
-        for _ in 0..<2_000 { ledger.giveBack(try #require(admitted(ledger.charge(items, now: now))), now: now) }
-        #expect((0..<200).prefix { _ in admitted(ledger.charge([items[1]], now: now)) != nil }.count == 150)
-        #expect((0..<200).prefix { _ in admitted(ledger.charge([items[0]], now: now)) != nil }.count == 30)
+        let (limiter, items) = (limiter(), [try item(1, "180/h+burst=30"), try item(2, "1800/h+burst=150")])
+        for _ in 0..<2_000 { limiter.refund(try #require(admitted(limiter.charge(items, now: now))), now: now) }
+        #expect((0..<200).prefix { _ in admitted(limiter.charge([items[1]], now: now)) != nil }.count == 150)
+        #expect((0..<200).prefix { _ in admitted(limiter.charge([items[0]], now: now)) != nil }.count == 30)
     }
 }
 
@@ -76,19 +76,19 @@ import Wire
         }
 
         let gateway: Int
-        var charge: AttemptLedger.Charge
+        var charge: RefundableLimiter.Charge
         var stage: Stage
     }
 
     private struct Model {
         static let offset: UInt64 = 1_800_000_000_000_000
-        let gateways = [AttemptLedger(SharedLimiter(capacity: 4_096)), AttemptLedger(SharedLimiter(capacity: 4_096))]
-        var redis = VirtualStore()
+        let gateways = [RefundableLimiter(SharedLimiter(capacity: 4_096)), RefundableLimiter(SharedLimiter(capacity: 4_096))]
+        var redis = SimulatedRedis()
         var random: SplitMix64
         var now: UInt64 = 1_000_000
         var attempts: [Attempt] = []
         /// Given back by a gateway, and not yet by Redis.
-        var givenBack: [AttemptLedger.Charge] = []
+        var givenBack: [RefundableLimiter.Charge] = []
         /// The wrong ones, by count: of each gateway, and of Redis.
         var own: [[LimitKey: [UInt64]]] = [[:], [:]]
         var shared: [LimitKey: [UInt64]] = [:]
@@ -145,8 +145,8 @@ import Wire
                 // Right, or failed through no fault of the caller's; some only on part of their counts.
                 right += 1
                 let kept = charge.items.count > 1 && random.next() % 4 == 0 ? 1 : 0
-                let back = AttemptLedger.Charge(Array(charge.items.dropFirst(kept)), at: charge.at, sharedAt: charge.sharedAt)
-                gateways[attempt.gateway].giveBack(back, now: time)
+                let back = RefundableLimiter.Charge(Array(charge.items.dropFirst(kept)), at: charge.at, sharedAt: charge.sharedAt)
+                gateways[attempt.gateway].refund(back, now: time)
                 if back.sharedAt != nil { givenBack.append(back) }
             }
         }
@@ -156,7 +156,7 @@ import Wire
             guard !givenBack.isEmpty else { return }
             let charge = givenBack.remove(at: Int(random.next() % UInt64(givenBack.count)))
             guard let sharedAt = charge.sharedAt, random.next() % 100 >= lost else { return }
-            redis.giveBack(charge.items, chargedAt: sharedAt, now: redisTime)
+            redis.refund(charge.items, chargedAt: sharedAt, now: redisTime)
         }
     }
 

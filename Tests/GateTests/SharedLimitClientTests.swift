@@ -3,19 +3,19 @@ import Wire
 
 @testable import Gate
 
-/// A ledger with its clock, and words for what happens to it.
+/// A limit client with its clock, and words for what happens to it.
 private final class Desk {
-    var ledger: LimitLedger
+    var limitClient: SharedLimitClient
     let limiter = SharedLimiter(capacity: 256, hash: KeyedHash(first: 1, second: 2))
     /// Microseconds.
     var now: UInt64 = 50_000_000
     private var nextTicket: UInt64 = 0
     private(set) var waits: [UInt64: LimitWait] = [:]
 
-    init(_ change: (inout LimitLedger.Settings) -> Void = { _ in }) {
-        var settings = LimitLedger.Settings()
+    init(_ change: (inout SharedLimitClient.Settings) -> Void = { _ in }) {
+        var settings = SharedLimitClient.Settings()
         change(&settings)
-        ledger = LimitLedger(settings, limiter: limiter)
+        limitClient = SharedLimitClient(settings, limiter: limiter)
     }
 
     var time: MonotonicTime { MonotonicTime(nanoseconds: now * 1_000) }
@@ -25,7 +25,7 @@ private final class Desk {
         nextTicket += 1
         var charge = charge
         var verdict = LimitVerdict()
-        let wait = ledger.charge(&charge, ticket: nextTicket, now: time, into: &verdict)
+        let wait = limitClient.charge(&charge, ticket: nextTicket, now: time, into: &verdict)
         waits[nextTicket] = wait
         return (wait == nil ? verdict : nil, nextTicket)
     }
@@ -34,23 +34,23 @@ private final class Desk {
 
     func command(behind previous: LimitCommand? = nil) -> LimitCommand? {
         var command = LimitCommand()
-        return ledger.nextCommand(time, behind: previous?.id, into: &command) ? command : nil
+        return limitClient.nextCommand(time, behind: previous?.id, into: &command) ? command : nil
     }
 
     /// The command that goes in one call with `command`, behind it.
-    func next(_ command: LimitCommand) -> UInt64? { ledger.asked(command.id)?.next }
+    func next(_ command: LimitCommand) -> UInt64? { limitClient.inFlight(command.id)?.next }
 
     func answer(_ command: LimitCommand, _ told: Told) { answer(command, told.reply(to: command)) }
 
     func answer(_ command: LimitCommand, _ reply: GCRAReply) {
         var reply = reply
-        ledger.answered(command.id, &reply, now: time)
+        limitClient.answered(command.id, &reply, now: time)
     }
 
     func verdicts() -> [(ticket: UInt64, verdict: LimitVerdict)] {
         var found: [(ticket: UInt64, verdict: LimitVerdict)] = []
         var verdict = LimitVerdict()
-        while let ticket = ledger.nextVerdict(into: &verdict) { found.append((ticket, verdict)) }
+        while let ticket = limitClient.nextVerdict(into: &verdict) { found.append((ticket, verdict)) }
         return found
     }
 }
@@ -77,7 +77,7 @@ private struct Told {
     }
 }
 
-@Suite struct LimitLedgerTests {
+@Suite struct SharedLimitClientTests {
     private let charge: LimitCharge
     private let other: LimitCharge
 
@@ -181,27 +181,27 @@ private struct Told {
 
     @Test func whoWaitsTooLongIsJudgedByTheFailureModeAndALateGrantIsLost() throws {
         let desk = Desk { $0.failureMode = .closed }
-        #expect(desk.ledger.nextDeadline == nil)
+        #expect(desk.limitClient.nextDeadline == nil)
         #expect(desk.waits(charge))
         let start = desk.now
         let command = try #require(desk.command())
         desk.now += 10_000
         #expect(desk.waits(charge))
-        #expect(desk.ledger.nextDeadline == MonotonicTime(nanoseconds: (start + 25_000) * 1_000))
+        #expect(desk.limitClient.nextDeadline == MonotonicTime(nanoseconds: (start + 25_000) * 1_000))
         desk.now = start + 24_999
-        desk.ledger.expire(desk.time)
+        desk.limitClient.expire(desk.time)
         #expect(desk.verdicts().isEmpty)
         desk.now = start + 25_000
-        desk.ledger.expire(desk.time)
+        desk.limitClient.expire(desk.time)
         #expect(desk.verdicts().map(\.ticket) == [1])
         desk.now += 5_000
         desk.answer(command, .granting(1, remaining: 3))
         #expect(desk.verdicts().isEmpty, "who came later asks for themselves")
         #expect(try #require(desk.command()).want == 1)
         desk.now = start + 35_000
-        desk.ledger.expire(desk.time)
+        desk.limitClient.expire(desk.time)
         #expect(desk.verdicts().map { [$0.ticket, UInt64($0.verdict.retryAfterSeconds)] } == [[2, 1]])
-        #expect(desk.ledger.nextDeadline == nil)
+        #expect(desk.limitClient.nextDeadline == nil)
     }
 
     @Test func grantsOfThoseWhoLeftGoToThoseBehindThem() throws {
@@ -209,24 +209,24 @@ private struct Told {
         let tickets = (0..<4).map { _ in desk.ask(charge).ticket }
         let command = try #require(desk.command())
         let later = desk.ask(charge).ticket
-        for ticket in [tickets[0], tickets[2], later] { desk.ledger.cancel(try #require(desk.waits[ticket])) }
-        desk.ledger.cancel(try #require(desk.waits[tickets[0]]))
+        for ticket in [tickets[0], tickets[2], later] { desk.limitClient.cancel(try #require(desk.waits[ticket])) }
+        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
         desk.answer(command, .granting(1))
         let verdicts = desk.verdicts()
         #expect(verdicts.map(\.ticket) == [tickets[1], tickets[3]])
         #expect(verdicts.map(\.verdict.kind) == [.granted, .refused])
-        #expect(desk.command() == nil && desk.ledger.nextDeadline == nil)
+        #expect(desk.command() == nil && desk.limitClient.nextDeadline == nil)
     }
 
     @Test func aVerdictThatWasNotFetchedCanStillBeCancelled() throws {
         let desk = Desk()
         let tickets = (0..<2).map { _ in desk.ask(charge).ticket }
         desk.answer(try #require(desk.command()), .granting(2, remaining: 3))
-        desk.ledger.cancel(try #require(desk.waits[tickets[0]]))
+        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
         #expect(desk.verdicts().map(\.ticket) == [tickets[1]])
         // Its place is another's by now.
         let next = desk.ask(charge).ticket
-        desk.ledger.cancel(try #require(desk.waits[tickets[0]]))
+        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
         desk.answer(try #require(desk.command()), .granting(1, remaining: 3))
         #expect(desk.verdicts().map(\.ticket) == [next])
     }
@@ -234,9 +234,9 @@ private struct Told {
     @Test func aCommandWhoseRequestsHaveLeftIsNotSent() {
         let desk = Desk()
         let ticket = desk.ask(charge).ticket
-        let hasCommands = desk.ledger.hasCommands
+        let hasCommands = desk.limitClient.hasCommands
         #expect(hasCommands)
-        desk.ledger.cancel(desk.waits[ticket]!)
+        desk.limitClient.cancel(desk.waits[ticket]!)
         #expect(desk.command() == nil)
         #expect(desk.waits(charge))
         #expect(desk.command()?.want == 1)
@@ -247,14 +247,14 @@ private struct Told {
         #expect(desk.waits(charge))
         let command = try #require(desk.command())
         #expect(desk.waits(charge))
-        desk.ledger.failed(command.id, now: desk.time)
+        desk.limitClient.failed(command.id, now: desk.time)
         let verdicts = desk.verdicts()
         #expect(verdicts.map(\.ticket) == [1])
         #expect(verdicts[0].verdict == .open)
         #expect(try #require(desk.command()).want == 1)
         // It has ended: neither is heard any more.
         desk.answer(command, .granting(9))
-        desk.ledger.failed(command.id, now: desk.time)
+        desk.limitClient.failed(command.id, now: desk.time)
         #expect(desk.verdicts().isEmpty)
     }
 
@@ -269,7 +269,7 @@ private struct Told {
         #expect(desk.next(third) == nil)
         desk.answer(first, .granting(1, remaining: 5))
         desk.answer(second, .granting(1, remaining: 5))
-        desk.ledger.failed(third.id, now: desk.time)
+        desk.limitClient.failed(third.id, now: desk.time)
         #expect(desk.verdicts().map(\.verdict.source) == [.redis, .redis, .fallback])
         // The next call knows nothing of the one before.
         #expect(desk.waits(charges[0]) && desk.waits(charges[1]))
@@ -283,12 +283,12 @@ private struct Told {
         #expect(desk.waits(charge) && desk.waits(other))
         let command = try #require(desk.command())
         #expect(desk.waits(charge))
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.storeFailed(desk.time)
         #expect(desk.verdicts().map(\.verdict.kind) == [.closed, .closed, .closed])
         #expect(desk.command() == nil)
         #expect(desk.ask(charge).verdict?.kind == .closed)
-        desk.ledger.failed(command.id, now: desk.time)
-        desk.ledger.storeIsBack()
+        desk.limitClient.failed(command.id, now: desk.time)
+        desk.limitClient.storeRecovered()
         #expect(desk.waits(charge))
         #expect(desk.command()?.want == 1)
     }
@@ -297,7 +297,7 @@ private struct Told {
         let desk = Desk { $0.failureMode = .open }
         #expect(desk.waits(charge))
         desk.answer(try #require(desk.command()), .granting(0))
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.storeFailed(desk.time)
         #expect(desk.ask(charge).verdict?.source == .denyCache)
         #expect(desk.ask(other).verdict == .open)
     }
@@ -305,11 +305,11 @@ private struct Told {
     /// The local count knows what Redis granted here, so that its failure is no second burst.
     @Test func theLocalCountIsWarm() throws {
         let desk = Desk()
-        desk.ledger.gatewaysCounted(2)
+        desk.limitClient.gatewayCountChanged(2)
         for _ in 0..<3 { #expect(desk.waits(charge)) }
         desk.answer(try #require(desk.command()), .granting(3, remaining: 7))
         _ = desk.verdicts()
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.storeFailed(desk.time)
         // Half of the burst of ten, less the three.
         let kinds = (0..<4).map { _ in desk.ask(charge).verdict }
         #expect(kinds.map { $0?.kind } == [.granted, .granted, .refused, .refused])
@@ -319,12 +319,12 @@ private struct Told {
 
     @Test func whatWasGrantedBeforeRunsDownAtTheShareOfTheRate() throws {
         let desk = Desk()
-        desk.ledger.gatewaysCounted(2)
+        desk.limitClient.gatewayCountChanged(2)
         for _ in 0..<3 { #expect(desk.waits(charge)) }
         desk.answer(try #require(desk.command()), .granting(3, remaining: 7))
         _ = desk.verdicts()
         desk.now += 400_000
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.storeFailed(desk.time)
         // Half of the burst of ten, less the one of the three that is left.
         let kinds = (0..<6).map { _ in desk.ask(charge).verdict?.kind }
         #expect(kinds == [.granted, .granted, .granted, .granted, .refused, .refused])
@@ -334,12 +334,12 @@ private struct Told {
     @Test func absurdGrantsCountAsOneBurst() throws {
         let desk = Desk()
         let slow = LimitCharge.of((7, try rate("2/d")))
-        desk.ledger.gatewaysCounted(.max)
+        desk.limitClient.gatewayCountChanged(.max)
         #expect(desk.waits(slow))
         desk.answer(try #require(desk.command()), .granting(.max, remaining: 1))
         _ = desk.verdicts()
-        desk.ledger.gatewaysCounted(1)
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.gatewayCountChanged(1)
+        desk.limitClient.storeFailed(desk.time)
         #expect(desk.ask(slow).verdict?.kind == .refused)
         desk.now += 86_400_000_000
         #expect(desk.ask(slow).verdict?.kind == .granted)
@@ -352,8 +352,8 @@ private struct Told {
         let charge = LimitCharge.of((1, rate))
         let desks = (0..<gateways).map { _ in Desk() }
         for desk in desks {
-            desk.ledger.gatewaysCounted(gateways)
-            desk.ledger.storeIsAway(desk.time)
+            desk.limitClient.gatewayCountChanged(gateways)
+            desk.limitClient.storeFailed(desk.time)
         }
         var random = SplitMix64(seed: UInt64(gateways))
         var admitted: [UInt64] = []
@@ -401,7 +401,7 @@ private struct Told {
         #expect(commands.allSatisfy { $0.want == 2 })
         for command in commands { desk.answer(command, .granting(1)) }
         #expect(desk.verdicts().filter { $0.verdict.kind == .granted }.count == 4_000)
-        #expect(desk.ledger.nextDeadline == nil)
+        #expect(desk.limitClient.nextDeadline == nil)
     }
 }
 
@@ -472,7 +472,7 @@ private struct Told {
 
     @Test func leasesAreAShareOfWhatIsLeft() throws {
         let desk = Desk { $0.workers = 2 }
-        desk.ledger.gatewaysCounted(5)
+        desk.limitClient.gatewayCountChanged(5)
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
         let wants = try [100, 60, 39, 3].map { (remaining: UInt32) in
             for _ in 0..<20 { #expect(desk.waits(charge)) }
@@ -490,7 +490,7 @@ private struct Told {
         let tickets = (0..<3).map { _ in desk.ask(charge).ticket }
         let command = try #require(desk.command())
         #expect(desk.waits(charge))
-        for ticket in tickets { desk.ledger.cancel(try #require(desk.waits[ticket])) }
+        for ticket in tickets { desk.limitClient.cancel(try #require(desk.waits[ticket])) }
         desk.answer(command, .granting(3, remaining: 800))
         #expect(desk.verdicts().map(\.verdict.source) == [.lease])
         #expect(desk.ask(charge).verdict?.source == .lease)
@@ -502,7 +502,7 @@ private struct Told {
         let desk = Desk { $0.failureMode = .closed }
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
         _ = try leased(charge, desk)
-        desk.ledger.storeIsAway(desk.time)
+        desk.limitClient.storeFailed(desk.time)
         #expect(desk.ask(charge).verdict?.source == .lease)
         desk.now += 100_000
         #expect(desk.ask(charge).verdict?.kind == .closed)
@@ -523,12 +523,12 @@ private struct Told {
 }
 
 @Suite struct GatewayCensusTests {
-    private static let timed = GatewayCensus.source(clock: "local now = tonumber(ARGV[3])")
+    private static let timed = GatewayHeartbeat.source(clock: "local now = tonumber(ARGV[3])")
 
     private func words(_ id: UInt64) -> [String] {
-        (0..<GatewayCensus.argumentCount).map {
+        (0..<GatewayHeartbeat.argumentCount).map {
             var out = ByteBuffer()
-            GatewayCensus.write($0, id: id, into: &out)
+            GatewayHeartbeat.write($0, id: id, into: &out)
             return out.readable.text
         }
     }
@@ -537,7 +537,7 @@ private struct Told {
         let server = try RedisServer()
         let link = try server.connect()
         let count = { (id: UInt64, now: UInt64) in
-            GatewayCensus.gateways(try link.ask(["EVAL", Self.timed, "1"] + words(id) + ["\(now)"]).integer)
+            GatewayHeartbeat.gateways(try link.ask(["EVAL", Self.timed, "1"] + words(id) + ["\(now)"]).integer)
         }
         let start: UInt64 = 1_800_000_000_000
         #expect(try count(1, start) == 1)
@@ -555,10 +555,10 @@ private struct Told {
             #expect(try count(1, start) == 1)
             #expect(try count(2, start) == 2)
         }
-        #expect(GatewayCensus.gateways(try link.ask(["EVAL", GatewayCensus.source, "1"] + words(7)).integer) == 1)
+        #expect(GatewayHeartbeat.gateways(try link.ask(["EVAL", GatewayHeartbeat.source, "1"] + words(7)).integer) == 1)
     }
 
     @Test(arguments: [nil, 0, -1, 1 << 40] as [Int64?]) func whatIsNoCountIsNone(_ reply: Int64?) {
-        #expect(GatewayCensus.gateways(reply) == nil)
+        #expect(GatewayHeartbeat.gateways(reply) == nil)
     }
 }

@@ -5,7 +5,7 @@ import Wire
 /// keeps the sheet it was charged by while a reload makes another.
 ///
 /// Each route with limits has a row for callers without identity, then one for each tier; a row has a line for each limit.
-final class LimitSheet: Sendable {
+final class CompiledLimits: Sendable {
     /// What a limit counts by.
     enum Subject: UInt8 { case user, address, session, header }
 
@@ -100,8 +100,8 @@ final class LimitSheet: Sendable {
 /// A sheet in the making.
 private struct Draft {
     let hash: KeyedHash
-    var rows: [LimitSheet.Row] = []
-    var lines: [LimitSheet.Line] = []
+    var rows: [CompiledLimits.Row] = []
+    var lines: [CompiledLimits.Line] = []
     var texts: [UInt8] = []
 
     mutating func addRow(_ rule: RouteRule, _ tier: Tier?) {
@@ -136,7 +136,7 @@ extension LimitBy {
     }
 }
 
-extension LimitSheet.Subject {
+extension CompiledLimits.Subject {
     fileprivate init(_ by: LimitBy) {
         switch by {
         case .user: self = .user

@@ -35,7 +35,7 @@ package enum LimitBy: Hashable, Sendable {
 }
 
 /// A rate, and whom it counts where it says so itself: `60/m+by=address`.
-package struct LimitTerm: Hashable, Sendable {
+package struct LimitRule: Hashable, Sendable {
     package let rate: LimitRate
     /// nil: the route's `limit-by`.
     package let by: LimitBy?

@@ -13,7 +13,7 @@ import Wire
 ///
 /// Beside it stands what of the count this gateway was granted, by its own share of the rate: for when it must go on alone.
 /// To keep it here costs nothing more, for the place is at hand whenever something is heard.
-struct HeardCounts: ~Copyable {
+struct DenyCache: ~Copyable {
     struct Slot {
         var key = LimitKey()
         var tat: UInt64 = 0

@@ -4,7 +4,7 @@ import Wire
 @testable import Gate
 
 /// Charges that are given back, because the attempt turned out not to count.
-@Suite struct GiveBackTests {
+@Suite struct RefundTests {
     private let rate = LimitRate(count: 180, windowSeconds: 3_600, burst: 30)!
 
     private func item(_ number: UInt64, _ rate: LimitRate? = nil) -> LimitCharge.Item {
@@ -21,10 +21,10 @@ import Wire
     }
 
     @Test func aCountIsNeverFullerThanFull() {
-        #expect(GCRA.giveBack(now: 100, tat: 170, credit: 50) == 120)
-        #expect(GCRA.giveBack(now: 100, tat: 130, credit: 50) == 100)
-        #expect(GCRA.giveBack(now: 100, tat: 30, credit: 50) == 100)
-        #expect(GCRA.giveBack(now: 100, tat: 0, credit: 0) == 100)
+        #expect(GCRA.refund(now: 100, tat: 170, credit: 50) == 120)
+        #expect(GCRA.refund(now: 100, tat: 130, credit: 50) == 100)
+        #expect(GCRA.refund(now: 100, tat: 30, credit: 50) == 100)
+        #expect(GCRA.refund(now: 100, tat: 0, credit: 0) == 100)
     }
 
     /// A count whose right guesses are given back by some rule, each so long after it was admitted.
@@ -45,7 +45,7 @@ import Wire
         mutating func settle(_ now: UInt64) {
             while let chargedAt = underWay.first, chargedAt + flight <= now {
                 let credit = GCRA.credit(interval: rate.interval, chargedAt: chargedAt, now: now)
-                tat = GCRA.giveBack(now: now, tat: tat, credit: givesBackAll ? rate.interval : credit)
+                tat = GCRA.refund(now: now, tat: tat, credit: givesBackAll ? rate.interval : credit)
                 underWay.removeFirst()
             }
         }
@@ -103,7 +103,7 @@ import Wire
             now += random.next() % 3 == 0 ? random.next() % 2_000 : random.next() % 50
             if random.next() % 2 == 0, !pending.isEmpty {
                 let chargedAt = pending.remove(at: Int(random.next() % UInt64(pending.count)))
-                all = GCRA.giveBack(now: now, tat: all, credit: GCRA.credit(interval: interval, chargedAt: chargedAt, now: now))
+                all = GCRA.refund(now: now, tat: all, credit: GCRA.credit(interval: interval, chargedAt: chargedAt, now: now))
                 given += 1
             } else {
                 let outcome = GCRA.take(now: now, tat: all, interval: interval, tolerance: tolerance, want: 1)
@@ -126,12 +126,12 @@ import Wire
         let limiter = SharedLimiter(capacity: 64)
         for now in 100...200 as ClosedRange<UInt64> {
             #expect(limiter.take(item(1), now: time(now), want: 1).granted == 1)
-            limiter.giveBack(item(1), credit: rate.interval, now: time(now))
+            limiter.refund(item(1), credit: rate.interval, now: time(now))
         }
         #expect(limiter.take(item(1), now: time(200), want: 99).granted == 30)
-        limiter.giveBack(item(1), credit: rate.interval, now: time(200))
+        limiter.refund(item(1), credit: rate.interval, now: time(200))
         #expect(limiter.take(item(1), now: time(200), want: 99).granted == 1)
-        limiter.giveBack(item(2), credit: rate.interval, now: time(200))
+        limiter.refund(item(2), credit: rate.interval, now: time(200))
         #expect(limiter.take(item(2), now: time(200), want: 99).granted == 30)
     }
 
@@ -141,7 +141,7 @@ import Wire
         let interval = rate.interval
         runThreads(4) { _ in
             for _ in 0..<20_000 where limiter.take(item, now: now, want: 1).granted == 1 {
-                limiter.giveBack(item, credit: interval, now: now)
+                limiter.refund(item, credit: interval, now: now)
             }
         }
         #expect(limiter.take(item, now: now, want: 99).granted == 30)
@@ -149,7 +149,7 @@ import Wire
 }
 
 /// The script in a real server, beside the pure function.
-@Suite struct GiveBackScriptTests {
+@Suite struct RefundScriptTests {
     private let link: RedisLink
     private let server: RedisServer
 
@@ -160,7 +160,7 @@ import Wire
 
     /// The product's script, but for the line that reads the clock. What it keeps stays an hour longer in the server, whose
     /// clock does not stand still between two steps of the test's.
-    private static let timed = GiveBackScript.source(
+    private static let timed = RefundScript.source(
         clock: """
             local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}
             local call = function(command, key, value, px, life)
@@ -175,10 +175,10 @@ import Wire
         return out.readable.text
     }
 
-    private func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64? = nil) throws {
+    private func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64? = nil) throws {
         let keys = items.map { name($0.key.high) }
         let numbers = ["\(chargedAt)"] + items.map { "\($0.rate.interval)" }
-        let call = ["EVAL", now == nil ? GiveBackScript.source : Self.timed, "\(keys.count)"] + keys + numbers
+        let call = ["EVAL", now == nil ? RefundScript.source : Self.timed, "\(keys.count)"] + keys + numbers
         #expect(try link.ask(call + (now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? [])) == .integer(1))
     }
 
@@ -186,7 +186,7 @@ import Wire
     func theScriptAndTheFunctionAgree(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let rates = ["10/s", "60/m+burst=7", "180/h+burst=30", "1000/h"].compactMap { LimitRate(parsing: $0) }
-        var store = VirtualStore()
+        var store = SimulatedRedis()
         var now: UInt64 = 1_800_000_000_000_000
         var charges: [(items: [LimitCharge.Item], at: UInt64)] = []
         var given = 0
@@ -196,8 +196,8 @@ import Wire
                 let charge = charges.remove(at: Int(random.next() % UInt64(charges.count)))
                 // A server that took over may have a clock that is behind.
                 let chargedAt = random.next() % 9 == 0 ? now + 1_000 : charge.at
-                try giveBack(charge.items, chargedAt: chargedAt, now: now)
-                store.giveBack(charge.items, chargedAt: chargedAt, now: now)
+                try refund(charge.items, chargedAt: chargedAt, now: now)
+                store.refund(charge.items, chargedAt: chargedAt, now: now)
                 given += 1
             } else {
                 let first = random.next() % 4
@@ -227,12 +227,12 @@ import Wire
         let item = LimitCharge.Item(key: LimitKey(high: 1, low: ~1), rate: try #require(LimitRate(parsing: "1/h+burst=9")))
         let tat = now + 5 * 3_600_000_000
         try link.ask("SET", name(1), "\(tat)", "PX", "99999999")
-        try giveBack([item], chargedAt: now - 600_000_000)
+        try refund([item], chargedAt: now - 600_000_000)
         let kept = try #require(try link.ask("GET", name(1)).text.flatMap { UInt64($0) })
         #expect((0..<60_000_000).contains(kept - (tat - 3_000_000_000)), "ten minutes of the hour have drained, and a little")
         let life = UInt64(try #require(try link.ask("PTTL", name(1)).integer))
         #expect((0..<60_000).contains((kept - now) / 1_000 + 2 - life))
-        for _ in 0..<9 { try giveBack([item], chargedAt: now) }
+        for _ in 0..<9 { try refund([item], chargedAt: now) }
         #expect(try link.ask("EXISTS", name(1)) == .integer(0), "a full count is none")
     }
 
@@ -244,7 +244,7 @@ import Wire
         try link.ask([words[0], name(1)] + words.dropFirst())
         let before = try link.ask("DUMP", name(1))
         let item = LimitCharge.Item(key: LimitKey(high: 1, low: ~1), rate: try #require(LimitRate(parsing: "1/h")))
-        try giveBack([item], chargedAt: 1_800_000_000_000_000, now: 1_800_000_000_000_000)
+        try refund([item], chargedAt: 1_800_000_000_000_000, now: 1_800_000_000_000_000)
         #expect(try link.ask("DUMP", name(1)) == before)
     }
 }

@@ -1,5 +1,5 @@
 /// What the account of a user of the gateway's own says of their tier, whatever their token says.
-package enum Standing: Equatable, Sendable {
+package enum TierStatus: Equatable, Sendable {
     /// There is no such account: a token's own claim counts.
     case noAccount
     /// `until` is in seconds since 1970; then the tier becomes the lowest.
@@ -8,11 +8,11 @@ package enum Standing: Equatable, Sendable {
     case unavailable(until: Int64)
 }
 
-/// The standing of one user, as the workers are told.
-package struct UserStanding: Equatable, Sendable {
+/// The tier of one user, as the workers are told.
+package struct UserTier: Equatable, Sendable {
     /// As tokens name the user (`sub`).
     package var user: String
-    package var standing: Standing
+    package var status: TierStatus
     /// Counts the changes of an account: what has a lower number than is known already is passed over.
     package var version: Int64
     package var source: Source
@@ -28,10 +28,10 @@ package struct UserStanding: Equatable, Sendable {
     }
 
     package init(
-        user: String, standing: Standing, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0
+        user: String, status: TierStatus, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0
     ) {
         self.user = user
-        self.standing = standing
+        self.status = status
         self.version = version
         self.source = source
         self.learnedAt = learnedAt
@@ -45,18 +45,18 @@ package enum TierOrigin: Equatable, Sendable {
     /// The token claims it, and the gateway keeps no account of its user.
     case claim
     /// The accounts said so then, in seconds since 1970.
-    case account(UserStanding.Source, at: Int64)
+    case account(UserTier.Source, at: Int64)
 }
 
-/// The standings that a worker knows: of whoever came by lately, up to a bound.
+/// The tiers that a worker knows: of whoever came by lately, up to a bound.
 ///
 /// Two generations: what is asked for moves to the young one; when that is full, the old one is given up. So whoever
 /// comes more often than half the bound's number of others stays.
-struct Standings {
+struct TierCache {
     fileprivate struct Entry {
-        var standing: Standing
+        var status: TierStatus
         var version: Int64
-        var source: UserStanding.Source
+        var source: UserTier.Source
         var learnedAt: Int64
     }
 
@@ -69,28 +69,28 @@ struct Standings {
     var count: Int { young.count + old.count }
 
     /// What is known of `user` at `now`, in seconds since 1970, and from where; nil if the accounts are to be asked.
-    mutating func standing(of user: LimitKey, at now: Int64) -> (standing: Standing, origin: TierOrigin)? {
+    mutating func status(of user: LimitKey, at now: Int64) -> (status: TierStatus, origin: TierOrigin)? {
         guard let entry = find(user) else { return nil }
-        switch entry.standing {
-        case .noAccount: return (entry.standing, .claim)
+        switch entry.status {
+        case .noAccount: return (entry.status, .claim)
         case .tier(_, let until):
             let isOver = until != .max && until <= now
-            return (isOver ? .tier(.lowest, until: .max) : entry.standing, .account(entry.source, at: entry.learnedAt))
-        case .unavailable(let until): return until > now ? (entry.standing, .none) : nil
+            return (isOver ? .tier(.lowest, until: .max) : entry.status, .account(entry.source, at: entry.learnedAt))
+        case .unavailable(let until): return until > now ? (entry.status, .none) : nil
         }
     }
 
     /// Takes in what the accounts said, unless something newer is known.
-    mutating func learn(_ news: UserStanding, of user: LimitKey) {
+    mutating func learn(_ news: UserTier, of user: LimitKey) {
         if let known = find(user), !known.isUnavailable {
             // That they cannot be asked is no news where they have answered before.
-            if case .unavailable = news.standing { return }
+            if case .unavailable = news.status { return }
             if known.version > news.version { return }
             // What was told is never older than an answer to a question that it may have overtaken.
             if known.version == news.version, known.source == .pushed, news.source == .lookedUp { return }
         }
         put(
-            Entry(standing: news.standing, version: news.version, source: news.source, learnedAt: news.learnedAt), user)
+            Entry(status: news.status, version: news.version, source: news.source, learnedAt: news.learnedAt), user)
     }
 
     mutating func removeAll() {
@@ -114,9 +114,9 @@ struct Standings {
     }
 }
 
-extension Standings.Entry {
+extension TierCache.Entry {
     fileprivate var isUnavailable: Bool {
-        switch standing {
+        switch status {
         case .unavailable: true
         case .noAccount, .tier: false
         }

@@ -9,7 +9,7 @@ internal import Wire
 
 /// A command over the accounts, its words understood.
 protocol AccountCommand: Sendable {
-    func run(_ desk: AccountDesk) async throws -> CommandResult
+    func run(_ accounts: OfflineAccounts) async throws -> CommandResult
 }
 
 /// Why a command over the accounts was not carried out.
@@ -21,7 +21,7 @@ struct AccountCommandFault: Error {
 
 /// The accounts as one command has them: opened for it and closed behind it, whether a gateway runs or not. Those that run
 /// are told to look into the store, and look by themselves soon enough.
-struct AccountDesk: Sendable {
+struct OfflineAccounts: Sendable {
     let directory: AccountDirectory
     let administration: Administration
     let tiers: TierList
@@ -32,7 +32,7 @@ struct AccountDesk: Sendable {
 
     static func run(_ command: some AccountCommand, _ configuration: GatewayConfiguration, at start: Moment) -> CommandResult {
         do throws(AccountCommandFault) {
-            return try ask(configuration, at: start) { desk in try await command.run(desk) }
+            return try ask(configuration, at: start) { accounts in try await command.run(accounts) }
         } catch {
             return .failed(error.message, exitCode: error.exitCode)
         }
@@ -40,7 +40,7 @@ struct AccountDesk: Sendable {
 
     /// What `question` finds out.
     static func ask<Answer: Sendable>(
-        _ configuration: GatewayConfiguration, at start: Moment, _ question: @escaping @Sendable (AccountDesk) async throws -> Answer
+        _ configuration: GatewayConfiguration, at start: Moment, _ question: @escaping @Sendable (OfflineAccounts) async throws -> Answer
     ) throws(AccountCommandFault) -> Answer {
         let result: Result<Answer, AccountCommandFault>?
         do {
@@ -49,10 +49,10 @@ struct AccountDesk: Sendable {
                 connections: 1, start: WorkerThread.start, onChange: { _ in announcement.record() })
             guard let store = opened, let work = PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)
             else { throw AccountCommandFault(message: "threads cannot be started, end some processes and try again") }
-            let desk = AccountDesk(store, work, configuration, start)
+            let accounts = OfflineAccounts(store, work, configuration, start)
             // Without a limit of its own: the store bounds every wait.
             result = try blocking {
-                let result = await desk.result(of: question)
+                let result = await accounts.result(of: question)
                 work.close()
                 await store.close()
                 return result
@@ -94,7 +94,7 @@ struct AccountDesk: Sendable {
     var now: WallTime { clock.now().wall }
 
     private func result<Answer: Sendable>(
-        of question: @Sendable (AccountDesk) async throws -> Answer
+        of question: @Sendable (OfflineAccounts) async throws -> Answer
     ) async -> Result<Answer, AccountCommandFault> {
         do {
             // A change bears the time at which it is begun: a gateway does not look for those from before it connected.

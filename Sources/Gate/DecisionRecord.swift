@@ -4,7 +4,7 @@ package import Wire
 
 /// What is kept of a decision, to tell how it came about once the request has gone: all that `Explanation` says, and no
 /// secret. Used again with its buffer, so to keep one allocates nothing in the steady state.
-package struct DecisionNote: ~Copyable {
+package struct DecisionRecord: ~Copyable {
     private let pin = AddressPin()
     /// Bytes that are kept of one text.
     private static let longestText = 1_024
@@ -84,7 +84,7 @@ package struct DecisionNote: ~Copyable {
     }
 
     /// Notes a request that could not be read.
-    package mutating func takeUnread(_ fault: HTTPFault, from client: IPAddress, _ policy: Policy) {
+    package mutating func recordUnparsed(_ fault: HTTPFault, from client: IPAddress, _ policy: Policy) {
         policyVersion = policy.version
         dialect = policy.dialect
         self.client = ClientAddress(address: client)

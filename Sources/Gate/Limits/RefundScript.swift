@@ -1,4 +1,4 @@
-/// `GCRA.giveBack` as a script that runs inside Redis, beside `GCRAScript` and over its counts. `GCRA` is the oracle here
+/// `GCRA.refund` as a script that runs inside Redis, beside `GCRAScript` and over its counts. `GCRA` is the oracle here
 /// too.
 ///
 ///     KEYS   one for each count that was charged one
@@ -7,7 +7,7 @@
 ///
 /// A count that has gone, or that is no count of ours, is left as it is: `GCRAScript` mends it when it is next asked for. A
 /// count with its full burst is worth nothing and deleted; any other keeps the life that its TAT gives it.
-package enum GiveBackScript {
+package enum RefundScript {
     /// For faults and logs.
     package static let name = "give back"
 

@@ -1,11 +1,11 @@
 /// A closed list of label values that the data plane counts by; the raw value is the place in the list.
-protocol MetricWord: RawRepresentable<Int>, CaseIterable, Sendable {
+protocol MetricLabelValue: RawRepresentable<Int>, CaseIterable, Sendable {
     /// The label's text.
     var text: String { get }
 }
 
 /// What a client connection is doing.
-package enum ConnectionState: Int, MetricWord {
+package enum ConnectionState: Int, MetricLabelValue {
     case handshaking
     /// Between requests.
     case idle
@@ -16,21 +16,21 @@ package enum ConnectionState: Int, MetricWord {
 }
 
 /// What a connection to an upstream is doing.
-package enum UpstreamConnectionState: Int, MetricWord {
+package enum UpstreamConnectionState: Int, MetricLabelValue {
     case connecting, idle, active
 
     var text: String { "\(self)" }
 }
 
 /// How a TLS handshake ended: anew, by a session of before, or not at all.
-package enum HandshakeResult: Int, MetricWord {
+package enum HandshakeResult: Int, MetricLabelValue {
     case full, resumed, failed
 
     var text: String { "\(self)" }
 }
 
 /// The TLS version that a handshake agreed on.
-package enum HandshakeVersion: Int, MetricWord {
+package enum HandshakeVersion: Int, MetricLabelValue {
     /// The handshake ended before one was agreed on.
     case none
     case tls12, tls13
@@ -45,7 +45,7 @@ package enum HandshakeVersion: Int, MetricWord {
 }
 
 /// Why a request was sent to an upstream again.
-package enum RetryReason: Int, MetricWord {
+package enum RetryReason: Int, MetricLabelValue {
     /// A kept connection turned out to be closed already.
     case stale
     case connectFailed
@@ -57,21 +57,21 @@ package enum RetryReason: Int, MetricWord {
 }
 
 /// What a command to Redis is for.
-package enum RedisCommandKind: Int, MetricWord {
+package enum RedisCommandKind: Int, MetricLabelValue {
     /// Takes grants of limits.
     case take
     /// Says that this gateway is alive, and asks how many are.
-    case census
+    case heartbeat
     /// Sees to it that one gateway alone refreshes a token.
     case lease
     /// Gives back what an attempt was charged that turned out not to count.
-    case giveBack
+    case refund
 
-    var text: String { self == .giveBack ? "give_back" : "\(self)" }
+    var text: String { self == .refund ? "give_back" : "\(self)" }
 }
 
 /// How a command to Redis ended.
-package enum RedisCommandResult: Int, MetricWord {
+package enum RedisCommandResult: Int, MetricLabelValue {
     case ok
     /// The server refused it.
     case error
@@ -82,7 +82,7 @@ package enum RedisCommandResult: Int, MetricWord {
 }
 
 /// What came of refreshing an expired token.
-package enum RefreshResult: Int, MetricWord {
+package enum RefreshResult: Int, MetricLabelValue {
     /// A new access token and a new refresh token.
     case rotated
     /// A new access token; the refresh token stays.
@@ -94,7 +94,7 @@ package enum RefreshResult: Int, MetricWord {
 }
 
 /// Whose work a refresh was.
-package enum RefreshSource: Int, MetricWord {
+package enum RefreshSource: Int, MetricLabelValue {
     case leader
     /// Another request's of this gateway.
     case follower
@@ -105,7 +105,7 @@ package enum RefreshSource: Int, MetricWord {
 }
 
 /// A part of the gateway's own work on a request.
-package enum OverheadPhase: Int, MetricWord {
+package enum OverheadPhase: Int, MetricLabelValue {
     /// The head of the request.
     case parse
     /// The whole decision, from path to limit.
@@ -115,7 +115,7 @@ package enum OverheadPhase: Int, MetricWord {
 }
 
 /// What became of an element that a tier filter judged.
-package enum FilterAction: Int, MetricWord {
+package enum FilterAction: Int, MetricLabelValue {
     case kept, dropped
     /// It would have been dropped, but is only watched.
     case shadowDropped
@@ -126,7 +126,7 @@ package enum FilterAction: Int, MetricWord {
 }
 
 /// Why a tier filter let an answer go no further.
-package enum FilterFailureReason: Int, MetricWord {
+package enum FilterFailureReason: Int, MetricLabelValue {
     /// The answer was one object above the caller's tier.
     case aboveTier
     /// It was not the JSON it should have been.

@@ -5,7 +5,7 @@ package import Wire
 ///
 ///     KEYS  the one set          ARGV  this gateway's name, and how long an announcement counts, in milliseconds
 ///     reply how many there are, this one included
-package enum GatewayCensus {
+package enum GatewayHeartbeat {
     /// For faults and logs.
     package static let name = "census"
     /// Milliseconds between two announcements.

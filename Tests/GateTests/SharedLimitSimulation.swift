@@ -4,15 +4,15 @@ import Wire
 
 /// Some workers' ledgers and one Redis, in a time of their own: commands and answers take as long as the test wants, and
 /// every admission is written down with the moment it counts from.
-final class LedgerWorld {
+final class SharedLimitSimulation {
     /// One worker, whose clock is its own.
     final class Worker {
-        var ledger: LimitLedger
+        var limitClient: SharedLimitClient
         let clockOffset: UInt64
 
-        init(_ settings: LimitLedger.Settings, gateways: UInt32, clockOffset: UInt64) {
-            ledger = LimitLedger(settings, limiter: SharedLimiter(capacity: 256, hash: KeyedHash(first: 1, second: 2)))
-            ledger.gatewaysCounted(gateways)
+        init(_ settings: SharedLimitClient.Settings, gateways: UInt32, clockOffset: UInt64) {
+            limitClient = SharedLimitClient(settings, limiter: SharedLimiter(capacity: 256, hash: KeyedHash(first: 1, second: 2)))
+            limitClient.gatewayCountChanged(gateways)
             self.clockOffset = clockOffset
         }
     }
@@ -60,13 +60,13 @@ final class LedgerWorld {
 
     /// Microseconds, of the server's clock.
     private(set) var now: UInt64 = 1_000_000_000
-    var store = VirtualStore()
+    var store = SimulatedRedis()
     let workers: [Worker]
     var random: SplitMix64
     /// How long a command or an answer is under way.
     var delay: (inout SplitMix64) -> UInt64 = { _ in 100 }
     /// A worker has its answer; the command was sent at the time given.
-    var answered: (LedgerWorld, _ worker: Int, LimitCharge, _ sentAt: UInt64) -> Void = { _, _, _, _ in }
+    var answered: (SharedLimitSimulation, _ worker: Int, LimitCharge, _ sentAt: UInt64) -> Void = { _, _, _, _ in }
 
     private(set) var requests = 0
     private(set) var commands = 0
@@ -79,9 +79,9 @@ final class LedgerWorld {
     private var tickets: [UInt64: LimitCharge] = [:]
     private var nextTicket: UInt64 = 0
 
-    init(seed: UInt64, workers: Int, change: (inout LimitLedger.Settings) -> Void = { _ in }) {
+    init(seed: UInt64, workers: Int, change: (inout SharedLimitClient.Settings) -> Void = { _ in }) {
         random = SplitMix64(seed: seed)
-        var settings = LimitLedger.Settings()
+        var settings = SharedLimitClient.Settings()
         settings.failureMode = .closed
         change(&settings)
         self.workers = (0..<workers).map {
@@ -117,8 +117,8 @@ final class LedgerWorld {
             let answer = Event.answer(worker: worker, command, reply, sentAt: sentAt, stamp: now)
             schedule(now + delay(&random), answer)
         case .answer(let worker, let command, var reply, let sentAt, let stamp):
-            workers[worker].ledger.expire(monotonic(worker))
-            workers[worker].ledger.answered(command.id, &reply, now: monotonic(worker))
+            workers[worker].limitClient.expire(monotonic(worker))
+            workers[worker].limitClient.answered(command.id, &reply, now: monotonic(worker))
             endTurn(worker, stamp: stamp)
             answered(self, worker, command.charge, sentAt)
         }
@@ -129,19 +129,19 @@ final class LedgerWorld {
         nextTicket += 1
         var charge = charge
         var verdict = LimitVerdict()
-        let wait = workers[worker].ledger.charge(&charge, ticket: nextTicket, now: monotonic(worker), into: &verdict)
+        let wait = workers[worker].limitClient.charge(&charge, ticket: nextTicket, now: monotonic(worker), into: &verdict)
         if wait == nil { settle(charge, verdict, stamp: nil) } else { tickets[nextTicket] = charge }
     }
 
     private func endTurn(_ worker: Int, stamp: UInt64? = nil) {
-        workers[worker].ledger.expire(monotonic(worker))
+        workers[worker].limitClient.expire(monotonic(worker))
         var verdict = LimitVerdict()
-        while let ticket = workers[worker].ledger.nextVerdict(into: &verdict) {
+        while let ticket = workers[worker].limitClient.nextVerdict(into: &verdict) {
             guard let charge = tickets.removeValue(forKey: ticket) else { preconditionFailure("a ticket of nobody") }
             settle(charge, verdict, stamp: stamp)
         }
         var command = LimitCommand()
-        while workers[worker].ledger.nextCommand(monotonic(worker), into: &command) {
+        while workers[worker].limitClient.nextCommand(monotonic(worker), into: &command) {
             commands += 1
             schedule(now + delay(&random), .reachServer(worker: worker, command, sentAt: now))
         }

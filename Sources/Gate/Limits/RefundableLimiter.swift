@@ -8,7 +8,7 @@ package import Wire
 /// are methods; asking Redis and making the attempt lie between them, and are the caller's.
 ///
 /// Calls must come one at a time, in the order of their `now`; see `GCRA.credit`.
-package struct AttemptLedger: Sendable {
+package struct RefundableLimiter: Sendable {
     /// One charged on each of some counts.
     package struct Charge: Equatable, Sendable {
         package let items: [LimitCharge.Item]
@@ -51,7 +51,7 @@ package struct AttemptLedger: Sendable {
     package func settle(_ charge: Charge, _ reply: GCRAReply?, now: MonotonicTime) -> Verdict {
         guard let reply else { return .admitted(charge) }
         guard reply.granted == 0 else { return .admitted(Charge(charge.items, at: charge.at, sharedAt: reply.at)) }
-        giveBack(charge, now: now)
+        refund(charge, now: now)
         return .refused(
             charge.items.enumerated().map { index, item in
                 let reading = reply.reading(index, item.rate)
@@ -59,12 +59,12 @@ package struct AttemptLedger: Sendable {
             })
     }
 
-    /// Gives a charge back to the own counts. What Redis counted of it, `GiveBackScript` gives back.
-    package func giveBack(_ charge: Charge, now: MonotonicTime) {
+    /// Gives a charge back to the own counts. What Redis counted of it, `RefundScript` gives back.
+    package func refund(_ charge: Charge, now: MonotonicTime) {
         for item in charge.items {
             let credit = GCRA.credit(
                 interval: item.rate.interval, chargedAt: charge.at.nanoseconds / 1_000, now: now.nanoseconds / 1_000)
-            own.giveBack(item, credit: credit, now: now)
+            own.refund(item, credit: credit, now: now)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// What Redis is to the gateways, as a value: counts by the pure algorithm. The oracle of the script, and the server of
 /// simulations.
-struct VirtualStore {
+struct SimulatedRedis {
     private(set) var tats: [LimitKey: UInt64] = [:]
 
     /// Takes up to `want` from all counts of `charge`. Times are microseconds of the store's clock.
@@ -19,11 +19,11 @@ struct VirtualStore {
     }
 
     /// Gives back one charge of each of these counts, made at `chargedAt` by the store's clock.
-    mutating func giveBack(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64) {
+    mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64) {
         for item in items {
             guard let tat = tats[item.key], tat > now else { continue }
             let credit = GCRA.credit(interval: item.rate.interval, chargedAt: chargedAt, now: now)
-            tats[item.key] = GCRA.giveBack(now: now, tat: tat, credit: credit)
+            tats[item.key] = GCRA.refund(now: now, tat: tat, credit: credit)
         }
     }
 

@@ -1,7 +1,7 @@
 package import Wire
 
 /// One refusal, explained for the operator.
-package struct RefusalStory: Sendable {
+package struct ExplainedRefusal: Sendable {
     package let requestID: String
     package let at: WallTime
     /// Empty where the request could not be read, like host and path.

@@ -67,8 +67,8 @@ struct Judged: Equatable {
         refreshRole = decision.refreshRole
         issuerToRefetch = decision.effects.keysWanted ?? -1
         headers = Self.lines(edits.http1)
-        var note = DecisionNote()
-        note.take(decision, head, bytes, policyVersion: policy.version, at: now)
+        var note = DecisionRecord()
+        note.record(decision, head, bytes, policyVersion: policy.version, at: now)
         explanation = Explanation(note, policy: policy)
     }
 
@@ -80,12 +80,12 @@ struct Judged: Equatable {
 }
 
 /// A gate with one worker, for asking it about requests as they stand on the wire.
-final class Gatehouse {
+final class AdmissionHarness {
     static let now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: WallTime(seconds: 1_800_000_000))
     static let issuer = "https://issuer.test"
 
     var admission: Admission
-    var now = Gatehouse.now
+    var now = AdmissionHarness.now
     private var head = RequestHead()
     private var decision = Decision()
 
@@ -168,7 +168,7 @@ final class Gatehouse {
     var streamLife: StreamLife? { admission.streamLife(decision) }
 
     /// What the decision about a request with this token tells whoever issued it.
-    func sighting(_ path: String, _ token: String) -> TokenSighting? {
+    func sighting(_ path: String, _ token: String) -> TokenDelivery? {
         _ = get(path, token: token)
         return decision.effects.deliveredToken
     }
@@ -179,7 +179,7 @@ final class Gatehouse {
     }
 }
 
-extension Gatehouse {
+extension AdmissionHarness {
     static let key = makeKey("0123456789abcdef0123456789abcdef")
     static let otherKey = makeKey("fedcba9876543210fedcba9876543210")
 

@@ -4,15 +4,15 @@ import Wire
 @testable import Gate
 
 /// Whether grants, as the logs of all gateways tell them, kept burst + rate × T in every window.
-@Suite struct LimitProofTests {
+@Suite struct LimitVerifierTests {
     private let minute = LimitRate(count: 60, windowSeconds: 60, burst: 10)!
 
-    private func subject(_ rate: LimitRate, _ caller: UInt64 = 1) -> LimitProof.Subject {
-        LimitProof.Subject(key: LimitKey(high: caller, low: caller), rate: rate)
+    private func subject(_ rate: LimitRate, _ caller: UInt64 = 1) -> LimitVerifier.Subject {
+        LimitVerifier.Subject(key: LimitKey(high: caller, low: caller), rate: rate)
     }
 
-    private func proof(_ rate: LimitRate, at times: [UInt64]) -> LimitProof {
-        var proof = LimitProof()
+    private func proof(_ rate: LimitRate, at times: [UInt64]) -> LimitVerifier {
+        var proof = LimitVerifier()
         for time in times { proof.add(subject(rate), at: time) }
         return proof
     }
@@ -36,7 +36,7 @@ import Wire
     }
 
     @Test func `callers and limits are judged apart, and the worst window comes first`() {
-        var proof = LimitProof()
+        var proof = LimitVerifier()
         let second = LimitRate(count: 1, windowSeconds: 1)!
         for caller in UInt64(1)...3 {
             for _ in 0..<(10 + 2 * caller) { proof.add(subject(minute, caller), at: 7) }

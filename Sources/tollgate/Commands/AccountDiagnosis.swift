@@ -7,28 +7,28 @@ internal import Wire
 
 /// What the store says of the user and the session of a token of the gateway's own: read now, as a gateway reads it that has
 /// not seen the user yet.
-struct AccountFinding: Sendable {
+struct AccountDiagnosis: Sendable {
     /// For the policy that decides.
-    let standing: UserStanding
+    let status: UserTier
     let revoked: [RevokedSession]
     /// For people.
     let account: String
     /// nil where the token names no session.
     let session: String?
 
-    static func find(user: String, session: String, _ configuration: GatewayConfiguration, at now: Moment) -> AccountFinding {
-        let nobody = UserStanding(user: user, standing: .noAccount, version: -1)
+    static func find(user: String, session: String, _ configuration: GatewayConfiguration, at now: Moment) -> AccountDiagnosis {
+        let nobody = UserTier(user: user, status: .noAccount, version: -1)
         guard let id = UUID(parsing: user), holdsAccounts(configuration) else {
-            return AccountFinding(standing: nobody, revoked: [], account: "there is none, the token's own tier counts", session: nil)
+            return AccountDiagnosis(status: nobody, revoked: [], account: "there is none, the token's own tier counts", session: nil)
         }
         do throws(AccountCommandFault) {
-            return try AccountDesk.ask(configuration, at: now) { desk in
-                try await AccountFinding(of: id, user, session: UUID(parsing: session), desk, configuration)
+            return try OfflineAccounts.ask(configuration, at: now) { accounts in
+                try await AccountDiagnosis(of: id, user, session: UUID(parsing: session), accounts, configuration)
             }
         } catch {
-            let standing = Standing.unavailable(until: now.wall.seconds + 1)
-            return AccountFinding(
-                standing: UserStanding(user: user, standing: standing, version: -1), revoked: [], account: error.message, session: nil)
+            let status = TierStatus.unavailable(until: now.wall.seconds + 1)
+            return AccountDiagnosis(
+                status: UserTier(user: user, status: status, version: -1), revoked: [], account: error.message, session: nil)
         }
     }
 
@@ -43,26 +43,26 @@ struct AccountFinding: Sendable {
         }
     }
 
-    private init(standing: UserStanding, revoked: [RevokedSession], account: String, session: String?) {
-        self.standing = standing
+    private init(status: UserTier, revoked: [RevokedSession], account: String, session: String?) {
+        self.status = status
         self.revoked = revoked
         self.account = account
         self.session = session
     }
 
     private init(
-        of user: UUID, _ name: String, session: UUID?, _ desk: AccountDesk, _ configuration: GatewayConfiguration
+        of user: UUID, _ name: String, session: UUID?, _ accounts: OfflineAccounts, _ configuration: GatewayConfiguration
     ) async throws {
-        let ended = try await desk.directory.endedSessions().first { $0.id == session }
+        let ended = try await accounts.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
-        if let account = try await desk.directory.account(user) {
-            var standing = UserStanding(user, account.entitlement, configuration, .lookedUp, at: desk.now)
-            standing.user = name
-            self.standing = standing
-            let answer = AccountView(account, desk)
+        if let account = try await accounts.directory.account(user) {
+            var status = UserTier(user, account.entitlement, configuration, .lookedUp, at: accounts.now)
+            status.user = name
+            self.status = status
+            let answer = AccountView(account, accounts)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {
-            standing = UserStanding(user: name, standing: .noAccount, version: -1)
+            status = UserTier(user: name, status: .noAccount, version: -1)
             account = "there is none, the token's own tier counts"
         }
         guard let session else {
@@ -71,7 +71,7 @@ struct AccountFinding: Sendable {
         }
         if let ended {
             self.session = "ended at \(ISO8601.text(ended.endedAt)): \(ended.reason.rawValue)"
-        } else if let found = try await desk.directory.sessions(of: user).first(where: { $0.id == session }) {
+        } else if let found = try await accounts.directory.sessions(of: user).first(where: { $0.id == session }) {
             self.session = "stands, of contract \(found.contract.name), last refreshed at \(ISO8601.text(found.lastUsedAt))"
         } else {
             self.session = "not in use any more, though it was not ended"

@@ -1,0 +1,199 @@
+import Credentials
+import Testing
+import Wire
+
+@testable import Gate
+
+/// Own tokens and what the accounts say of their sessions and users.
+@Suite struct TierCacheTests {
+    private static let user = "0193a1b2-0000-7000-8000-000000000001"
+    private static let session = "0193a1b2-0000-7000-8000-0000000000aa"
+    private static let never = Int64.max
+
+    private static func harness(_ rules: [RouteRule] = [rule("api", "/api/*")], hasAccounts: Bool = true) throws -> AdmissionHarness {
+        var own = AdmissionHarness.trusted()
+        own.isOwn = true
+        return AdmissionHarness(try Policy(rules: rules, trust: AdmissionHarness.trust([own]), hasAccounts: hasAccounts))
+    }
+
+    private static func token(_ subject: String = user, tier: String? = nil, session: String? = session, id: String? = nil) -> String {
+        AdmissionHarness.token(subject, tier: tier) {
+            $0.sessionID = session
+            $0.tokenID = id
+        }
+    }
+
+    private static func premium() -> RouteRule {
+        var premium = rule("premium", "/premium/*")
+        premium.tier = Tier(rawValue: 1)
+        return premium
+    }
+
+    private func now(_ harness: AdmissionHarness) -> Int64 { harness.now.wall.seconds }
+
+    // MARK: tiers
+
+    @Test func aUserNobodyKnowsIsLookedUpAndThenDecidedByTheAccount() throws {
+        let harness = try Self.harness([Self.premium()])
+        let token = Self.token(tier: "premium")
+        #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
+        #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
+        harness.admission.learn([UserTier(user: Self.user, status: .tier(.lowest, until: Self.never), version: 1)])
+        #expect(harness.get("/premium/x", token: token).code == "PREMIUM_REQUIRED")
+        harness.admission.learn([UserTier(user: Self.user, status: .tier(Tier(rawValue: 1), until: Self.never), version: 2)])
+        let judged = harness.get("/premium/x", token: token)
+        #expect(judged.status == 0 && judged.source == .hit && judged.tier == Tier(rawValue: 1))
+        #expect(judged.identity.suffix(2) == ["X-User-Tier: premium", "X-User-Premium: true"])
+    }
+
+    @Test func aSubscriptionThatIsOverIsNone() throws {
+        let harness = try Self.harness()
+        harness.admission.learn([UserTier(user: Self.user, status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
+        harness.advance(milliseconds: 5_000)
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func whatIsOlderThanWhatIsKnownIsPassedOver() throws {
+        let harness = try Self.harness()
+        let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
+        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 7)])
+        harness.admission.learn([UserTier(user: Self.user, status: free, version: 6)])
+        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: Self.never), version: 9)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
+        harness.admission.learn([UserTier(user: Self.user, status: free, version: 7)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func whatWasToldIsNotUndoneByAnAnswerThatItOvertook() throws {
+        let harness = try Self.harness()
+        let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
+        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 3, source: .pushed)])
+        harness.admission.learn([UserTier(user: Self.user, status: free, version: 3, source: .lookedUp)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
+        harness.admission.learn([UserTier(user: Self.user, status: free, version: 3, source: .pushed)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func whatIsForgottenIsLookedUpAnew() throws {
+        let harness = try Self.harness()
+        let premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
+        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 9, source: .pushed)])
+        harness.admission.forgetUsers()
+        #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
+        harness.admission.learn([UserTier(user: Self.user, status: .tier(.lowest, until: Self.never), version: 2)])
+        #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
+    }
+
+    @Test func aDecisionSaysWhereItsTierComesFrom() throws {
+        let harness = try Self.harness()
+        let tier = TierStatus.tier(.lowest, until: Self.never)
+        harness.admission.learn([UserTier(user: Self.user, status: tier, version: 1, source: .lookedUp, learnedAt: 17)])
+        #expect(harness.get("/api/x", token: Self.token()).tierOrigin == .account(.lookedUp, at: 17))
+        harness.admission.learn([UserTier(user: Self.user, status: tier, version: 2, source: .pushed, learnedAt: 18)])
+        #expect(harness.get("/api/x", token: Self.token()).tierOrigin == .account(.pushed, at: 18))
+        #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).tierOrigin == .claim)
+        #expect(harness.get("/api/x").tierOrigin == .none)
+    }
+
+    @Test func whereTheAccountsCannotBeAskedOnlyWhatNeedsTheTierWaits() throws {
+        let harness = try Self.harness([rule("api", "/api/*"), Self.premium()])
+        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: now(harness) + 1), version: 0)])
+        let open = harness.get("/api/x", token: Self.token(tier: "premium"))
+        #expect(open.status == 0 && open.tier == nil && open.hasIdentity("X-User-Id: \(Self.user)"))
+        #expect(!open.identity.contains { $0.hasPrefix("X-User-Tier") || $0.hasPrefix("X-User-Premium") })
+        let gated = harness.get("/premium/x", token: Self.token(tier: "premium"))
+        #expect(gated.status == 503 && gated.headers == ["Retry-After: 1"] && gated.auth == .unavailable)
+        harness.advance(milliseconds: 1_000)
+        #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
+    }
+
+    @Test func withoutAnAccountTheTokensOwnClaimCounts() throws {
+        let harness = try Self.harness()
+        // A name that no account has, an account that does not exist, and a gateway without accounts.
+        #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).hasIdentity("X-User-Tier: premium"))
+        harness.admission.learn([UserTier(user: Self.user, status: .noAccount, version: 0)])
+        #expect(harness.get("/api/x", token: Self.token(tier: "premium")).hasIdentity("X-User-Tier: premium"))
+        let bare = try Self.harness(hasAccounts: false)
+        #expect(bare.get("/api/x", token: Self.token(tier: "premium")).hasIdentity("X-User-Tier: premium"))
+    }
+
+    @Test func tokensOfOtherIssuersAreNoneOfTheAccountsBusiness() throws {
+        let harness = AdmissionHarness(try Policy(rules: [rule("api", "/api/*")], trust: AdmissionHarness.trust(), hasAccounts: true))
+        harness.admission.revoke([RevokedSession(id: Self.session, until: Self.never)], at: now(harness))
+        let judged = harness.get("/api/x", token: Self.token(tier: "premium"))
+        #expect(judged.status == 0 && judged.hasIdentity("X-User-Tier: premium"))
+    }
+
+    // MARK: what is told of them
+
+    @Test func itIsToldWhereATierAndTheEndOfASessionComeFrom() throws {
+        let harness = try Self.harness()
+        harness.admission.learn([
+            UserTier(user: Self.user, status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
+        ])
+        let told = harness.get("/api/x", token: Self.token()).explanation.step("standing")
+        #expect(told == "the tier is the account's, told 3 s ago, and no end of the session was told")
+        harness.admission.revoke(
+            [RevokedSession(id: Self.session, until: now(harness) + 100, endedAt: now(harness) - 7)], at: now(harness))
+        let refused = harness.get("/api/x", token: Self.token()).explanation.step("standing")
+        #expect(refused == "the session ended 7 s ago, as this gateway was told")
+    }
+
+    // MARK: sessions
+
+    @Test func theTokensOfASessionThatEndedAreRefusedWhetherRememberedOrNot() throws {
+        let harness = try Self.harness(hasAccounts: false)
+        let (remembered, fresh) = (Self.token(), Self.token(tier: "premium"))
+        let other = Self.token(session: "0193a1b2-0000-7000-8000-0000000000bb")
+        #expect(harness.get("/api/x", token: remembered).status == 0)
+        harness.admission.revoke([RevokedSession(id: Self.session, until: now(harness) + 100)], at: now(harness))
+        for token in [remembered, fresh, remembered, fresh] {
+            let judged = harness.get("/api/x", token: token)
+            #expect(judged.code == "TOKEN_REVOKED" && judged.auth == .refused && judged.reason == .revoked)
+        }
+        #expect(harness.get("/api/x", token: other).status == 0)
+        #expect(harness.get("/api/x", token: Self.token(session: nil)).status == 0)
+    }
+
+    @Test func anEndedSessionIsRememberedUntilItsLastTokenIsOver() {
+        var revoked = RevokedSessions()
+        let keys = (0..<10_000).map { LimitKey(high: UInt64($0), low: UInt64($0) &* 0x9E37_79B9_7F4A_7C15) }
+        for (index, key) in keys.enumerated() { revoked.insert(key, until: index % 2 == 0 ? 50 : 5_000, at: 0) }
+        #expect(keys.allSatisfy { revoked.contains($0) })
+        revoked.insert(keys[0], until: 10, at: 0)
+        // What is over leaves when room is wanted, and nothing else does.
+        for index in 10_000..<30_000 {
+            revoked.insert(LimitKey(high: 1, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15), until: 5_000, at: 100)
+        }
+        #expect(revoked.count == 25_000)
+        #expect(keys.enumerated().allSatisfy { revoked.contains($1) == ($0 % 2 == 1) })
+        revoked.insert(keys[0], until: 100, at: 100)
+        #expect(!revoked.contains(keys[0]))
+    }
+
+    @Test func whoComesOftenStaysKnown() {
+        var tierCache = TierCache(capacity: 1_000)
+        let regular = LimitKey(high: 1, low: 1)
+        let nobody = UserTier(user: "", status: .noAccount, version: 0)
+        tierCache.learn(nobody, of: regular)
+        for index in 2..<20_000 {
+            tierCache.learn(nobody, of: LimitKey(high: 2, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15))
+            if index % 100 == 0 {
+                let known = tierCache.status(of: regular, at: 0)?.status
+                #expect(known == .noAccount)
+            }
+        }
+        #expect(tierCache.count <= 1_001)
+    }
+
+    // MARK: sightings
+
+    @Test func theFirstSightOfATokenIsTold() throws {
+        let harness = try Self.harness()
+        let token = Self.token(id: "pair-7")
+        #expect(harness.sighting("/api/x", token) == TokenDelivery(session: Self.session, token: "pair-7"))
+        #expect(harness.sighting("/api/x", token) == nil)
+        #expect(harness.sighting("/api/x", Self.token(session: nil)) == nil)
+    }
+}
