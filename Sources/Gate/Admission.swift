@@ -2,12 +2,11 @@ import Credentials
 package import HTTP
 package import Wire
 
-/// Decides about requests: where from, which route, who, whether they may. One per worker; no locks, and nothing is
-/// allocated for a request whose token was seen before.
+/// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks, and no allocation for
+/// a request whose token is cached.
 ///
-/// The order is fixed, and what a refused request has not reached does not happen: client address, path, route,
-/// `Authorization`, internal caller, token, actor, claims, tier, size, limit. The charge comes last, so a request that is
-/// refused for anything else costs its caller nothing.
+/// The order is fixed: client address, path, route, `Authorization`, internal caller, token, actor, claims, tier, size,
+/// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -15,12 +14,12 @@ package struct Admission: ~Copyable {
     let limiter: SharedLimiter
     var verifier = TokenVerifier()
     private var cache: TokenCache
-    /// The fields of a token that is being replaced.
+    /// Fields of the expired token during a refresh; scratch.
     var expiredEdits = FieldEdits()
     var revoked = RevokedSessions()
     var tierCache: TierCache
 
-    /// How long a client is told to wait for keys that were never had: they are asked for again every ten seconds.
+    /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     private static let keysRetrySeconds: UInt32 = 10
 
     /// `limiter` is shared by all workers of the process, and outlives policies.
@@ -32,8 +31,7 @@ package struct Admission: ~Copyable {
         tierCache = TierCache(capacity: cacheCapacity)
     }
 
-    /// Decides by `policy` from now on. Remembered tokens stay where their key still counts and nothing else that
-    /// they were judged by has changed.
+    /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
     package mutating func adopt(_ policy: Policy) {
         if policy.readsTokens(like: self.policy) {
             cache.retain(policy.liveKeys)
@@ -45,11 +43,11 @@ package struct Admission: ~Copyable {
         self.policy = policy
     }
 
-    /// Tokens remembered, and how many were given up for others.
+    /// Entries of the token cache, and how many were evicted.
     package var cachedTokens: Int { cache.count }
     package var cacheEvictions: UInt64 { cache.evictions }
 
-    /// Decides about one request, limits of this process included.
+    /// Decides one request, with limits counted in this process.
     package mutating func decide(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         _ decision: inout Decision
@@ -57,17 +55,16 @@ package struct Admission: ~Copyable {
         if admit(head, bytes, peer: peer, at: now, refresh: refresh, &decision) { count(&decision, at: now.monotonic) }
     }
 
-    /// Lets this process count what `admit` wants to be counted.
+    /// Counts the charge of `admit` in this process.
     package mutating func count(_ decision: inout Decision, at now: MonotonicTime) {
         limiter.take(&decision.charge, now: now, into: &decision.limitVerdict)
         charged(&decision)
     }
 
-    /// Decides all but the limits, and answers whether they are to decide: then `decision.charge` asks the store of
-    /// counts, and what that writes into `decision.limitVerdict` goes to `charged`, at once or, if the store is far, by way
-    /// of a `PendingLimit`.
+    /// Decides everything but the limits. If it returns true, `decision.charge` must be counted: write the verdict into
+    /// `decision.limitVerdict` and call `charged`, or, if Redis counts, keep a `PendingLimit` until the verdict is there.
     ///
-    /// `refresh` is what came of the refresh that an earlier decision about the request asked for.
+    /// `refresh` is the result of the refresh that an earlier decision about the request asked for.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         _ decision: inout Decision
@@ -81,7 +78,7 @@ package struct Admission: ~Copyable {
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
-        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), isOpen(gate, to: &decision),
+        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
             authorise(gate, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
@@ -100,7 +97,7 @@ package struct Admission: ~Copyable {
 
     // MARK: Identity
 
-    /// Whether the request may go on after its credentials were looked at as the route wants it.
+    /// Authenticates the request as the route asks. False if it was refused or must wait.
     private mutating func identify(
         _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ refresh: RefreshAnswer?,
         _ now: WallTime, _ decision: inout Decision
@@ -111,7 +108,7 @@ package struct Admission: ~Copyable {
         }
         switch gate.auth {
         case .none:
-            if gate.refusesActors { noteActor(bytes[head.authorization], now, &decision) }
+            if gate.refusesActors { readActor(bytes[head.authorization], now, &decision) }
             return true
         case .internal:
             decision.internalCaller = InternalCaller.match(
@@ -122,13 +119,13 @@ package struct Admission: ~Copyable {
             }
         case .required, .optional: break
         }
-        noteRefreshToken(head, bytes, peer, &decision)
+        readRefreshToken(head, bytes, peer, &decision)
         let value = bytes[head.authorization]
         if head.authorizationCount == 1, let start = Bearer.tokenStart(value) {
             return verify(value.dropping(start), refresh, now, &decision)
         }
         decision.auth = .anonymous
-        // There is nothing that a refresh token alone could make good.
+        // A refresh token is useless without the expired token, so the request is refused even where identity is optional.
         guard gate.auth == .required || decision.offersRefresh else { return true }
         decision.refuse(.unauthorized(.missing), .refused, .missing)
         return false
@@ -158,7 +155,7 @@ package struct Admission: ~Copyable {
 
     private enum Verification {
         case accepted
-        /// Nothing but its age is wrong, and the caller brought a refresh token.
+        /// Valid but for its age, and the caller sent a refresh token.
         case expired(VerifiedToken)
         case refused
     }
@@ -192,7 +189,7 @@ package struct Admission: ~Copyable {
         }
     }
 
-    /// A token is the caller's fault, except where we never had the keys to judge it by. Answers false.
+    /// Refuses the token: 401, or 503 if the issuer's keys have never been fetched. Returns false.
     func refuse(_ fault: TokenFault, _ decision: inout Decision) -> Bool {
         decision.removeIdentity()
         if let issuer = fault.issuerWithoutKeys {
@@ -206,10 +203,10 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    /// Notes who sent a request that needs no bearer, if it brings a good one of an actor. Any other bearer is ignored, for
-    /// clients send expired ones along. The token is not cached: its next request would hit the cache, and the delivery of
-    /// its pair would never be confirmed.
-    private mutating func noteActor(_ value: RawSpan, _ now: WallTime, _ decision: inout Decision) {
+    /// Identifies the sender of a request that needs no bearer, if its bearer is a valid token of an actor. Ignores any
+    /// other bearer, because clients also send expired ones. The token is not cached: the next request with it would hit the
+    /// cache, and its delivery would never be confirmed.
+    private mutating func readActor(_ value: RawSpan, _ now: WallTime, _ decision: inout Decision) {
         guard let start = Bearer.tokenStart(value) else { return }
         let token = value.dropping(start)
         let entry = cache.lookup(token, at: now.seconds)
@@ -228,17 +225,17 @@ package struct Admission: ~Copyable {
         }
     }
 
-    /// Whether the gate lets the caller use what the gateway answers itself: an actor may use routes alone.
-    private func isOpen(_ gate: RouteGate, to decision: inout Decision) -> Bool {
+    /// False if the target is the gateway's own endpoint and the token names an actor: actors may only use routes.
+    private func admitsActor(_ gate: RouteGate, to decision: inout Decision) -> Bool {
         guard gate.refusesActors, let identity = decision.identity, identity.isOwn, identity.hasActor else { return true }
         decision.refuse(.forbidden(.actor), .refused, .actor)
         return false
     }
 
-    /// Whether the caller meets the route's claims and tier. Nobody meets none: 401, for a token may help.
+    /// Whether the caller meets the route's claims and tier. Anonymous callers get 401, because a token may help.
     private func authorise(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
-            guard let identity = decision.identity else { return refuseNobody(&decision) }
+            guard let identity = decision.identity else { return refuseAnonymous(&decision) }
             guard identity.claims & gate.claims == gate.claims else {
                 decision.refuse(.forbidden(.claims), .refused, .claims)
                 return false
@@ -250,7 +247,7 @@ package struct Admission: ~Copyable {
             decision.shadowed.insert(.tier)
             return true
         }
-        guard decision.identity != nil else { return refuseNobody(&decision) }
+        guard decision.identity != nil else { return refuseAnonymous(&decision) }
         guard decision.tier != nil else {
             let refusal = Refusal.unavailable(.accounts, retryAfterSeconds: Self.accountsRetrySeconds)
             decision.refuse(refusal, .unavailable, .accountsUnavailable)
@@ -260,15 +257,15 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    private func refuseNobody(_ decision: inout Decision) -> Bool {
+    private func refuseAnonymous(_ decision: inout Decision) -> Bool {
         decision.refuse(.unauthorized(.missing), .refused, .missing)
         return false
     }
 
     // MARK: Limit
 
-    /// Says in the decision what to charge. Answers false, and refuses the request, if a field that a limit counts by comes
-    /// more than once: the upstream may go by another one than was counted.
+    /// Fills `decision.charge`. Returns false and refuses the request if a field that a limit counts by is repeated: the
+    /// upstream may read another of them than was counted.
     private func charge(
         _ route: Int, _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
@@ -288,7 +285,7 @@ package struct Admission: ~Copyable {
         return true
     }
 
-    /// Takes the answer to the charge that `admit` asked for.
+    /// Applies the verdict of the charge that `admit` asked for.
     package mutating func charged(_ decision: inout Decision) {
         decision.limit = limits.settle(
             decision.limitRow, isShadowed: decision.isLimitShadowed, &decision.limitVerdict, into: &decision.answerEdits)
@@ -296,13 +293,12 @@ package struct Admission: ~Copyable {
         if let refusal = decision.limit.refusal { decision.refuse(refusal) }
     }
 
-    /// What to keep of a decision whose charge has yet to be answered: the decision itself will have been used again
-    /// by then.
+    /// The part of a decision to keep while its charge waits for a verdict; the decision itself is reused meanwhile.
     package mutating func pendingLimit(_ decision: inout Decision) -> PendingLimit {
         PendingLimit(sheet: limits, row: decision.limitRow, isShadowed: decision.isLimitShadowed)
     }
 
-    /// Whom `line` counts; nil if it counts by a field that comes more than once, unless the limit only watches.
+    /// The subject of `line`. nil if its field is repeated, unless the limit is in shadow mode.
     private func subject(
         _ line: CompiledLimits.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> (SubjectKind, LimitKey)? {

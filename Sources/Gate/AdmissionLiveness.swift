@@ -2,12 +2,13 @@ import Credentials
 import HTTP
 import Wire
 
-/// What the accounts say of a token that holds: whether its session still stands, and what tier its user has now.
+/// Checks of a verified token against the accounts: whether its session was revoked, and the user's current tier.
 extension Admission {
-    /// How long a client is told to wait for accounts that cannot be asked.
+    /// `Retry-After` when the accounts cannot be read, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
 
-    /// Whether the token still counts; leaves the tier in the decision, and the lines that tell the upstream of it.
+    /// Whether the session was not revoked; sets the tier of the decision and its fields for the upstream. False with
+    /// `.lookUp` if the tier must be looked up first.
     mutating func isLive(_ identity: Identity, _ now: Int64, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
             decision.sessionEndedAt = revoked.endedAt(identity.session)
@@ -38,7 +39,7 @@ extension Admission {
         decision.requestEdits.append(rendered: texts.rawBytes[policy.tierLines[min(Int(tier.rawValue), policy.tierLines.count - 1)]])
     }
 
-    /// Tokens of these sessions are refused from now on. `now` is in seconds since 1970.
+    /// Refuses tokens of these sessions from now on. `now` is in seconds since 1970.
     package mutating func revoke(_ sessions: [RevokedSession], at now: Int64) {
         for session in sessions {
             let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) }
@@ -46,7 +47,7 @@ extension Admission {
         }
     }
 
-    /// Takes in what the accounts say of users.
+    /// Updates the tier cache.
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
             let key = user.user.withRawBytes { LimitSubject.user($0, issuer: ownIssuer, limiter.hash) }
@@ -54,10 +55,10 @@ extension Admission {
         }
     }
 
-    /// Whoever comes next is asked for anew.
+    /// Empties the tier cache, so that every user is looked up again.
     package mutating func forgetUsers() { tierCache.removeAll() }
 
-    /// As identities of the gateway's own name their issuer.
+    /// The issuer of the gateway's own tokens, as identities name it.
     private var ownIssuer: String {
         policy.trust.issuers.first(where: \.isOwn).map { $0.issuer ?? $0.name } ?? ""
     }

@@ -2,7 +2,7 @@ import HTTP
 import Wire
 
 extension Admission {
-    /// Finds the route of the canonical path, and leaves in the decision what the upstream gets as path.
+    /// Finds the route of the canonical path, and sets the decision's path for the upstream. nil if the request is refused.
     func findRoute(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Int? {
         let path = bytes[head.path]
         let match: RouteMatch
@@ -41,11 +41,11 @@ extension Admission {
         return route
     }
 
-    /// Other ways in which an upstream may read a path that the gateway passes on as it is.
+    /// Other ways in which an upstream may parse a path that is forwarded as it is.
     private enum Reading: CaseIterable {
         case withoutParameters, upToParameters, withSlashes
 
-        /// What of a path makes this another reading than the gateway's.
+        /// The part of a path that makes this parse differ from the gateway's.
         var trait: PathTraits {
             switch self {
             case .withoutParameters, .upToParameters: .parameters
@@ -62,13 +62,13 @@ extension Admission {
         }
     }
 
-    /// Whether the path, in a way that an upstream may read it, belongs to another rule than `match`, which the path as it is
-    /// belongs to: that upstream would serve what the other rule is to guard.
+    /// Whether another parse of the path belongs to another rule than `match`: the upstream would then serve what the other
+    /// rule protects.
     private func hidesAnotherRoute(
         _ match: RouteMatch, _ traits: PathTraits, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
         guard !traits.isDisjoint(with: [.parameters, .encodedSlash]) else { return false }
-        // Apart from the decision while the decision's path is read.
+        // Taken out of the decision while the decision's path is read.
         var path = ByteBuffer()
         swap(&path, &decision.bareBytes)
         defer { swap(&path, &decision.bareBytes) }
@@ -84,7 +84,7 @@ extension Admission {
         return false
     }
 
-    /// Whether another rule than `match` has `path`, or one that is no path, once it is canonical.
+    /// Whether the canonical form of `path` matches another rule than `match`, or does not exist.
     private func belongsElsewhere(
         _ path: RawSpan, than match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan
     ) -> Bool {
@@ -118,7 +118,7 @@ extension Admission {
         }
     }
 
-    /// Takes `prefix` off the path, if it ends there or a slash follows.
+    /// Strips `prefix` from the path, if it ends at a segment.
     private func removePrefix(_ prefix: RawSpan, _ verbatim: RawSpan, _ decision: inout Decision) {
         let count = prefix.byteCount
         if decision.pathIsVerbatim {

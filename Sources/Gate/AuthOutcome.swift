@@ -1,14 +1,14 @@
 package import Credentials
 
-/// How the question of identity ended, for logs and metrics.
+/// Result of authentication, with its word for logs and metrics.
 package enum AuthOutcome: UInt8, CaseIterable, Sendable {
-    /// Not looked at: `auth=none`, or refused before it came to that.
+    /// Not checked: `auth=none`, or refused earlier.
     case notLooked
-    /// Nobody, and nobody was asked for.
+    /// No credentials, and none were required.
     case anonymous
     case accepted
     case refused
-    /// Could not be answered for want of keys.
+    /// Could not be checked, for lack of keys.
     case unavailable
 
     package var text: StaticString {
@@ -22,7 +22,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// Why, as a word of a small fixed set that may be a metric's label.
+/// Reason of that result, from a closed set that can be a metric label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
     case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed

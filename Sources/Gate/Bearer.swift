@@ -1,11 +1,11 @@
 import Wire
 
-/// The token in an `Authorization` value (RFC 6750 §2.1).
+/// The token of an `Authorization` value (RFC 6750, 2.1).
 enum Bearer {
-    /// Where the token begins; nil if the scheme is another. `Bearer` alone has an empty token, which verifies as none.
+    /// Offset of the token; nil for another scheme. `Bearer` alone has an empty token, which fails verification.
     ///
-    /// Whatever begins with the scheme and then something that cannot belong to its name is a bearer, if a bad one: so
-    /// nothing that a laxer parser behind us would take for a bearer passes here as nobody's.
+    /// A value that starts with the scheme's name, followed by a byte that cannot belong to the name, is treated as a (bad)
+    /// bearer. Otherwise a laxer parser upstream could accept as a bearer what was anonymous here.
     @inline(__always)
     static func tokenStart(_ value: RawSpan) -> Int? {
         let count = value.byteCount
@@ -20,7 +20,7 @@ enum Bearer {
     private static func isScheme(_ value: RawSpan) -> Bool {
         let head = UInt32(littleEndian: unsafe value.unsafeLoadUnaligned(fromByteOffset: 0, as: UInt32.self))
         let tail = UInt16(littleEndian: unsafe value.unsafeLoadUnaligned(fromByteOffset: 4, as: UInt16.self))
-        // "bear" and "er", their case bits set.
+        // "bear" and "er", compared with the case bits set.
         return head | 0x2020_2020 == 0x7261_6562 && tail | 0x2020 == 0x7265
     }
 }

@@ -1,39 +1,39 @@
 package import Wire
 
-/// What became of a request path.
+/// Result of canonicalising a path.
 package enum PathOutcome: Equatable, Sendable {
-    /// Canonical as it stands; nothing was written.
+    /// Canonical already; nothing was written.
     case same(PathTraits)
     /// The canonical path was written.
     case rewritten(PathTraits)
-    /// It cannot be normalised safely: 400.
+    /// Cannot be normalised safely: 400.
     case refused(PathFault)
 }
 
-/// What a canonical path holds that some upstreams read in another way than this gateway.
+/// Parts of a canonical path that some upstreams parse differently.
 package struct PathTraits: OptionSet, Sendable {
     package let rawValue: UInt8
 
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// A `%2F`, which only some routes let through.
+    /// A `%2F`, which only some routes accept.
     package static let encodedSlash = Self(rawValue: 1)
-    /// A `;` or `%3B`, where some servers cut a segment off.
+    /// A `;` or `%3B`, at which some servers cut a segment.
     package static let parameters = Self(rawValue: 2)
 }
 
-/// The one form of a path that is both matched and forwarded, so that gate and upstream never disagree about it.
+/// The canonical form of a path, used both for matching and for forwarding, so that the gateway and the upstream never
+/// disagree about it.
 ///
-/// Repeated slashes are merged, `.` and `..` resolved, encoded unreserved characters decoded once and the digits of
-/// the other encodings made capital (RFC 3986 §6.2.2). Bytes that are neither are left alone. Refused: `..` above the
-/// root, `\`, `%5C`, `%00`, `%2F` (unless it may pass), their doubled encodings and those of a dot, in one piece or in
-/// several (`%25%32%65`), percent signs without two hex digits, encodings that are not UTF-8, and dot segments with
-/// parameters (`/..;x/`), which some servers read as dot segments. Idempotent: a canonical path is its own canonical form.
+/// Merges repeated slashes, resolves `.` and `..`, decodes encoded unreserved characters once, and writes the hex digits of
+/// other encodings in upper case (RFC 3986, 6.2.2). Refuses `..` above the root, `\`, `%5C`, `%00`, `%2F` (unless allowed),
+/// their double encodings and those of a dot, whole or in pieces (`%25%32%65`), percent signs without two hex digits,
+/// encodings that are not UTF-8, and dot segments with parameters (`/..;x/`), which some servers resolve. Idempotent.
 package enum CanonicalPath {
-    /// What to do with `%2F`: refuse it, or leave it encoded.
+    /// Whether `%2F` is refused or kept encoded.
     package enum EncodedSlash: Sendable { case refuse, pass }
 
-    /// Puts `path` (without a query) into canonical form. `out` is emptied, and filled only for `.rewritten`.
+    /// Canonicalises `path`, which has no query. `out` is emptied, and filled only for `.rewritten`.
     package static func canonicalise(
         _ path: RawSpan, into out: inout ByteBuffer, encodedSlash: EncodedSlash
     ) -> PathOutcome {
@@ -51,8 +51,8 @@ package enum CanonicalPath {
         return .same(rewrite.traits)
     }
 
-    /// Appends `path`, which is canonical, without the parameters of its segments: what a server that cuts them off, and
-    /// merges the slashes around a segment that was nothing else, would route by.
+    /// Appends the canonical `path` without its parameters, as a server routes that cuts them off and merges the slashes
+    /// around an empty segment.
     static func appendWithoutParameters(_ path: RawSpan, to out: inout ByteBuffer) {
         var isParameter = false
         var isAfterSlash = false
@@ -71,16 +71,15 @@ package enum CanonicalPath {
         }
     }
 
-    /// Appends `path`, which is canonical, up to its first parameter: what a server that takes all behind a `;` for parameters
-    /// would route by.
+    /// Appends the canonical `path` up to its first parameter, as a server routes that treats everything after a `;` as
+    /// parameters.
     static func appendUpToParameters(_ path: RawSpan, to out: inout ByteBuffer) {
         var end = 0
         while end < path.byteCount, !PathRewrite.beginsParameters(path, end) { end += 1 }
         out.append(path.extracting(0..<end))
     }
 
-    /// Appends `path`, which is canonical, with its encoded slashes decoded: what a server that decodes before it routes would
-    /// route by.
+    /// Appends the canonical `path` with encoded slashes decoded, as a server routes that decodes first.
     static func appendWithSlashes(_ path: RawSpan, to out: inout ByteBuffer) {
         var offset = 0
         while offset < path.byteCount {
@@ -90,8 +89,8 @@ package enum CanonicalPath {
         }
     }
 
-    /// Whether nothing in `path` needs a second look: no `%`, `\` or `;`, only visible ASCII, and no slash before a slash
-    /// or a dot. Eight bytes at a time.
+    /// Fast path: true if `path` has no `%`, `\` or `;`, only visible ASCII, and no slash before a slash or dot. Reads eight
+    /// bytes at a time.
     private static func isPlain(_ path: RawSpan) -> Bool {
         let count = path.byteCount
         var offset = 0
@@ -112,23 +111,23 @@ package enum CanonicalPath {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let highs: UInt64 = 0x8080_8080_8080_8080
 
-    /// The high bit of every byte of `word` that equals `byte`; exact for words without high bits.
+    /// Sets the high bit of every byte of `word` that equals `byte`; exact for words without high bits.
     @inline(__always)
     private static func matches(_ word: UInt64, _ byte: UInt8) -> UInt64 {
         let difference = word ^ (UInt64(byte) &* ones)
         return ~((difference & ~highs) &+ ~highs | difference) & highs
     }
 
-    /// `carry` is the mark of a slash in the last byte of the word before, moved to this word's first byte.
+    /// `carry` marks a slash in the last byte of the previous word, moved to the first byte of this one.
     @inline(__always)
     private static func isSuspicious(_ word: UInt64, _ carry: inout UInt64) -> Bool {
         let slashes = matches(word, UInt8(ascii: "/"))
         let dots = matches(word, UInt8(ascii: "."))
-        // Subtracting borrows into the high bit of a byte that is zero; exact as to whether there is one, for ASCII.
+        // Subtracting borrows into the high bit of a zero byte; for ASCII, exact as to whether there is one.
         let percent = (word ^ UInt64(UInt8(ascii: "%")) &* ones) &- ones
         let backslash = (word ^ UInt64(UInt8(ascii: "\\")) &* ones) &- ones
         let semicolon = (word ^ UInt64(UInt8(ascii: ";")) &* ones) &- ones
-        // Below 0x21: subtracting borrows into the high bit; DEL: adding one does. Non-ASCII has it already.
+        // Below 0x21, subtracting borrows into the high bit; for DEL, adding one sets it. Non-ASCII has it already.
         let invisible = (word &- 0x21 &* ones) & ~word | (word &+ ones) | word
         let afterSlash = slashes << 8 | carry
         carry = slashes >> 56

@@ -1,14 +1,14 @@
 import HTTP
 package import Wire
 
-/// The other end of the connection a request came on, as the PROXY protocol has it where that is spoken.
+/// The other end of the connection; with the PROXY protocol, as its header says.
 package struct Peer: Sendable, Equatable {
-    /// 127.0.0.1 for a unix socket: it is of this machine.
+    /// 127.0.0.1 for a unix socket.
     package var address: IPAddress
     package var port: UInt16
     package var isTLS: Bool
     package var isUnix: Bool
-    /// The names in the certificate that it proved to hold; what a PROXY protocol header says of one does not count.
+    /// DNS names and URIs of the verified client certificate; those in a PROXY protocol header are ignored.
     package var certificateNames: [String]
 
     package init(
@@ -22,13 +22,13 @@ package struct Peer: Sendable, Equatable {
     }
 }
 
-/// Where a request comes from, behind the proxies that are trusted.
+/// The client's address, behind trusted proxies.
 package struct ClientAddress: Equatable, Sendable {
     package var address: IPAddress
-    /// False if what the proxies say does not add up: unreadable, obfuscated, or `X-Forwarded-For` and `Forwarded` at
-    /// odds. Then `address` still serves to count by, but proves nothing, least of all that a caller is internal.
+    /// False if the forwarding fields are unreadable, obfuscated, or `X-Forwarded-For` and `Forwarded` disagree. `address`
+    /// may then be used for limits, but does not prove that a caller is internal.
     package var isCertain: Bool
-    /// Whether the peer is a trusted proxy, whose other forwarding fields and request id may be believed too.
+    /// Whether the peer is a trusted proxy, whose other forwarding fields and request id are accepted too.
     package var peerIsTrusted: Bool
 
     package init(address: IPAddress, isCertain: Bool = true, peerIsTrusted: Bool = false) {
@@ -37,10 +37,10 @@ package struct ClientAddress: Equatable, Sendable {
         self.peerIsTrusted = peerIsTrusted
     }
 
-    /// The first address, from the peer backwards, that is no trusted proxy; the furthest one if all are.
+    /// The first address, from the peer backwards, that is not a trusted proxy; the farthest one if all are.
     ///
-    /// `X-Forwarded-For` counts where it is sent, otherwise `Forwarded` (RFC 7239); both are walked from right to
-    /// left, for everything left of an untrusted address is that sender's own word.
+    /// Uses `X-Forwarded-For` where it is sent, otherwise `Forwarded` (RFC 7239). Both are read from right to left, because
+    /// everything to the left of an untrusted address is that sender's claim.
     static func resolve(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, trusted: [CIDR]
     ) -> ClientAddress {
@@ -65,9 +65,9 @@ package struct ClientAddress: Equatable, Sendable {
     }
 }
 
-/// One walk from the peer towards the client. Fed with fields from the last to the first.
+/// One walk from the peer towards the client, over fields from the last to the first.
 private struct ForwardedWalk {
-    /// As far as the walk came.
+    /// Farthest address reached.
     var address: IPAddress
     var isCertain = true
     var wasFed = false
@@ -75,7 +75,7 @@ private struct ForwardedWalk {
 
     init(_ peer: IPAddress) { address = peer }
 
-    /// Takes the next hop; `address` was trusted so far.
+    /// Moves to the next hop; every address so far was trusted.
     private mutating func step(_ hop: IPAddress?, _ trusted: [CIDR]) {
         guard let hop else {
             isCertain = false
@@ -86,7 +86,7 @@ private struct ForwardedWalk {
         isOver = !ClientAddress.contains(trusted, hop)
     }
 
-    /// A value of `X-Forwarded-For`.
+    /// Reads a value of `X-Forwarded-For`.
     mutating func walkList(_ value: RawSpan, _ trusted: [CIDR]) {
         wasFed = true
         var end = value.byteCount
@@ -98,8 +98,8 @@ private struct ForwardedWalk {
         }
     }
 
-    /// A value of `Forwarded`: elements are split from the left, for only so can quotes be told, and then taken from
-    /// the right. More elements than there is room for are nobody's honest chain.
+    /// Reads a value of `Forwarded`. Elements are split from the left, because quotes can only be parsed that way, and read
+    /// from the right. More than 32 elements make the address uncertain.
     mutating func walkForwarded(_ value: RawSpan, _ trusted: [CIDR]) {
         wasFed = true
         guard !isOver else { return }
@@ -118,7 +118,8 @@ private struct ForwardedWalk {
         }
     }
 
-    /// Where the part that begins at `start` ends: at `separator` outside quotes, or at the end. nil for an open quote.
+    /// End of the part that begins at `start`: at `separator` outside quotes, or at the end of the value. nil for an open
+    /// quote.
     private static func end(_ value: RawSpan, _ start: Int, _ separator: UInt8) -> Int? {
         var offset = start
         var isQuoted = false
@@ -132,7 +133,7 @@ private struct ForwardedWalk {
         return isQuoted ? nil : value.byteCount
     }
 
-    /// The address of the one `for=` of an element; nil if it has none, several, or one that is no address.
+    /// The address of an element's only `for=`; nil if there is none, several, or not an address.
     private static func forwardedFor(_ element: RawSpan) -> IPAddress? {
         var found: IPAddress?
         var start = 0
@@ -164,7 +165,7 @@ private struct ForwardedWalk {
         return value.extracting(start..<end)
     }
 
-    /// An address, with or without brackets and port.
+    /// Parses an address, with or without brackets and port.
     private static func node(_ text: RawSpan) -> IPAddress? {
         let count = text.byteCount
         guard count > 0 else { return nil }
@@ -178,7 +179,7 @@ private struct ForwardedWalk {
         return IPAddress(parsing: text.extracting(0..<colon))
     }
 
-    /// Nothing, or a colon and digits.
+    /// Whether `text` is empty, or a colon and digits.
     private static func isPort(_ text: RawSpan) -> Bool {
         guard text.byteCount > 0 else { return true }
         guard text[0] == UInt8(ascii: ":"), (2...6).contains(text.byteCount) else { return false }

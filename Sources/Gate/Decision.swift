@@ -2,43 +2,41 @@ package import Credentials
 package import HTTP
 import Wire
 
-/// What becomes of a request.
+/// Verdict of Admission.
 package enum Verdict: Equatable, Sendable {
-    /// To the upstream of this number.
+    /// Forward to the upstream with this index.
     case forward(upstream: Int)
-    /// To an endpoint of the gateway itself.
+    /// Answer at an endpoint of the gateway.
     case local(UInt16)
-    /// The user's tier must be learned first (`Decision.userID`); then the request is to be decided anew. Nothing was
-    /// charged.
+    /// Look up the user's tier (`Decision.userID`), then decide again. Nothing was charged.
     case lookUp
-    /// The token has expired and is to be refreshed first (`Admission.refreshOrder`); then the request is to be decided anew,
-    /// with what came of it. Nothing was charged.
+    /// Refresh the expired token (`Admission.refreshOrder`), then decide again with the result. Nothing was charged.
     case refresh
     case refuse(Refusal)
 }
 
-/// What a decision causes besides its verdict; whoever asked for the decision carries it out once.
+/// Side effects of a decision, which the caller of `admit` carries out once.
 package struct DecisionEffects: Equatable, Sendable {
-    /// A token of the gateway's own was used that no earlier request on this worker had: its delivery is confirmed.
+    /// Set when this worker sees an own token for the first time: its delivery is confirmed.
     package internal(set) var deliveredToken: TokenDelivery?
-    /// The issuer whose keys should be fetched, by its index in the policy's trust: the token named a key that is not among
-    /// them, or there never were any. The decision may be asked for again when they have come: nothing was charged.
+    /// Index in the policy's trust of the issuer whose keys should be fetched: the token's key is unknown, or there are
+    /// none. After the fetch the request may be decided again; nothing was charged.
     package internal(set) var keysWanted: Int?
 
     package init() {}
 }
 
-/// How the token was judged.
+/// Source of a token's verdict.
 package enum TokenSource: UInt8, CaseIterable, Sendable {
-    /// There was none, or it was not looked at.
+    /// No token, or it was not checked.
     case none
-    /// Remembered from an earlier request.
+    /// Token cache.
     case hit
-    /// Verified, or refused, by its signature and claims.
+    /// Verified by signature and claims.
     case miss
 }
 
-/// That a token of a session of the gateway's own came by: who issued it then knows that it has arrived.
+/// Proof that a token of the gateway's own reached its client: the client used it.
 package struct TokenDelivery: Equatable, Sendable {
     /// `sid`.
     package let session: String
@@ -51,75 +49,73 @@ package struct TokenDelivery: Equatable, Sendable {
     }
 }
 
-/// Everything that Admission decided about one request, and what the driver, the log and `explain` need of it. One
-/// value is reused for every request of a worker: `decide` overwrites it, and its memory stays.
+/// Everything that Admission decided about one request, for the driver, the log and `explain`. Each worker reuses one value:
+/// `decide` overwrites it and keeps its memory.
 package struct Decision: ~Copyable {
     private let pin = AddressPin()
     package internal(set) var verdict = Verdict.refuse(.notFound)
-    /// Index of the rule; -1 if none took the request.
+    /// Index of the rule; -1 if none matched.
     package internal(set) var routeIndex = -1
-    /// How a refusal is to look.
+    /// Error format of a refusal.
     package internal(set) var dialect = Dialect.problem
     package internal(set) var client = ClientAddress(address: IPAddress(high: 0, low: 0))
 
     /// Whether the upstream gets the path as the client sent it; otherwise `path`.
     package internal(set) var pathIsVerbatim = true
     var pathBytes = ByteBuffer(capacity: 256)
-    /// Scratch: a path without its parameters.
+    /// Scratch: another parse of the path.
     var bareBytes = ByteBuffer()
 
     package internal(set) var auth = AuthOutcome.notLooked
     package internal(set) var authReason = AuthReason.none
     package internal(set) var tokenSource = TokenSource.none
-    /// Whether the client's `Authorization` goes on to the upstream.
+    /// Whether the upstream gets the client's `Authorization`.
     package internal(set) var forwardsAuthorization = false
-    /// Whether the upstream is told of emails that are not proven too.
+    /// Whether the upstream also gets unverified emails.
     var forwardsEmail = false
-    /// Fields that the route lets through although they are removed by default.
+    /// Fields that the route keeps although they are removed by default.
     package internal(set) var keptFields: KeptFields = []
-    /// Whether the trailers of the request go on to the upstream. Not where a limit reads a field: one of its name among them
-    /// would be a second one to an upstream that merges trailers with the head.
+    /// Whether request trailers are forwarded. Not where a limit counts by a field: a trailer of that name would be a second
+    /// one to an upstream that merges trailers into the head.
     package internal(set) var passesTrailers = true
-    /// The caller, once a token was accepted.
+    /// Set once a token was accepted.
     package internal(set) var identity: Identity?
-    /// The tier that counts; nil if nobody is known, or the accounts cannot be asked.
+    /// The effective tier; nil for an anonymous caller, or if the accounts cannot be read.
     package internal(set) var tier: Tier?
-    /// Who says so, and since when.
     package internal(set) var tierOrigin = TierOrigin.none
-    /// Of a session that has ended, when it did, in seconds since 1970; nil if that is not known.
+    /// When a revoked session ended, in seconds since 1970; nil if unknown.
     package internal(set) var sessionEndedAt: Int64?
-    /// What the decision causes besides its verdict.
     package internal(set) var effects = DecisionEffects()
-    /// Fields for the upstream: who calls, and what of the client's own fields goes no further.
+    /// Field changes of the request: identity fields to add, client fields to remove.
     package internal(set) var requestEdits = FieldEdits()
-    /// Fields for the client, whatever the answer: new tokens, limits.
+    /// Fields of every answer: new tokens, limits.
     package internal(set) var answerEdits = FieldEdits()
     /// `kid` of the key that verified the token.
     var keyBytes = ByteBuffer()
-    /// The algorithm that a token named which had to be verified.
+    /// `alg` of a token that had to be verified.
     package internal(set) var verifiedAlgorithm: SigningAlgorithm?
-    /// The internal caller that was matched, by index; -1 for none.
+    /// Index of the internal caller; -1 for none.
     package internal(set) var internalCaller = -1
-    /// Whether an internal caller sent a refresh token along, and where in the head it stands; empty if it is unusable.
+    /// Whether an internal caller sent a refresh token.
     package internal(set) var offersRefresh = false
+    /// Its position in the head; empty if it is unusable.
     var refreshToken = Slice()
-    /// Whose refresh the identity comes from.
     package internal(set) var refreshRole = RefreshRole.none
-    /// The tokens that take the place of what the caller sent.
+    /// New tokens, which replace those that the caller sent.
     package internal(set) var refreshed: RefreshedTokens?
 
-    /// What would have been refused but for `shadow=`.
+    /// Refusals that shadow mode only logged.
     package internal(set) var shadowed: ShadowSet = []
     package internal(set) var limit = LimitOutcome()
-    /// What `admit` wants to be counted; empty if nothing is to be.
+    /// The charge to count; empty for none.
     package var charge = LimitCharge()
-    /// What the count answered; means something once `Admission.charged` has taken it.
+    /// Its verdict; valid after `Admission.charged`.
     package var limitVerdict = LimitVerdict()
-    /// The limits' row in the sheet, and whether they only watch.
+    /// Row of the compiled limits, and whether they are in shadow mode.
     var limitRow = 0
     var isLimitShadowed = false
 
-    /// The names by which `removes` judges.
+    /// Names that `removes` looks up.
     @usableFromInline let reserved = ReservedNames.shared
 
     package init() {}
@@ -156,7 +152,7 @@ package struct Decision: ~Copyable {
         charge.removeAll()
     }
 
-    /// The path for the upstream, where it is not verbatim: canonical, and without what the route strips.
+    /// Canonical path for the upstream, without the stripped prefix; used if `pathIsVerbatim` is false.
     package var path: RawSpan { @_lifetime(borrow self) get { pathBytes.readable } }
 
     /// Empty if unknown.
@@ -166,7 +162,7 @@ package struct Decision: ~Copyable {
     /// `kid` of the key that verified the token; empty if it has none.
     package var keyID: RawSpan { @_lifetime(borrow self) get { keyBytes.readable } }
 
-    /// Whether a client's field of this name, which is no known `FieldName`, is kept from the upstream.
+    /// Whether a client's field of this name, which is not a known `FieldName`, is removed.
     @inlinable @inline(__always)
     package func removes(_ name: RawSpan) -> Bool { reserved.mayHold(name) && reserved.holds(name, except: keptFields) }
 
@@ -174,7 +170,7 @@ package struct Decision: ~Copyable {
         if case .refuse(let refusal) = verdict { refusal } else { nil }
     }
 
-    /// Forgets whom the token named.
+    /// Clears everything read from the token.
     mutating func removeIdentity() {
         identity = nil
         requestEdits.removeAll()
@@ -191,7 +187,7 @@ package struct Decision: ~Copyable {
 }
 
 extension Admission {
-    /// What the route of `decision` sets for carrying its request, where it sets anything.
+    /// Maximum request content of the decision's route, in bytes.
     package func bodyLimit(_ decision: borrowing Decision) -> UInt64 { policy.gates[decision.routeIndex].bodyLimit }
     package func timeoutMilliseconds(_ decision: borrowing Decision) -> UInt64? {
         policy.gates[decision.routeIndex].timeoutMilliseconds

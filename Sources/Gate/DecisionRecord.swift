@@ -2,20 +2,20 @@ import Credentials
 package import HTTP
 package import Wire
 
-/// What is kept of a decision, to tell how it came about once the request has gone: all that `Explanation` says, and no
-/// secret. Used again with its buffer, so to keep one allocates nothing in the steady state.
+/// Record of a decision, kept to explain a refusal later: what `Explanation` needs, without secrets. Reused with its buffer,
+/// so that recording allocates nothing in the steady state.
 package struct DecisionRecord: ~Copyable {
     private let pin = AddressPin()
-    /// Bytes that are kept of one text.
+    /// Maximum bytes kept of one text.
     private static let longestText = 1_024
 
-    /// What became of the request at last: a refusal may come after Admission let it pass.
+    /// Final verdict; a request may be refused after Admission let it pass.
     package private(set) var verdict = Verdict.refuse(.notFound)
-    /// The log's word for what went wrong after the decision, or with the request itself; empty for nothing.
+    /// The log's word for a failure after the decision, or of the request itself; empty for none.
     package private(set) var cause: StaticString = ""
-    /// The version of the policy that decided.
+    /// Version of the deciding policy.
     package private(set) var policyVersion = 0
-    /// Whether anything was decided; false for what is no request.
+    /// False for a request that could not be parsed.
     private(set) var isDecided = false
 
     private(set) var dialect = Dialect.problem
@@ -48,8 +48,8 @@ package struct DecisionRecord: ~Copyable {
 
     package init() {}
 
-    /// Notes what `policy` decided about a request.
-    package mutating func take(
+    /// Records a decision.
+    package mutating func record(
         _ decision: borrowing Decision, _ head: borrowing RequestHead, _ bytes: RawSpan, policyVersion: Int, at now: WallTime
     ) {
         verdict = decision.verdict
@@ -83,7 +83,7 @@ package struct DecisionRecord: ~Copyable {
         userSlice = keep(decision.userID)
     }
 
-    /// Notes a request that could not be read.
+    /// Records a request that could not be parsed.
     package mutating func recordUnparsed(_ fault: HTTPFault, from client: IPAddress, _ policy: Policy) {
         policyVersion = policy.version
         dialect = policy.dialect
@@ -96,13 +96,13 @@ package struct DecisionRecord: ~Copyable {
         refused(Refusal(fault), cause: fault.text)
     }
 
-    /// The limits have answered, later than the rest was decided.
+    /// Adds the outcome of limits that was decided later.
     package mutating func limited(_ outcome: LimitOutcome, _ verdict: inout LimitVerdict) {
         limit = outcome
         limitVerdict.becomes(&verdict)
     }
 
-    /// The request is refused after all; `cause` is the log's word for why, or empty.
+    /// Changes the verdict to a refusal; `cause` is the log's word, or empty.
     package mutating func refused(_ refusal: Refusal, cause: StaticString) {
         verdict = .refuse(refusal)
         self.cause = cause

@@ -2,14 +2,14 @@ import Credentials
 import HTTP
 package import Wire
 
-/// How a refusal looks: the error envelope of one client contract, or `application/problem+json` (RFC 9457). The one
-/// place of each envelope, for both planes.
+/// Error format of a refusal: the envelope of one contract, or `application/problem+json` (RFC 9457). The only place of the
+/// envelopes, for both planes.
 package enum Dialect: UInt8, CaseIterable, Sendable {
     case password, provider, dlauth, apple, anonymous, problem
-    /// `password` as the endpoints of that contract speak it: their document has one code for every 401.
+    /// `password` at the endpoints of that contract, which use one code for every 401.
     case passwordContract
 
-    /// Those that a route can be given (`errors=`).
+    /// The formats that a route can have (`errors=`).
     package static let ofRoutes: [Dialect] = [.password, .provider, .dlauth, .apple, .anonymous, .problem]
 
     package init?(name: String) {
@@ -35,9 +35,8 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// Appends the body for a code and a sentence of the caller's choosing. `upgradeURL`, where a refused caller can
-    /// upgrade, becomes a member beside the code. The request's id stands in the body of `problem` alone; the documents
-    /// of the others show none, and every answer has it as a header.
+    /// Appends a body for a code and a message. `upgradeURL`, where upgrading would help, becomes a member beside the code.
+    /// Only `problem` carries the request id; the other contracts do not document one, and every answer has it as a header.
     package func writeBody(
         status: UInt16, code: RawSpan, message: RawSpan, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer
     ) {
@@ -79,7 +78,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         json.endObject()
     }
 
-    /// Appends the body of a refusal of the gate. `upgradeURL` is used only where upgrading would help.
+    /// Appends the body of a refusal. Uses `upgradeURL` only where upgrading would help.
     package func writeBody(_ refusal: Refusal, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer) {
         let offersUpgrade = refusal.code == .premiumRequired
         writeBody(
@@ -87,7 +86,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
             requestID: requestID, upgradeURL: offersUpgrade ? upgradeURL : nil, into: &out)
     }
 
-    /// The code as this dialect spells it.
+    /// The code in this dialect's spelling.
     package func code(of refusal: Refusal) -> StaticString {
         switch self {
         case .password, .provider, .apple, .anonymous, .problem: refusal.code.text

@@ -1,8 +1,8 @@
 import Credentials
 
-/// The words of each dialect: those of its document where the document has some for the case, else the gateway's.
+/// Messages of each dialect: those of its contract where it defines one, otherwise the gateway's.
 extension Dialect {
-    /// What `refusal` says to a person.
+    /// The message for a person.
     package func sentence(for refusal: Refusal) -> StaticString {
         switch self {
         case .password, .passwordContract: Self.passwordSentence(refusal) ?? Self.sentence(refusal)
@@ -13,7 +13,7 @@ extension Dialect {
         }
     }
 
-    /// The codes of the `dlauth` document where it has one for the case, else ours in lower case.
+    /// The `dlauth` contract's code where it defines one, otherwise the gateway's in lower case.
     static func dlauthCode(_ refusal: Refusal) -> StaticString {
         switch refusal.code {
         case .badRequest: "validation_error"

@@ -1,10 +1,10 @@
 package import Wire
 
-/// One refusal, explained for the operator.
+/// A recent refusal with its explanation, for the admin API.
 package struct ExplainedRefusal: Sendable {
     package let requestID: String
     package let at: WallTime
-    /// Empty where the request could not be read, like host and path.
+    /// Empty, like host and path, if the request could not be parsed.
     package let method: String
     package let host: String
     /// Without the query.

@@ -1,26 +1,26 @@
 import Wire
 
-/// Finds the trie of a host. Names are compared without case, port and final dot.
+/// Hash index from a host to the root of its path trie. Hosts are compared without case, port and final dot.
 struct HostIndex: Sendable {
     private struct Entry: Sendable {
         var name: [UInt8]
         var root: Int
     }
 
-    /// Open addressing over at least twice as many places; empty when no rule names a host.
-    private var places: [Int32] = []
+    /// Open addressing over at least twice as many slots; empty if no rule names a host.
+    private var slots: [Int32] = []
     private var entries: [Entry] = []
 
-    /// Root node for a request's `host`; nil if no rule names it.
+    /// Root of a request's `host`; nil if no rule names it.
     func root(of host: RawSpan) -> Int? {
         guard !entries.isEmpty else { return nil }
         let name = Self.name(host)
-        var place = Int(truncatingIfNeeded: Self.hash(name)) & (places.count - 1)
-        while places[place] >= 0 {
-            let entry = Int(places[place])
+        var slot = Int(truncatingIfNeeded: Self.hash(name)) & (slots.count - 1)
+        while slots[slot] >= 0 {
+            let entry = Int(slots[slot])
             let known = entries[entry].name
             if Self.matches(known.rawBytes, name) { return entries[entry].root }
-            place = (place + 1) & (places.count - 1)
+            slot = (slot + 1) & (slots.count - 1)
         }
         return nil
     }
@@ -36,7 +36,7 @@ struct HostIndex: Sendable {
         return host.extracting(0..<end)
     }
 
-    /// FNV-1a over the lower-cased bytes: the keys are the operator's, so nobody can crowd them.
+    /// FNV-1a over the lower-cased bytes. Unkeyed, because only the operator chooses the keys.
     private static func hash(_ name: RawSpan) -> UInt64 {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for offset in 0..<name.byteCount {
@@ -54,7 +54,7 @@ struct HostIndex: Sendable {
     struct Builder {
         private var entries: [Entry] = []
 
-        /// The root of `host`, made by `newRoot` when it is named for the first time.
+        /// The root of `host`, made by `newRoot` when it is first named.
         mutating func root(of host: String, _ route: String, _ newRoot: () -> Int) throws(RouteFault) -> Int {
             let name = Array(host.utf8).map(\.lowercasedASCII)
             guard Self.isName(name) else { throw .badHost(route, host) }
@@ -65,12 +65,12 @@ struct HostIndex: Sendable {
             return root
         }
 
-        /// A registered name, an IPv4 address or a bracketed IPv6 address; a port cannot be matched.
+        /// A registered name, an IPv4 address or a bracketed IPv6 address. Ports cannot be matched.
         private static func isName(_ name: [UInt8]) -> Bool {
             if name.first == UInt8(ascii: "["), name.last == UInt8(ascii: "]") {
                 return IPAddress(parsing: name.rawBytes.extracting(1..<max(1, name.count - 1))) != nil
             }
-            // An empty label is in no request's host (but that of the root, behind a final dot).
+            // No request's host has an empty label, except behind a final dot.
             let labels = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
             return !name.isEmpty && !labels.dropLast().contains(where: \.isEmpty)
                 && name.allSatisfy {
@@ -85,11 +85,11 @@ struct HostIndex: Sendable {
             guard !entries.isEmpty else { return index }
             var size = 4
             while size < entries.count * 2 { size *= 2 }
-            index.places = Array(repeating: -1, count: size)
+            index.slots = Array(repeating: -1, count: size)
             for (number, entry) in entries.enumerated() {
-                var place = Int(truncatingIfNeeded: HostIndex.hash(entry.name.rawBytes)) & (size - 1)
-                while index.places[place] >= 0 { place = (place + 1) & (size - 1) }
-                index.places[place] = Int32(number)
+                var slot = Int(truncatingIfNeeded: HostIndex.hash(entry.name.rawBytes)) & (size - 1)
+                while index.slots[slot] >= 0 { slot = (slot + 1) & (size - 1) }
+                index.slots[slot] = Int32(number)
             }
             return index
         }

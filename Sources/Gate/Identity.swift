@@ -2,10 +2,10 @@ package import Credentials
 import HTTP
 import Wire
 
-/// Who a verified token says is calling, as Admission needs it on every request: facts without a pointer, and slices of
-/// the fields for the upstream as `FieldEdits` renders them, but for those of the tier.
+/// Verified identity of a caller, as Admission uses it on every request: values without references, and slices of the
+/// rendered identity fields, except those of the tier.
 ///
-/// Only the verifier's result makes one.
+/// Only made from the result of `TokenVerifier`.
 package struct Identity: Sendable {
     /// Index into the policy's issuers.
     package let issuerIndex: Int32
@@ -15,29 +15,30 @@ package struct Identity: Sendable {
     /// `iat`, in seconds since 1970; 0 if unknown.
     package let issuedAt: Int64
     package let algorithm: SigningAlgorithm
-    /// What the token claims; whether that counts is the tier's matter.
+    /// The tier that the token claims; a tier from the accounts overrides it.
     package let tier: Tier
+    /// Whether the gateway issued the token.
     package let isOwn: Bool
-    /// Whether the bearer acts as somebody.
+    /// Whether the token names an actor.
     let hasActor: Bool
-    /// Whether the gateway issued it to a user who may have an account, whose tier is looked up.
+    /// Whether the user may have an account here, whose tier is looked up.
     let mayHaveAccount: Bool
     /// Bit n: requirement n of the policy's trust holds.
     package let claims: UInt64
-    /// What limits count the user by: issuer and user id.
+    /// Limit key of the user: issuer and user id.
     let user: LimitKey
-    /// What limits count the session by; the user where there is none.
+    /// Limit key of the session; the user's without one.
     let session: LimitKey
-    /// How many bytes of the fields only a route with `forward=email` sends: whether the email is proven, and the email itself
-    /// if it is not. They come first.
+    /// Length in bytes of the leading fields that are only for routes with `forward=email`: whether the email is verified,
+    /// and the email itself if it is not.
     let emailLength: Int
-    /// The fields of the actor; empty if the token names none.
+    /// Fields of the actor; empty if the token names none.
     let actor: Slice
     let userID: Slice
     let sessionID: Slice
 
-    /// Writes the fields of `token` into `edits`, which is emptied first. An unknown tier is the lowest. nil if a value
-    /// cannot stand in a header, which is no reason to leave it out: without it the upstream would see somebody else.
+    /// Renders the fields of `token` into `edits`, which is emptied first. An unknown tier becomes the lowest. nil if a
+    /// value cannot be a header value: omitting it would tell the upstream of another user.
     init?(
         _ token: VerifiedToken, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
     ) {
@@ -56,7 +57,7 @@ package struct Identity: Sendable {
                 emailLength = edits.http1.byteCount
                 writer.write(header, token.email, &edits)
                 if !token.isEmailProven { emailLength = edits.http1.byteCount }
-            // Written for each request: a tier may change while a token lasts.
+            // Rendered per request, because a tier may change during a token's life.
             case .userTier, .userPremium: break
             case .sessionID: writer.write(header, token.sessionID, &edits)
             case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &edits) }
@@ -88,7 +89,7 @@ package struct Identity: Sendable {
     private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
 }
 
-/// Writes fields and remembers where the values that logs want are.
+/// Renders fields, and remembers the positions of values for logs.
 private struct IdentityWriter {
     var isSafe = true
     var userID = Slice()

@@ -1,15 +1,15 @@
 import HTTP
 import Wire
 
-/// The headers that tell an upstream who calls: the one table, from which they are written and by which whatever a
-/// client sends under their names is removed. A row here is injected and stripped; it cannot be only one of the two.
+/// Identity fields for the upstream. The one table for injecting them and for stripping what clients send under their names,
+/// so a field cannot be injected without being stripped.
 ///
-/// They are written in this order: what only some routes send comes first (see `Identity.emailLength`).
+/// Written in this order: fields for some routes only come first (see `Identity.emailLength`).
 package enum IdentityHeader: UInt8, CaseIterable, Sendable {
-    /// Whether the email is proven; for routes with `forward=email`.
+    /// Whether the email is verified; for routes with `forward=email`.
     case userEmailVerified
     case userEmail, userID, userTier, userPremium, sessionID
-    /// The token's `iss`; the trust line's name where its tokens have none.
+    /// The token's `iss`; the trust line's name if its tokens have none.
     case tokenIssuer
     case actorType, actorID
 
@@ -28,39 +28,39 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// Which names are the gateway's own.
+/// Field names that belong to the gateway.
 package enum IdentityHeaders {
-    /// What only the gateway reads: stripped, never injected.
+    /// Read by the gateway only: stripped, never injected.
     private static let credentials: [StaticString] = ["X-Internal-Key", "X-Refresh-Token"]
-    /// What only the gateway writes into an answer.
+    /// Written into answers by the gateway only.
     private static let answers: [StaticString] = ["X-New-Access-Token", "X-New-Refresh-Token", "X-New-Token-Expires-At"]
 
-    /// What the gateway writes about the connection; in their usual spelling these are rewritten, in any other removed.
+    /// Fields about the connection. Rewritten in their usual spelling, removed in any other.
     private static let forwarding: [StaticString] = [
         "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP",
     ]
 
     static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
 
-    /// What frames a message or ends at this hop. `HTTP` acts on these in their usual spelling; what only looks like one may
-    /// be taken for it further on.
+    /// Fields that frame a message or are hop-by-hop. `HTTP` handles their usual spelling; look-alikes are removed, because
+    /// a later hop may read them as the field.
     static let framing: [StaticString] =
         FieldName.allCases.filter { $0.isHopByHop || $0 == .contentLength || $0 == .host || $0 == .expect }.map(\.text)
 
-    /// Whether a request or trailer field of this name must not reach an upstream as it came, unless its route keeps it.
+    /// Whether a request or trailer field of this name is removed, unless its route keeps it.
     package static func owns(_ name: RawSpan) -> Bool {
         let names = ReservedNames.shared
         return names.mayHold(name) && names.holds(name, except: [])
     }
 
-    /// Whether a field of an upstream's answer has a name under which only the gateway may answer.
+    /// Whether only the gateway may send an answer field of this name.
     package static func ownsInAnswer(_ name: RawSpan) -> Bool {
         guard name.byteCount >= 18, name[0] | 0x20 == UInt8(ascii: "x") else { return false }
         for own in answers where FoldedName.matches(name, own.rawBytes) { return true }
         return false
     }
 
-    /// Why a field of this name, which is none of `ProxyFields`, cannot be kept.
+    /// Why a field of this name, which is not in `ProxyFields`, cannot be kept.
     static func faultOfKeeping(_ name: RawSpan) -> KeptFields.Fault {
         for own in credentials where FoldedName.matches(name, own.rawBytes) { return .credential }
         for own in requestNames where FoldedName.matches(name, own.rawBytes) { return .written }
@@ -72,7 +72,7 @@ package enum IdentityHeaders {
         }
     }
 
-    /// What an upstream is told of a tier, rendered.
+    /// The rendered fields of a tier.
     static func tierFields(_ tier: Tier, _ tiers: TierList) -> [UInt8] {
         var edits = FieldEdits()
         tiers.name(of: tier).withRawBytes { _ = edits.add(IdentityHeader.userTier.name, $0) }
@@ -80,8 +80,8 @@ package enum IdentityHeaders {
         return edits.http1.array
     }
 
-    /// Whether `value` stands in a header as it is: no control characters, and no space at its ends, which the
-    /// upstream's parser would remove, so that two users became one.
+    /// Whether `value` survives as a header value: no control characters, and no space at its ends, which the upstream's
+    /// parser would strip and so merge two users.
     static func isSafe(_ value: RawSpan) -> Bool {
         let count = value.byteCount
         guard count > 0 else { return true }

@@ -2,15 +2,15 @@ import Credentials
 import HTTP
 package import Wire
 
-/// A trusted service (`TOLLGATE_INTERNAL_<NAME>`). Everything that is given must hold; one for which nothing is given
-/// never matches.
+/// A trusted service (`TOLLGATE_INTERNAL_<NAME>`), identified by API key, network and/or certificate; all that are
+/// configured must match. One without any never matches.
 package struct InternalCaller: Sendable {
     package var name: String
-    /// SHA-256 of what it sends as `X-Internal-Key`: 32 bytes.
+    /// SHA-256 of its `X-Internal-Key`, 32 bytes.
     package var keySHA256: [UInt8]?
-    /// Where it calls from: one of these. Empty: anywhere.
+    /// Networks it may call from; empty for any.
     package var networks: [CIDR]
-    /// A DNS name or URI in its client certificate, exactly.
+    /// A DNS name or URI of its client certificate, compared exactly.
     package var certificateName: String?
 
     package init(name: String, keySHA256: [UInt8]? = nil, networks: [CIDR] = [], certificateName: String? = nil) {
@@ -20,7 +20,7 @@ package struct InternalCaller: Sendable {
         self.certificateName = certificateName
     }
 
-    /// 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     package static func digest(hex text: String) -> [UInt8]? {
         let digits = text.utf8.map(\.hexValue)
         guard digits.count == 64 else { return nil }
@@ -32,14 +32,14 @@ package struct InternalCaller: Sendable {
         return bytes
     }
 
-    /// The first of `callers` that sent this request; -1 if none did. A key that is sent twice is no key.
+    /// Index of the first of `callers` that matches; -1 for none. A repeated key is ignored.
     static func match(
         _ callers: [InternalCaller], _ head: borrowing RequestHead, _ bytes: RawSpan, _ client: ClientAddress,
         _ certificateNames: [String]
     ) -> Int {
         let digest = sentDigest(head, bytes)
         var found = -1
-        // All are looked at, so that the time does not tell which key came close.
+        // All are compared, so that the time does not reveal which key nearly matched.
         for (index, caller) in callers.enumerated()
         where caller.matches(digest, client, certificateNames) && found < 0 { found = index }
         return found
@@ -56,7 +56,7 @@ package struct InternalCaller: Sendable {
 
     private func matches(_ digest: [UInt8]?, _ client: ClientAddress, _ certificateNames: [String]) -> Bool {
         guard keySHA256 != nil || !networks.isEmpty || certificateName != nil else { return false }
-        // Equal as bytes: Swift takes differently composed letters for the same.
+        // Compared as bytes; Swift treats canonically equivalent characters as equal.
         if let certificateName, !certificateNames.contains(where: { $0.utf8.elementsEqual(certificateName.utf8) }) { return false }
         if let keySHA256 {
             guard keySHA256.count == 32, let digest else { return false }

@@ -1,5 +1,5 @@
-/// Values under keys that are outputs of a keyed hash, so that nobody can steer where one lies: open addressing, at most
-/// half full. It grows, and loses entries only where it is gone through as a whole.
+/// Hash table whose keys are outputs of a keyed hash, so that clients cannot cause collisions. Open addressing, at most half
+/// full. Grows on insertion; entries are only removed in a pass over all.
 struct KeyTable<Value> {
     private struct Slot {
         var key: LimitKey
@@ -11,20 +11,20 @@ struct KeyTable<Value> {
 
     subscript(key: LimitKey) -> Value? {
         guard count > 0 else { return nil }
-        return slots[place(of: key)].value
+        return slots[index(of: key)].value
     }
 
     mutating func set(_ value: Value, for key: LimitKey) {
         if count * 2 >= slots.count { resize(to: max(64, slots.count * 2)) { _ in true } }
-        let place = place(of: key)
-        if slots[place].value == nil { count += 1 }
-        slots[place] = Slot(key: key, value: value)
+        let index = index(of: key)
+        if slots[index].value == nil { count += 1 }
+        slots[index] = Slot(key: key, value: value)
     }
 
-    /// Whether another entry would make it grow.
+    /// Whether the next insertion grows the table.
     var isFull: Bool { count * 2 >= slots.count }
 
-    /// Drops what `isKept` does not want, and memory that the rest does not need.
+    /// Removes entries for which `isKept` is false, and shrinks the table.
     mutating func keep(_ isKept: (Value) -> Bool) {
         let kept = slots.count { $0.value.map(isKept) ?? false }
         var size = 64
@@ -32,19 +32,19 @@ struct KeyTable<Value> {
         resize(to: size, isKept)
     }
 
-    /// Its memory stays.
+    /// Keeps the memory.
     mutating func removeAll() {
         guard count > 0 else { return }
-        for place in slots.indices { slots[place].value = nil }
+        for index in slots.indices { slots[index].value = nil }
         count = 0
     }
 
-    /// Where `key` is, or where it would be put. There always is a free place.
-    private func place(of key: LimitKey) -> Int {
+    /// Index of `key`, or of the free slot for it. There is always a free slot.
+    private func index(of key: LimitKey) -> Int {
         let mask = slots.count &- 1
-        var place = Int(truncatingIfNeeded: key.low) & mask
-        while slots[place].value != nil, slots[place].key != key { place = (place &+ 1) & mask }
-        return place
+        var index = Int(truncatingIfNeeded: key.low) & mask
+        while slots[index].value != nil, slots[index].key != key { index = (index &+ 1) & mask }
+        return index
     }
 
     private mutating func resize(to size: Int, _ isKept: (Value) -> Bool) {
@@ -53,7 +53,7 @@ struct KeyTable<Value> {
         count = 0
         for slot in old {
             guard let value = slot.value, isKept(value) else { continue }
-            slots[place(of: slot.key)] = slot
+            slots[index(of: slot.key)] = slot
             count += 1
         }
     }

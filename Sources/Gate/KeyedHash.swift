@@ -1,24 +1,24 @@
 import Credentials
 import Wire
 
-/// SipHash-1-3: a hash that nobody can steer without its key (Aumasson and Bernstein, "SipHash").
+/// SipHash-1-3 (Aumasson and Bernstein): a keyed hash, so that clients who do not know the key cannot cause collisions.
 package struct KeyedHash: Sendable {
     private let first: UInt64
     private let second: UInt64
 
-    /// `first` and `second` must be random where peers choose what is hashed.
+    /// `first` and `second` must be random where clients choose the input.
     package init(first: UInt64, second: UInt64) {
         self.first = first
         self.second = second
     }
 
-    /// With a key that nobody knows.
+    /// A random key.
     package static func random() -> KeyedHash {
         let key = SecureRandom.bytes(16)
         return KeyedHash(first: key.rawBytes.load64(0), second: key.rawBytes.load64(8))
     }
 
-    /// With a key that everyone who knows `secret` computes alike: for gateways that count together.
+    /// A key derived from `secret`, the same on all gateways that share counts.
     package init(derivedFrom secret: RawSpan) {
         let key = Digest.hmacSHA256(("tollgate limit keys" as StaticString).rawBytes, key: secret)
         self.init(first: key.rawBytes.load64(0), second: key.rawBytes.load64(8))
@@ -30,7 +30,7 @@ package struct KeyedHash: Sendable {
         return state.finish()
     }
 
-    /// 128 bits. `domain` keeps hashes of different kinds of things apart.
+    /// 128 bits. `domain` separates kinds of input.
     package func hash128(_ bytes: RawSpan, domain: UInt64) -> LimitKey {
         var state = State(first, second)
         state.compress(domain)
@@ -39,7 +39,7 @@ package struct KeyedHash: Sendable {
         return LimitKey(high: state.finishAgain(), low: low)
     }
 
-    /// 128 bits of two words.
+    /// 128 bits over two words.
     @inline(__always)
     func hash128(_ high: UInt64, _ low: UInt64, domain: UInt64) -> LimitKey {
         var state = State(first, second)

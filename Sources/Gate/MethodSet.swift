@@ -1,14 +1,14 @@
 import HTTP
 import Wire
 
-/// A set of methods as bits: the known ones by their raw value, others by a number that the route table gives them.
+/// A set of methods as bits: known methods by their raw value, others by a number from `MethodNames`.
 package struct MethodSet: Hashable, Sendable {
     package var bits: UInt64
 
     package init(bits: UInt64 = 0) { self.bits = bits }
 
-    /// Every method that is served. `TRACE` repeats to a script what it must not read, such as cookies; `CONNECT` is refused
-    /// before any route.
+    /// Every method that is served. `TRACE` would echo headers such as cookies to scripts; `CONNECT` is refused before
+    /// routing.
     package static let all = MethodSet(bits: ~(1 << UInt64(Method.trace.rawValue) | 1 << UInt64(Method.connect.rawValue)))
 
     package mutating func insert(bit: UInt64) { bits |= 1 << bit }
@@ -16,7 +16,7 @@ package struct MethodSet: Hashable, Sendable {
     package mutating func formUnion(_ other: Self) { bits |= other.bits }
     package var count: Int { bits.nonzeroBitCount }
 
-    /// RFC 9110 §5.6.2.
+    /// A byte of a token (RFC 9110, 5.6.2).
     static func isTokenByte(_ byte: UInt8) -> Bool {
         if byte.isASCIILetter || byte.isASCIIDigit { return true }
         switch byte {
@@ -32,13 +32,13 @@ package struct MethodSet: Hashable, Sendable {
 
 /// The methods that rules name, each with its bit.
 struct MethodNames: Sendable {
-    /// Names that are no `Method` case; the first has bit `firstOther`.
+    /// Names without a `Method` case; the first has bit `firstOther`.
     private(set) var others: [String] = []
     private static let firstOther = UInt64(Method.allCases.count)
-    /// How many other names fit.
+    /// Maximum number of such names.
     static let capacity = 64 - Method.allCases.count
 
-    /// The bit of `name`, which is given one if it has none; nil when there is none left, or it is no method that is served.
+    /// The bit of `name`, assigned if it is new; nil if no bit is left, or the method is not served.
     mutating func intern(_ name: String) -> UInt64? {
         guard !name.isEmpty, name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
         let known = name.withRawBytes { Method($0) }
@@ -49,8 +49,8 @@ struct MethodNames: Sendable {
         return Self.firstOther + UInt64(others.count - 1)
     }
 
-    /// The bit of a request's method. One that no rule names shares the bit of `Method.other`, which none contains
-    /// but the rules for all methods.
+    /// The bit of a request's method. A method that no rule names has the bit of `Method.other`, which only rules for all
+    /// methods contain.
     func bit(_ method: Method, _ text: RawSpan) -> UInt64 {
         guard method == .other else { return UInt64(method.rawValue) }
         for (index, name) in others.enumerated() where name.withRawBytes({ $0.equals(text) }) {

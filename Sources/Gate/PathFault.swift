@@ -1,4 +1,4 @@
-/// Why a path is refused. Each is something that two parsers may read differently.
+/// Why a path is refused: each is something that two parsers may read differently.
 package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case notAbsolute
     case badCharacter
@@ -12,7 +12,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case parameterisedDots
     case hiddenRoute
 
-    /// A stable word for logs and metrics.
+    /// Stable word for logs and metrics.
     package var reason: StaticString {
         switch self {
         case .notAbsolute: "path_not_absolute"

@@ -1,12 +1,12 @@
 import Wire
 
-/// The slow path of `CanonicalPath`: one pass that copies, decodes and drops segments.
+/// Slow path of `CanonicalPath`: one pass that copies, decodes and removes segments.
 struct PathRewrite {
     let encodedSlash: CanonicalPath.EncodedSlash
     private(set) var traits: PathTraits = []
-    /// Whether the current segment holds a `%25`, which may be the start of another encoding.
+    /// Whether the segment contains a `%25`, which may begin another encoding.
     private var hasEncodedPercent = false
-    /// Where the current segment begins in the output, behind its slash.
+    /// Start of the segment in the output, behind its slash.
     private var segment = 0
     private var utf8 = UTF8Check()
 
@@ -43,7 +43,7 @@ struct PathRewrite {
         return nil
     }
 
-    /// The encoding at `offset`, which is the percent sign.
+    /// Handles the encoding whose percent sign is at `offset`.
     private mutating func encoding(_ path: RawSpan, _ offset: Int, _ out: inout ByteBuffer) -> PathFault? {
         guard let byte = Self.pair(path, offset + 1) else { return .badEncoding }
         guard utf8.accept(byte) else { return .badEncoding }
@@ -67,7 +67,7 @@ struct PathRewrite {
         return nil
     }
 
-    /// Ends the segment that began at `segment`: drops it, drops one more, or keeps it; then opens the next one.
+    /// Ends the segment at `segment`: keeps it, removes it, or removes its parent too. Then begins the next.
     private mutating func endSegment(_ out: inout ByteBuffer, isLast: Bool) -> PathFault? {
         guard utf8.isBetweenCharacters else { return .badEncoding }
         if hasEncodedPercent {
@@ -78,7 +78,7 @@ struct PathRewrite {
         case .empty: break
         case .current: out.truncate(to: segment)
         case .parent:
-            // `segment` is behind the slash of this segment; the one before it begins behind the slash before that.
+            // `segment` is behind this segment's slash; its parent begins behind the slash before.
             guard segment > 1 else { return .aboveRoot }
             out.truncate(to: Self.segmentStart(out.readable, before: segment - 1))
         case .ambiguous: return .parameterisedDots
@@ -91,8 +91,8 @@ struct PathRewrite {
 
     private enum Kind { case empty, current, parent, name, ambiguous }
 
-    /// What a segment means. One that is dots up to a `;`, `%3B` or `%2F` is ambiguous: servers that cut parameters
-    /// off or decode the slash would resolve it.
+    /// Kind of a segment. Dots up to a `;`, `%3B` or `%2F` are ambiguous: servers that cut parameters or decode the slash
+    /// would resolve them.
     private static func kind(_ segment: RawSpan) -> Kind {
         let count = segment.byteCount
         if count == 0 { return .empty }
@@ -115,13 +115,13 @@ struct PathRewrite {
         return start > 0 && isDots(segment, start, count) ? .ambiguous : .name
     }
 
-    /// Whether the parameters of a segment begin at `offset`: at a `;` or its encoding.
+    /// Whether a segment's parameters begin at `offset`: a `;` or its encoding.
     static func beginsParameters(_ path: RawSpan, _ offset: Int) -> Bool {
         path[offset] == UInt8(ascii: ";")
             || path[offset] == UInt8(ascii: "%") && pair(path, offset + 1) == UInt8(ascii: ";")
     }
 
-    /// 1 at a `;`, 3 at a `%3B` or `%2F`, else 0.
+    /// 1 at a `;`, 3 at a `%3B` or `%2F`, otherwise 0.
     private static func separatorWidth(_ segment: RawSpan, _ offset: Int) -> Int {
         let byte = segment[offset]
         if byte == UInt8(ascii: ";") { return 1 }
@@ -136,19 +136,19 @@ struct PathRewrite {
         return segment[start] == UInt8(ascii: ".") && segment[end - 1] == UInt8(ascii: ".")
     }
 
-    /// Where the segment that ends before the slash at `slash` begins.
+    /// Start of the segment that ends before `slash`.
     private static func segmentStart(_ path: RawSpan, before slash: Int) -> Int {
         var offset = slash
         while offset > 0 && path[offset - 1] != UInt8(ascii: "/") { offset -= 1 }
         return offset
     }
 
-    /// Whether decoding the segment at the end of `out` again, any number of times, would bring forth a slash, a backslash,
-    /// a dot or a NUL that decoding it once does not.
+    /// Whether repeated decoding of the last segment of `out` would produce a slash, a backslash, a dot or a NUL that
+    /// decoding once does not.
     ///
-    /// Looks at the output, so that pieces which were decoded into an encoding count (`%25%32%65`), and so does what the
-    /// canonical form says when it is sent directly. One pass, with the room behind the segment as a stack: as soon as its
-    /// last three bytes are an encoding, they are decoded. The order of decoding makes no difference to what comes of it.
+    /// Works on the output, so it sees encodings assembled from decoded pieces (`%25%32%65`) and the canonical form sent
+    /// directly. One pass, with the space behind the segment as a stack: when its last three bytes are an encoding, they are
+    /// decoded. The order of decoding does not change the result.
     private func hidesAnother(_ out: inout ByteBuffer) -> Bool {
         let end = out.count
         defer { out.truncate(to: end) }
@@ -174,13 +174,13 @@ struct PathRewrite {
         return false
     }
 
-    /// The octet that the last three bytes encode; nil if they are no encoding.
+    /// The octet encoded by the last three bytes; nil if they are not an encoding.
     private static func lastEncoding(_ bytes: RawSpan) -> UInt8? {
         let start = bytes.byteCount - 3
         return start >= 0 && bytes[start] == UInt8(ascii: "%") ? pair(bytes, start + 1) : nil
     }
 
-    /// The octet that the two digits at `offset` spell.
+    /// The octet of the two hex digits at `offset`.
     private static func pair(_ path: RawSpan, _ offset: Int) -> UInt8? {
         guard offset + 1 < path.byteCount else { return nil }
         guard let high = path[offset].hexValue, let low = path[offset + 1].hexValue else { return nil }
@@ -189,14 +189,14 @@ struct PathRewrite {
 
     private static func hex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 55 + nibble }
 
-    /// RFC 3986 §2.3.
+    /// RFC 3986, 2.3.
     private static func isUnreserved(_ byte: UInt8) -> Bool {
         byte.isASCIILetter || byte.isASCIIDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
             || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "~")
     }
 }
 
-/// Follows encoded octets and says whether they are UTF-8 so far (The Unicode Standard, table 3-7).
+/// Incremental check that encoded octets are UTF-8 (The Unicode Standard, table 3-7).
 private struct UTF8Check {
     private var left = 0
     private var lowest: UInt8 = 0x80
@@ -204,7 +204,7 @@ private struct UTF8Check {
 
     var isBetweenCharacters: Bool { left == 0 }
 
-    /// Takes the next octet; false if it cannot stand here.
+    /// Accepts the next octet; false if it is invalid here.
     mutating func accept(_ byte: UInt8) -> Bool {
         if left > 0 {
             guard byte >= lowest, byte <= highest else { return false }

@@ -1,12 +1,12 @@
 import Wire
 
-/// A compressed trie of paths while it is built, and the flat form that is walked.
+/// Builder of a compressed path trie, and the flat form that requests walk.
 struct PathTrie {
-    /// A rule as the walk sees it.
+    /// A rule at a node.
     struct Entry: Sendable {
         var route: Int32
         var methods: MethodSet
-        /// Whether no wider rule may take the path.
+        /// Whether wider rules must not match this path.
         var isEndpoint = false
     }
 
@@ -19,17 +19,17 @@ struct PathTrie {
     /// Nodes refer to each other by index, -1 for none.
     struct Node: Sendable {
         var label: Slice
-        /// The first byte of the label, by which siblings differ; 0 for a root.
+        /// First byte of the label, which differs among siblings; 0 for a root.
         var first: UInt8
         var firstChild: Int32
         var nextSibling: Int32
-        /// The nearest node above whose prefix rules take whatever reaches this one.
+        /// Nearest ancestor with prefix rules.
         var outerPrefix: Int32
-        /// Rules for exactly the path up to here.
+        /// Rules for exactly this path.
         var exact: EntryRange
-        /// Prefix rules for this path with a slash behind it, which also take it without.
+        /// Prefix rules for this path plus a slash, which also match without it.
         var bare: EntryRange
-        /// Prefix rules for every path that begins like this.
+        /// Prefix rules for all paths that begin with this one.
         var prefix: EntryRange
     }
 
@@ -48,7 +48,7 @@ struct PathTrie {
         return drafts.count - 1
     }
 
-    /// Adds a rule; answers the route that is its equal, if there is one.
+    /// Inserts a rule; returns the route of an equal rule, if there is one.
     mutating func insert(_ entry: Entry, path: [UInt8], isPrefix: Bool, root: Int) -> Int? {
         let node = node(at: path[...], below: root)
         guard isPrefix else { return Self.add(entry, to: &drafts[node].exact) }
@@ -58,36 +58,36 @@ struct PathTrie {
         return Self.add(entry, to: &drafts[shorter].bare)
     }
 
-    /// Keeps fewest methods first. Two of the same number that share a method are equal.
+    /// Keeps fewest methods first. Two rules with the same number of methods that share one are equal.
     private static func add(_ entry: Entry, to list: inout [Entry]) -> Int? {
         for other in list where other.methods.count == entry.methods.count {
             if other.methods.bits & entry.methods.bits != 0 { return Int(other.route) }
         }
-        let place = list.firstIndex { $0.methods.count > entry.methods.count } ?? list.count
-        list.insert(entry, at: place)
+        let position = list.firstIndex { $0.methods.count > entry.methods.count } ?? list.count
+        list.insert(entry, at: position)
         return nil
     }
 
-    /// The node for `path`, made by splitting labels where it is missing.
+    /// The node for `path`; splits labels to make it.
     private mutating func node(at path: ArraySlice<UInt8>, below parent: Int) -> Int {
         guard let first = path.first else { return parent }
-        guard let place = drafts[parent].children.firstIndex(where: { drafts[$0].label[0] == first }) else {
+        guard let position = drafts[parent].children.firstIndex(where: { drafts[$0].label[0] == first }) else {
             drafts.append(Draft(label: Array(path)))
             drafts[parent].children.append(drafts.count - 1)
             return drafts.count - 1
         }
-        let child = drafts[parent].children[place]
+        let child = drafts[parent].children[position]
         let label = drafts[child].label
         let shared = zip(label, path).prefix { $0 == $1 }.count
         guard shared < label.count else { return node(at: path.dropFirst(shared), below: child) }
         drafts.append(Draft(label: Array(label[..<shared]), children: [child]))
         let upper = drafts.count - 1
         drafts[child].label = Array(label[shared...])
-        drafts[parent].children[place] = upper
+        drafts[parent].children[position] = upper
         return node(at: path.dropFirst(shared), below: upper)
     }
 
-    /// The same trie in three arrays; nodes keep their indices.
+    /// The trie in three arrays; nodes keep their indices.
     consuming func flattened() -> (nodes: [Node], entries: [Entry], labels: [UInt8]) {
         var flat = Flat()
         for draft in drafts { flat.add(draft) }

@@ -1,35 +1,35 @@
 package import Credentials
 package import Wire
 
-/// Everything that decisions depend on besides the request, the time and the counts: an immutable snapshot. A reload
-/// makes a new one; a request sees one from start to end.
+/// Immutable snapshot of the configuration that decisions depend on. A reload makes a new one; a request uses one from start
+/// to end.
 package final class Policy: Sendable {
-    /// Grows with every reload; for logs.
+    /// Increases with every reload; for logs.
     package let version: Int
     package let tiers: TierList
     package let table: RouteTable
     package let trust: Trust
-    /// Whose forwarding fields are believed.
+    /// Proxies whose forwarding fields are trusted.
     package let trustedProxies: [CIDR]
     package let internals: [InternalCaller]
     package let realm: String
     package let upgradeURL: String?
-    /// How a refusal looks that no route has a say in.
+    /// Error format of refusals without a route.
     package let dialect: Dialect
-    /// Whether there are accounts, whose tiers count in place of what own tokens claim.
+    /// Whether accounts exist, whose tiers override the claims of own tokens.
     package let hasAccounts: Bool
-    /// The outside issuers whose expired tokens can be refreshed, by name.
+    /// Names of the external issuers whose expired tokens can be refreshed.
     package let refreshers: Set<String>
 
     package var rules: [RouteRule] { table.rules }
 
-    /// What Admission needs of each rule, in their order.
+    /// The compiled rules, by index.
     let gates: [RouteGate]
-    /// Of each rule, the filters of its answers.
+    /// The compiled filters of each rule.
     let filters: [FilterPlan?]
-    /// Canonical prefixes without their last slash; sliced by the gates.
+    /// Prefixes to strip and tier fields, referenced by slices.
     let texts: [UInt8]
-    /// Header lines of each tier for the upstream; in the texts.
+    /// Rendered fields of each tier, in `texts`.
     let tierLines: [Slice]
     /// The realm as the inside of a quoted-string.
     let realmText: [UInt8]
@@ -72,7 +72,7 @@ package final class Policy: Sendable {
             refreshers: refreshers)
     }
 
-    /// Quotes and backslashes escaped (RFC 9110 §5.6.4); what a header cannot hold is left out.
+    /// Escapes quotes and backslashes (RFC 9110, 5.6.4), and omits what a header cannot carry.
     private static func quoted(_ text: String) -> [UInt8] {
         var out: [UInt8] = []
         for byte in text.utf8 where byte >= 0x20 && byte != 0x7F {
@@ -82,7 +82,7 @@ package final class Policy: Sendable {
         return out
     }
 
-    /// The keys that count, each under its issuer.
+    /// The current keys, with their issuers.
     var liveKeys: Set<IssuerKey> {
         var live: Set<IssuerKey> = []
         for (index, issuer) in trust.issuers.enumerated() {
@@ -91,27 +91,27 @@ package final class Policy: Sendable {
         return live
     }
 
-    /// Whether a token that `other` accepted means the same here, given that its key still counts.
+    /// Whether a token accepted under `other` means the same here, given that its key is still live.
     func readsTokens(like other: Policy) -> Bool {
         tiers == other.tiers && trust.hasSameRules(as: other.trust)
     }
 }
 
-/// What a route asks, without a pointer: to read one costs no reference count.
+/// A compiled rule, without references, so that reading one does not touch a reference count.
 struct RouteGate: Sendable {
     let target: RouteTarget
     let auth: AuthMode
     /// Whether own tokens with an actor are refused.
     let refusesActors: Bool
     let tier: Tier?
-    /// Requirements that must hold, as in `VerifiedToken.requirementMask`.
+    /// Required claims, as bits of `VerifiedToken.requirementMask`.
     let claims: UInt64
     let hasLimit: Bool
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
     let keptFields: KeptFields
     let encodedSlashPasses: Bool
-    /// In the policy's texts; empty: nothing is stripped.
+    /// In the policy's texts; empty to strip nothing.
     let strip: Slice
     let bodyLimit: UInt64
     let timeoutMilliseconds: UInt64?
@@ -130,7 +130,7 @@ struct RouteGate: Sendable {
         claims = try Self.mask(rule, trust)
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty
-        // With auth=none nobody here has looked at it, so it is not ours to take away.
+        // With auth=none the gateway does not read it, so it forwards it.
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         forwardsEmail = rule.forwardsEmail
         keptFields = rule.keptFields

@@ -1,21 +1,22 @@
 import Wire
 
-/// How gateways that share a Redis see to it that one of them alone refreshes a token at an outside auth server.
+/// Redis lease with fencing, so that only one gateway refreshes a token at an external auth server.
 ///
-/// A lease has one key. It is taken for a while, under a number that only grows: whoever comes back after their time, and
-/// whose number is no longer the lease's, can give no result any more. The result is left for those who wait, and whoever
-/// comes a little later, and is then gone.
+/// A lease is one key with a time to live and a fencing number that only grows. A holder that returns after its lease
+/// expired no longer has the current number and cannot store a result. The result stays for the waiting gateways until it
+/// expires.
 package enum RefreshLease {
-    /// How long a taken lease is held for its taker, in milliseconds: longer than any refresh takes.
+    /// Time to live of a lease, in milliseconds; longer than any refresh takes.
     package static let heldMilliseconds = 10_000
-    /// How long a result is left: tokens, and a no.
+    /// Time to live of a result in milliseconds: of tokens, and of a refusal.
     package static let keptMilliseconds = 10_000
     package static let refusalMilliseconds = 1_000
 
-    /// For faults.
+    /// Script name in log lines.
     package static let name = "refresh lease"
 
-    /// KEYS: the lease, the counter of numbers. ARGV: `take`, taker, milliseconds; or `give`, number, result, milliseconds.
+    /// KEYS: the lease, the counter of fencing numbers. ARGV: `take`, holder, milliseconds; or `give`, number, result,
+    /// milliseconds.
     package static let source: StaticString = """
         local now = redis.call('HMGET', KEYS[1], 'result', 'taker', 'number')
         if ARGV[1] == 'take' then
@@ -33,19 +34,19 @@ package enum RefreshLease {
         return {'given', ''}
         """
 
-    /// What the script answers.
+    /// Reply of the script.
     package enum Reply: Equatable, Sendable {
-        /// The lease is the asker's, under this number.
+        /// The caller holds the lease, under this number.
         case lead([UInt8])
-        /// Somebody else has it.
+        /// Another gateway holds it.
         case held
         /// Its result.
         case done([UInt8])
         case given
-        /// It is somebody else's by now.
+        /// Another gateway holds it by now; the result was not stored.
         case lost
 
-        /// nil for what the script never says.
+        /// nil for an unknown reply.
         package init?(_ word: RawSpan, _ bytes: RawSpan) {
             if word.equals("lead") {
                 self = .lead(bytes.array)

@@ -2,15 +2,15 @@ import Credentials
 import HTTP
 import Wire
 
-/// An expired token that is to be refreshed before its request goes on, and with what.
+/// Request to refresh an expired token before its HTTP request continues.
 package struct RefreshOrder: Sendable, Hashable {
-    /// Who issued it, by the name of its trust line, or the gateway's own.
+    /// Name of the issuer's trust line, or the gateway's own.
     package var issuer: String
     package var isOwn: Bool
     package var user: String
     /// `sid`; empty if it has none.
     package var session: String
-    /// What the caller sent as `X-Refresh-Token`.
+    /// The caller's `X-Refresh-Token`.
     package var token: [UInt8]
 
     package init(issuer: String, isOwn: Bool, user: String, session: String, token: [UInt8]) {
@@ -22,10 +22,10 @@ package struct RefreshOrder: Sendable, Hashable {
     }
 }
 
-/// The tokens that an auth server gave in exchange for a refresh token. Nobody has looked at them yet.
+/// Tokens that an auth server issued for a refresh token; not verified yet.
 package struct RefreshedTokens: Sendable, Hashable {
     package var access: [UInt8]
-    /// nil: the one that was sent stays.
+    /// nil if the refresh token stays valid.
     package var refresh: [UInt8]?
 
     package init(access: [UInt8], refresh: [UInt8]?) {
@@ -33,29 +33,29 @@ package struct RefreshedTokens: Sendable, Hashable {
         self.refresh = refresh
     }
 
-    /// A refresh token that may stand in a header: visible ASCII, and not too much of it.
+    /// Whether a refresh token may be a header value: visible ASCII, at most 8 KiB.
     package static func isSendable(_ token: [UInt8]) -> Bool {
         (1...8_192).contains(token.count) && token.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 }
 
-/// What came of a refresh.
+/// Result of a refresh.
 package enum TokenRefreshOutcome: Sendable, Hashable {
     case refreshed(RefreshedTokens)
-    /// A definite no.
+    /// Definite refusal: the token is invalid.
     case refused
-    /// The auth server was late, away or not understood.
+    /// The auth server was late, down or not understood.
     case unavailable(retryAfterSeconds: UInt32)
 }
 
-/// Whose work brought an outcome.
+/// Role of this request in the single flight of a refresh.
 package enum RefreshRole: UInt8, CaseIterable, Sendable {
-    /// The token was good still.
+    /// No refresh was needed.
     case none
     case leader
-    /// Another request's.
+    /// Another request of this gateway refreshed.
     case follower
-    /// Another gateway's.
+    /// Another gateway refreshed.
     case remote
 
     package var text: StaticString {
@@ -67,7 +67,7 @@ package enum RefreshRole: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// The answer to an order. A class, so that a connection at rest holds no more than a pointer for it.
+/// Result of a refresh order. A class, so that an idle connection stores one pointer for it.
 package final class RefreshAnswer: Sendable {
     package let outcome: TokenRefreshOutcome
     package let role: RefreshRole
@@ -78,11 +78,11 @@ package final class RefreshAnswer: Sendable {
     }
 }
 
-/// Only an expired token is refreshed, and only for an internal caller that sent a refresh token along.
+/// Transparent refresh: only of an expired token, and only for an internal caller that sent a refresh token.
 extension Admission {
-    /// Whether an internal caller sent `X-Refresh-Token`; leaves in the decision where it stands, unless it is unusable.
-    /// From anybody else it counts for nothing.
-    mutating func noteRefreshToken(_ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ decision: inout Decision) {
+    /// Reads `X-Refresh-Token` of an internal caller into the decision, unless it is unusable. Ignored from any other
+    /// caller.
+    mutating func readRefreshToken(_ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ decision: inout Decision) {
         guard let index = head.fields.first(.xRefreshToken) else { return }
         if decision.internalCaller < 0 {
             decision.internalCaller = InternalCaller.match(
@@ -91,13 +91,13 @@ extension Admission {
         guard decision.internalCaller >= 0 else { return }
         decision.offersRefresh = true
         let value = head.fields[index].value
-        // Of two nobody can say which is meant.
+        // Two refresh tokens are ambiguous.
         guard !head.fields.isRepeated(.xRefreshToken), RefreshedTokens.isSendable(bytes[value].array) else { return }
         decision.refreshToken = value
     }
 
-    /// The token is good but for its age: asks for a refresh, or takes what came of one. Answers whether the request may
-    /// go on.
+    /// Handles a token that is valid but expired: asks for a refresh, or applies its result. Returns whether the request
+    /// continues.
     mutating func applyRefresh(
         _ expired: VerifiedToken, _ answer: RefreshAnswer?, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
@@ -119,13 +119,13 @@ extension Admission {
         switch answer.outcome {
         case .refused: return refuse(.expired, &decision)
         case .unavailable(let seconds): return refuseUnrefreshed(seconds, &decision)
-        case .refreshed(let tokens): return take(tokens, instead: identity, now, &decision)
+        case .refreshed(let tokens): return adopt(tokens, insteadOf: identity, now, &decision)
         }
     }
 
-    /// The new token is looked at like any other, and must be of the same user, session and actor.
-    private mutating func take(
-        _ tokens: RefreshedTokens, instead expired: Identity, _ now: WallTime, _ decision: inout Decision
+    /// Verifies the new token; it must have the same user, session and actor.
+    private mutating func adopt(
+        _ tokens: RefreshedTokens, insteadOf expired: Identity, _ now: WallTime, _ decision: inout Decision
     ) -> Bool {
         swap(&decision.requestEdits, &expiredEdits)
         decision.removeIdentity()
@@ -144,8 +144,7 @@ extension Admission {
         return true
     }
 
-    /// Verifies a token that is only on its way to its owner: it is not remembered and counts as not seen, so that the
-    /// first request that brings it tells that it has arrived.
+    /// Verifies without caching, so that the client's first use confirms delivery.
     private mutating func readRefreshed(_ token: RawSpan, _ now: WallTime, _ decision: inout Decision) -> Bool {
         switch verifier.verify(token, trust: policy.trust, now: now) {
         case .success(let verified):
@@ -168,7 +167,7 @@ extension Admission {
         return false
     }
 
-    /// What to ask for, of a decision that says `.refresh`; `bytes` are the head's.
+    /// The order for a decision `.refresh`; `bytes` are the head's.
     package func refreshOrder(_ decision: borrowing Decision, _ bytes: RawSpan) -> RefreshOrder {
         let issuer = decision.identity.map { policy.trust.issuers[Int($0.issuerIndex)] }
         return RefreshOrder(
@@ -178,8 +177,8 @@ extension Admission {
 }
 
 extension Policy {
-    /// Whether there is somebody who could refresh this token: for the gateway's own, the session that it names, of which no
-    /// refresh brings a token with which to act as somebody.
+    /// Whether this token can be refreshed: by a configured auth server, or, if the gateway issued it, by the session it
+    /// names. A refresh never issues a token with an actor.
     func refreshes(_ token: VerifiedToken) -> Bool {
         guard token.isOwn else { return refreshers.contains(trust.issuers[token.issuerIndex].name) }
         return hasAccounts && !token.hasActor && UUID(parsing: token.sessionID) != nil && UUID(parsing: token.userID) != nil
@@ -187,7 +186,7 @@ extension Policy {
 }
 
 extension Identity {
-    /// Whether both tokens speak of one user, in one session where both name one, and of one actor.
+    /// Whether both tokens have the same user, actor, and session where both name one.
     fileprivate func isSame(as other: Identity, _ fields: RawSpan, _ otherFields: RawSpan) -> Bool {
         let hasSessions = sessionID.count > 0 && other.sessionID.count > 0
         return issuerIndex == other.issuerIndex && fields[userID].equals(otherFields[other.userID])
@@ -197,7 +196,7 @@ extension Identity {
 }
 
 extension Decision {
-    /// Brings the new tokens to the caller, and to no cache on the way.
+    /// Returns the new tokens to the caller, uncacheable.
     fileprivate mutating func addTokens(_ tokens: RefreshedTokens, expiresAt: Int64) {
         answerEdits.add("Cache-Control", "no-store")
         answerEdits.add("X-New-Access-Token", tokens.access.rawBytes)
@@ -205,7 +204,7 @@ extension Decision {
         answerEdits.add("X-New-Token-Expires-At", decimal: Int(expiresAt))
     }
 
-    /// The upstream gets the client's `Authorization`, the new token in its place, or none, as the route has it.
+    /// Forwards the client's `Authorization`, replaces it by the new token, or removes it, as the route says.
     mutating func editAuthorization() {
         guard forwardsAuthorization else { return requestEdits.remove(.authorization) }
         guard let tokens = refreshed else { return }

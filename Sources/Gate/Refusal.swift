@@ -1,7 +1,7 @@
 package import Credentials
 package import HTTP
 
-/// The stable word for why a request was refused, with its status: the same in every dialect.
+/// Stable code of a refusal, with its status; the same in every dialect.
 package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case badRequest, unauthorized, tokenExpired, tokenRevoked, forbidden, premiumRequired
     case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, headersTooLarge
@@ -55,44 +55,44 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// Why a request is refused, with what its answer needs. How that looks is the dialect's matter.
+/// A refusal, with what its answer needs. `Dialect` renders it.
 package enum Refusal: Equatable, Sendable {
     package enum BadRequest: Equatable, Sendable {
         case path(PathFault)
         /// More than one `Authorization` field.
         case severalAuthorizations
-        /// A field that a limit counts by comes more than once.
+        /// A field that a limit counts by is repeated.
         case repeatedField
         case http(HTTPFault.Reason)
     }
 
     package enum Unauthorized: Equatable, Sendable {
-        /// No bearer was sent.
+        /// No bearer token was sent.
         case missing
         case token(TokenFault)
-        /// Its session has ended.
+        /// The token's session has ended.
         case revoked
     }
 
     package enum Forbidden: Equatable, Sendable {
-        /// The token lacks a claim that the route asks for.
+        /// The token lacks a claim that the route requires.
         case claims
         /// The route is for internal callers, and this is none.
         case caller
-        /// The token has an actor, and this is an endpoint of the gateway's own.
+        /// The token has an actor, and the target is an endpoint of the gateway.
         case actor
     }
 
     package enum Unavailable: Equatable, Sendable {
-        /// The token's issuer never gave us its keys.
+        /// The issuer's keys have never been fetched.
         case keys
-        /// The caller's account cannot be looked up.
+        /// The accounts cannot be read.
         case accounts
         /// The expired token cannot be refreshed now.
         case refresh
-        /// The store of counts does not answer, and the policy is to refuse then.
+        /// Redis does not answer, and the failure mode is `closed`.
         case limits
-        /// Unhealthy or overloaded.
+        /// The upstream has no usable address.
         case upstream
         case overload
         case draining
@@ -117,7 +117,7 @@ package enum Refusal: Equatable, Sendable {
     case timeout
     case versionNotSupported
 
-    /// What a request that is no HTTP we take is answered with, or an upstream's broken answer.
+    /// The refusal of a request that is not valid HTTP, or of an upstream's invalid answer.
     package init(_ fault: HTTPFault) {
         switch fault.status {
         case 408: self = .requestTimeout
@@ -159,7 +159,7 @@ package enum Refusal: Equatable, Sendable {
 
     package var status: UInt16 { code.status }
 
-    /// What `Retry-After` says, where the answer carries it.
+    /// Value of `Retry-After`, in seconds; nil without one.
     package var retryAfterSeconds: UInt32? {
         switch self {
         case .rateLimited(let seconds), .unavailable(_, let seconds): max(1, seconds)

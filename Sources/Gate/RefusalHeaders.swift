@@ -3,8 +3,8 @@ package import HTTP
 import Wire
 
 extension Refusal {
-    /// Adds the fields that belong to the refusal: `WWW-Authenticate` on 401 and 403 (RFC 6750 §3),
-    /// `Retry-After` on 429 and 503, `Allow` on 405. Those of the limit are in the decision.
+    /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3), `Retry-After` on 429 and 503, `Allow` on
+    /// 405. Rate limit fields are in the decision.
     package func addFields(_ policy: Policy, to edits: inout FieldEdits) {
         switch self {
         case .unauthorized(let why):
@@ -32,7 +32,7 @@ extension Refusal {
 
     private typealias Challenge = (error: StaticString, description: StaticString)
 
-    /// Nothing beyond the realm for a client that sent no credentials (RFC 6750 §3.1).
+    /// Only the realm for a client that sent no credentials (RFC 6750, 3.1).
     private static func challenge(_ why: Unauthorized) -> Challenge? {
         switch why {
         case .missing: nil

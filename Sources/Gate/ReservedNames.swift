@@ -1,8 +1,8 @@
 import HTTP
 public import Wire
 
-/// Field names as servers compare them that turn them into variables (CGI and its heirs): without case, and every byte
-/// that is no letter or digit counts as `-`. `X-User-Id`, `x_user_id` and `X.User.Id` are one name.
+/// Field names as CGI-like servers compare them: without case, and with every byte that is not a letter or digit as `-`.
+/// `X-User-Id`, `x_user_id` and `X.User.Id` are one name.
 enum FoldedName {
     static func folded(_ byte: UInt8) -> UInt8 {
         byte.isASCIILetter || byte.isASCIIDigit ? byte.lowercasedASCII : UInt8(ascii: "-")
@@ -14,54 +14,53 @@ enum FoldedName {
         return true
     }
 
-    /// Whether `name` is `other` in any case and with the same punctuation.
+    /// Whether `name` is `other` in any case, with the same punctuation.
     static func isSpelling(_ name: RawSpan, of other: RawSpan) -> Bool {
         guard name.byteCount == other.byteCount else { return false }
         for offset in 0..<name.byteCount where name[offset].lowercasedASCII != other[offset].lowercasedASCII { return false }
         return true
     }
 
-    /// Whether both are one name where, in addition, several bytes in a row that are no letters or digits count as one:
-    /// `transfer---encoding` is `Transfer-Encoding`.
+    /// Folded comparison in which runs of `-` count as one: `transfer---encoding` is `Transfer-Encoding`.
     static func matchesByRuns(_ name: RawSpan, _ other: RawSpan) -> Bool {
         var offset = 0
-        var place = 0
-        while offset < name.byteCount, place < other.byteCount {
+        var otherOffset = 0
+        while offset < name.byteCount, otherOffset < other.byteCount {
             let byte = folded(name[offset])
-            guard byte == folded(other[place]) else { return false }
+            guard byte == folded(other[otherOffset]) else { return false }
             offset += 1
-            place += 1
+            otherOffset += 1
             guard byte == UInt8(ascii: "-") else { continue }
             while offset < name.byteCount, folded(name[offset]) == byte { offset += 1 }
-            while place < other.byteCount, folded(other[place]) == byte { place += 1 }
+            while otherOffset < other.byteCount, folded(other[otherOffset]) == byte { otherOffset += 1 }
         }
-        return offset == name.byteCount && place == other.byteCount
+        return offset == name.byteCount && otherOffset == other.byteCount
     }
 }
 
-/// The names of request fields that do not reach an upstream as a client sent them: the gateway's own, `ProxyFields`, and
-/// look-alikes of fields that frame a message. Made once from those tables, from which all its bounds come, and held by
-/// its users: a lazy global costs a call at every use.
+/// Names of request fields that are removed or rewritten: the gateway's own, `ProxyFields`, and look-alikes of framing
+/// fields. Built once from those tables, from which its bounds follow. Its users hold the value, because a lazy global costs
+/// a call at every use.
 ///
-/// Length, first and last letter tell most names; one probe tells most of the others.
+/// Length, first and last letter reject most names; one hash probe decides most of the others.
 public struct ReservedNames: Sendable {
     static let shared = ReservedNames()
 
-    /// What the names have in common that begin with one letter.
+    /// Bounds of the names that begin with one letter.
     @usableFromInline struct Bounds: Sendable {
-        /// Bit n: one has n bytes.
+        /// Bit n: a name of n bytes exists.
         @usableFromInline var lengths: UInt64 = 0
-        /// The last letters of framing names: a look-alike may have any length.
+        /// Last letters of framing names, whose look-alikes may have any length.
         @usableFromInline var lastLetters: UInt32 = 0
     }
 
     private struct Entry: Sendable {
         var name: StaticString
-        /// The next entry of the same slot, plus one; 0 for none.
+        /// The next entry of the slot, plus one; 0 for none.
         var next: UInt8
     }
 
-    /// By the low five bits of the first byte, in which case makes no difference.
+    /// By the low five bits of the first byte, which ignores case.
     @usableFromInline let bounds: [Bounds]
     /// The first entry of each slot, plus one; 0 for none.
     private let slots: [UInt8]
@@ -84,7 +83,7 @@ public struct ReservedNames: Sendable {
             entries.append(Entry(name: name, next: slots[slot]))
             slots[slot] = UInt8(entries.count)
         }
-        // A name of one word has no look-alike.
+        // A name without a `-` has no look-alikes.
         framing = IdentityHeaders.framing.filter { $0.rawBytes.firstIndex(of: UInt8(ascii: "-")) != nil }
         for name in framing {
             let bytes = name.rawBytes
@@ -95,7 +94,7 @@ public struct ReservedNames: Sendable {
         self.entries = entries
     }
 
-    /// Whether the name needs a look by `holds`. False for most names, and never for one that is reserved.
+    /// Filter before `holds`: false for most names, never for a reserved one.
     @inlinable @inline(__always)
     public func mayHold(_ name: RawSpan) -> Bool {
         let count = name.byteCount
@@ -105,8 +104,8 @@ public struct ReservedNames: Sendable {
             || (bounds.lastLetters &>> UInt32(name[count &- 1] & 31)) & 1 != 0
     }
 
-    /// Whether a field of this name, which `FieldName` does not know, is reserved and not one of `kept`. A field is kept in
-    /// its usual spelling only.
+    /// Whether a field of this name, which `FieldName` does not know, is reserved and not in `kept`. A kept field must have
+    /// its usual spelling.
     package func holds(_ name: RawSpan, except kept: KeptFields) -> Bool {
         let bounds = bounds[Int(name[0] & 31)]
         if bounds.lengths >> UInt64(min(name.byteCount, 63)) & 1 != 0, let index = index(of: name) {
@@ -117,7 +116,7 @@ public struct ReservedNames: Sendable {
         return false
     }
 
-    /// The entry of a name of at least three bytes, however it is spelled.
+    /// The entry of a name of at least three bytes, in any spelling.
     private func index(of name: RawSpan) -> Int? {
         var next = Int(slots[Self.slot(name)])
         while next > 0 {
@@ -130,7 +129,7 @@ public struct ReservedNames: Sendable {
 
     private static let slotBits: UInt32 = 10
 
-    /// The slot of names of this length with these bytes at the third place, in the middle and at the end.
+    /// Hash of the length and of the bytes at index 2, in the middle and at the end.
     private static func slot(_ name: RawSpan) -> Int {
         let count = name.byteCount
         let third = UInt32(FoldedName.folded(name[2]))

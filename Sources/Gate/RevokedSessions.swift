@@ -1,10 +1,10 @@
-/// A session of the gateway's own whose access tokens are refused although they have not expired.
+/// A session of the gateway whose unexpired access tokens are refused.
 package struct RevokedSession: Sendable, Hashable {
-    /// As tokens name it (`sid`).
+    /// `sid` of its tokens.
     package var id: String
-    /// Seconds since 1970: by then the last of its tokens has expired.
+    /// Expiry of its last token, in seconds since 1970.
     package var until: Int64
-    /// When it ended, in seconds since 1970; nil if nobody says.
+    /// When it ended, in seconds since 1970; nil if unknown.
     package var endedAt: Int64?
 
     package init(id: String, until: Int64, endedAt: Int64? = nil) {
@@ -14,9 +14,8 @@ package struct RevokedSession: Sendable, Hashable {
     }
 }
 
-/// The sessions that ended while tokens of theirs may still be out. Each worker has its own, so that to ask is a probe
-/// and no lock. An entry leaves when the last token that it is about has expired: what ends in the longest life of a
-/// token bounds it.
+/// Revocation list of a worker: ended sessions with tokens that may not have expired. Per worker, so that a lookup needs no
+/// lock. An entry is removed when the session's last token has expired, which bounds the list.
 struct RevokedSessions {
     private struct End {
         var until: Int64
@@ -29,7 +28,7 @@ struct RevokedSessions {
 
     func contains(_ session: LimitKey) -> Bool { ends[session] != nil }
 
-    /// When it ended, in seconds since 1970; nil if that is not known.
+    /// When it ended, in seconds since 1970; nil if unknown.
     func endedAt(_ session: LimitKey) -> Int64? { ends[session]?.endedAt }
 
     /// `now` is in seconds since 1970.

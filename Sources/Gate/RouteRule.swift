@@ -1,12 +1,12 @@
 package import Credentials
 
-/// What a route asks of a caller's identity (`auth=`).
+/// Authentication that a route requires (`auth=`).
 package enum AuthMode: UInt8, Sendable, CaseIterable {
     /// A valid bearer token.
     case required
-    /// Nobody or a valid bearer; a bad one is still refused.
+    /// Anonymous, or a valid bearer; a bad one is refused.
     case optional
-    /// Identity is not looked at.
+    /// Credentials are not read.
     case none
     /// A matching internal caller; a bearer is verified if there is one.
     case `internal`
@@ -26,11 +26,11 @@ package enum AuthMode: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Where a route's requests go.
+/// Target of a route.
 package enum RouteTarget: Equatable, Sendable {
-    /// Index of an upstream, counted by whoever made the rules.
+    /// Index of an upstream in the configuration.
     case upstream(Int)
-    /// An endpoint of the gateway itself, by a number that the proxy knows.
+    /// An endpoint of the gateway, by its number in the proxy.
     case local(UInt16)
 
     var isLocal: Bool {
@@ -41,7 +41,7 @@ package enum RouteTarget: Equatable, Sendable {
     }
 }
 
-/// Which decisions of a route are only made, counted and logged (`shadow=`).
+/// Decisions of a route that are in shadow mode: made, counted and logged, but not enforced (`shadow=`).
 package struct ShadowSet: OptionSet, Hashable, Sendable {
     package let rawValue: UInt8
 
@@ -52,13 +52,13 @@ package struct ShadowSet: OptionSet, Hashable, Sendable {
     package static let filter = Self(rawValue: 4)
 }
 
-/// One `TOLLGATE_ROUTE_<NAME>`: which requests it takes, where they go, under which policy.
+/// One `TOLLGATE_ROUTE_<NAME>`: the requests it matches, their target and policy.
 package struct RouteRule: Sendable {
-    /// The route's name in lower case.
+    /// Name in lower case.
     package var name: String
-    /// Method names as they are sent; empty: all.
+    /// Method names as sent; empty for all.
     package var methods: [String]
-    /// Without port, in any case; nil: every host.
+    /// Without port, in any case; nil for every host.
     package var host: String?
     /// Begins with a slash; without the `*`.
     package var path: String
@@ -66,42 +66,42 @@ package struct RouteRule: Sendable {
     package var isPrefix: Bool
     package var target: RouteTarget
     package var auth: AuthMode
-    /// The lowest tier that may pass.
+    /// Minimum tier.
     package var tier: Tier?
     /// All must admit a request; at most `LimitCharge.capacity`.
     package var limits: [LimitPolicy]
-    /// Whom a limit counts that does not say so itself.
+    /// Subject of limits that do not name one.
     package var limitBy: LimitBy
-    /// All must hold.
+    /// All are required.
     package var claims: [ClaimRequirement]
     /// Whether the upstream gets the bearer (`forward=authorization`).
     package var forwardsAuthorization: Bool
-    /// Whether the upstream is told of emails that are not proven too, and which are (`forward=email`).
+    /// Whether the upstream also gets unverified emails, and which are verified (`forward=email`).
     package var forwardsEmail: Bool
-    /// Fields that reach the upstream although a client sent them (`keep=`).
+    /// Client fields that are forwarded although they are removed by default (`keep=`).
     package var keptFields: KeptFields
-    /// Removed from the start of the path, at a segment's end.
+    /// Prefix to remove from the path, at a segment's end.
     package var strip: String?
     package var timeoutMilliseconds: UInt32?
-    /// Bytes of request content at most.
+    /// Maximum request content in bytes.
     package var bodyLimit: UInt64
     package var retries: UInt8?
     package var errors: Dialect
     package var encodedSlashPasses: Bool
     package var shadow: ShadowSet
-    /// What callers receive of JSON answers is judged by these; at most `FilterPlan.capacity`.
+    /// Tier filters of JSON answers; at most `FilterPlan.capacity`.
     package var filters: [FilterPath]
-    /// Answers with a body that is not JSON are refused (`filter-strict=on`).
+    /// Refuses answers with a body that is not JSON (`filter-strict=on`).
     package var filterIsStrict: Bool
-    /// Elements without the field leave too (`filter-require=on`).
+    /// Removes elements without the field too (`filter-require=on`).
     package var filterRequiresField: Bool
-    /// Whether a long answer goes on although the token that opened it has expired or its session has ended.
+    /// Whether a long answer continues after its token has expired or its session has ended.
     package var keepsStreams: Bool
-    /// An endpoint of the gateway itself: it takes its path with a slash behind it too, and another method is refused
-    /// there although a wider route might take it. Not for prefixes.
+    /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
+    /// route would match. Not for prefixes.
     package var isEndpoint: Bool
-    /// A document of the gateway itself that says the same to everybody: a bearer is not looked at. Everything else that
-    /// the gateway answers itself is closed to actors, also where it asks for no bearer.
+    /// A document of the gateway that is the same for every caller, so the bearer is not read. All other local targets
+    /// refuse actors, even without required authentication.
     package var isDocument: Bool
 
     /// A rule with the defaults of the settings.
@@ -138,16 +138,16 @@ package struct RouteRule: Sendable {
         isDocument = false
     }
 
-    /// `METHODS HOST/PATH*` as it stands in the settings.
+    /// `METHODS HOST/PATH*`, as in the settings.
     package var pattern: String {
         let methods = methods.isEmpty ? "" : methods.joined(separator: ",") + " "
         return "\(methods)\(host ?? "")\(path)\(isPrefix ? "*" : "")"
     }
 
-    /// What answers and logs call limit `index`: the first by the route's name, the others `NAME.2`, `NAME.3` and so on.
+    /// Name of limit `index` in answers and logs: the route's name, then `NAME.2`, `NAME.3` and so on.
     package func limitName(_ index: Int) -> String { index == 0 ? name : "\(name).\(index + 1)" }
 
-    /// The claim requirements of all `rules`, each once: what the trust that serves them must be made with.
+    /// The distinct claim requirements of `rules`, which their `Trust` must be made with.
     package static func requirements(of rules: [RouteRule]) -> [ClaimRequirement] {
         var seen: Set<ClaimRequirement> = []
         return rules.flatMap(\.claims).filter { seen.insert($0).inserted }

@@ -1,26 +1,26 @@
 package import HTTP
 package import Wire
 
-/// What the table says of a request.
+/// Result of a lookup.
 package enum RouteMatch: Equatable, Sendable {
     /// Index of the rule.
     case route(Int)
-    /// Rules take the path, but not with this method; and the index of the most specific of them.
+    /// Rules match the path with other methods; `by` is the index of the most specific one.
     case methodNotAllowed(MethodSet, by: Int)
     case none
 }
 
-/// Rules that cannot stand side by side, or not at all. `message` is for people.
+/// Invalid rule, or two rules in conflict; `message` is for the operator.
 package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// Two rules of the same host, path and number of methods would both take a request.
+    /// Two rules with equal host, path and number of methods match the same request.
     case equal(String, String)
     case badPath(String, PathFault)
     case badMethod(String, String)
     case badHost(String, String)
     case badStrip(String, String)
-    /// A claim that the trust was not made to answer for.
+    /// A claim that the trust was not made with.
     case unknownRequirement(String, claim: String)
-    /// `tier`, `claims` or `filter` on a route that never looks at identity.
+    /// `tier`, `claims` or `filter` on a route with auth=none.
     case identityNeeded(String)
     /// More than `LimitCharge.capacity`.
     case tooManyLimits(String)
@@ -41,15 +41,15 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// All rules, for finding the most specific one that takes a request: exact host before every host, exact path before
-/// prefix, longer prefix before shorter, fewer methods before more.
+/// Route table: finds the most specific rule for a request. Exact host before any host, exact path before prefix, longer
+/// prefix before shorter, fewer methods before more.
 ///
-/// One compressed trie of paths for each host. The walk costs the length of the path; it allocates nothing.
+/// One compressed path trie per host. A lookup takes time in the length of the path and allocates nothing.
 package final class RouteTable: Sendable {
     package let rules: [RouteRule]
     private let methods: MethodNames
     private let hosts: HostIndex
-    /// Root node of the rules for every host.
+    /// Root of the rules without a host.
     private let anyHost: Int
     private let nodes: [PathTrie.Node]
     private let entries: [PathTrie.Entry]
@@ -92,7 +92,7 @@ package final class RouteTable: Sendable {
         return set
     }
 
-    /// The path of a rule in the form that requests are matched in.
+    /// The path of a rule in canonical form.
     package static func canonicalPath(_ rule: RouteRule) throws(RouteFault) -> [UInt8] {
         let passes: CanonicalPath.EncodedSlash = rule.encodedSlashPasses ? .pass : .refuse
         var out = ByteBuffer()
@@ -104,7 +104,7 @@ package final class RouteTable: Sendable {
         }
     }
 
-    /// Finds the rule for a request. `host` may carry a port and a final dot, in any case; `path` is canonical.
+    /// Finds the rule of a request. `host` may have a port, a final dot and any case; `path` is canonical.
     package func match(host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan) -> RouteMatch {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
         let bit = methods.bit(method, methodText)
@@ -114,10 +114,10 @@ package final class RouteTable: Sendable {
         return refused.first < 0 ? .none : .methodNotAllowed(refused.allowed, by: Int(refused.first))
     }
 
-    /// The rules on the way that take the path with other methods.
+    /// Rules that match the path with other methods.
     private struct Refused {
         var allowed = MethodSet()
-        /// The most specific of them; -1 if there is none.
+        /// Index of the most specific; -1 for none.
         var first: Int32 = -1
         var isAtEndpoint = false
 
@@ -128,16 +128,16 @@ package final class RouteTable: Sendable {
         }
     }
 
-    /// The methods of `set` as `Allow` lists them.
+    /// The methods of `set`, as `Allow` lists them.
     package func writeAllow(_ set: MethodSet, into out: inout ByteBuffer) { methods.write(set, into: &out) }
 
-    /// The rule under `root` for `path`; on the way, the rules that would take the path otherwise.
+    /// The rule under `root` for `path`; collects rules for other methods on the way.
     private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ refused: inout Refused) -> Int? {
         let text = labels
         let labels = text.rawBytes
         var node = root
         var offset = 0
-        // The last node on the way whose prefix rules take the path.
+        // Last node on the way with prefix rules.
         var prefix = nodes[root].prefix.isEmpty ? -1 : root
         while offset < path.byteCount {
             let next = child(of: node, path, offset, labels)
@@ -158,7 +158,7 @@ package final class RouteTable: Sendable {
         return nil
     }
 
-    /// The child of `node` whose whole label stands at `offset` in `path`; -1 if there is none.
+    /// The child of `node` whose whole label is at `offset` in `path`; -1 if there is none.
     private func child(of node: Int, _ path: RawSpan, _ offset: Int, _ labels: RawSpan) -> Int {
         let first = path[offset]
         var next = Int(nodes[node].firstChild)
@@ -171,7 +171,7 @@ package final class RouteTable: Sendable {
         return -1
     }
 
-    /// The first entry, and so the one with the fewest methods, that takes `bit`.
+    /// The first entry with method `bit`; entries with fewer methods come first.
     private func pick(_ range: PathTrie.EntryRange, _ bit: UInt64, _ refused: inout Refused) -> Int? {
         for index in Int(range.start)..<Int(range.end) {
             let entry = entries[index]

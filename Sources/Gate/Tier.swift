@@ -1,13 +1,13 @@
 import Wire
 
-/// A caller's tier as a rank: 0 is everyone's, a higher one includes all below it. Names live in `TierList`.
+/// Rank of a tier: 0 is the lowest, which every caller has; a higher one includes those below. `TierList` has the names.
 @frozen
 public struct Tier: RawRepresentable, Hashable, Comparable, Sendable {
     public var rawValue: UInt8
 
     @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The tier that everyone has, with a token or without.
+    /// The tier of every caller, with a token or without.
     public static let lowest = Tier(rawValue: 0)
 
     @inlinable public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
@@ -15,11 +15,11 @@ public struct Tier: RawRepresentable, Hashable, Comparable, Sendable {
 
 /// The tiers of this gateway in ascending order (`TOLLGATE_TIERS`).
 package struct TierList: Sendable, Hashable {
-    /// What is wrong with a list of tier names.
+    /// Invalid list of tier names.
     package enum Fault: Error, Equatable, Sendable {
         case empty
         case tooMany
-        /// Named twice, reserved (`anonymous`), or with characters that a header or a limit cannot carry.
+        /// Repeated, reserved (`anonymous`), or with characters that a header or a limit cannot carry.
         case badName(String)
 
         package var message: String {
@@ -32,12 +32,12 @@ package struct TierList: Sendable, Hashable {
         }
     }
 
-    /// Tiers at most: ranks index small per-route tables.
+    /// Maximum number of tiers; ranks index small per-route tables.
     package static let capacity = 32
 
     /// In ascending order; never empty.
     package let names: [String]
-    /// The lowest rank that counts as premium: that of `premium`, or without such a name everything above the lowest.
+    /// Lowest rank that counts as premium: that of the tier `premium`, otherwise the one above the lowest.
     private let premiumRank: Int
 
     package init(_ names: [String]) throws(Fault) {
@@ -65,12 +65,12 @@ package struct TierList: Sendable, Hashable {
     package var lowest: Tier { .lowest }
     package var highest: Tier { Tier(rawValue: UInt8(names.count - 1)) }
 
-    /// The tier of exactly this name; `nil` if there is none.
+    /// The tier with exactly this name; nil if there is none.
     package func rank(of name: String) -> Tier? {
         names.firstIndex(of: name).map { Tier(rawValue: UInt8($0)) }
     }
 
-    /// The tier of exactly these bytes; `nil` if there is none.
+    /// The tier with exactly these bytes; nil if there is none.
     package func rank(of name: RawSpan) -> Tier? {
         for (index, known) in names.enumerated() where known.withRawBytes({ $0.equals(name) }) {
             return Tier(rawValue: UInt8(index))

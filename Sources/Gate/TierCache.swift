@@ -1,29 +1,29 @@
-/// What the account of a user of the gateway's own says of their tier, whatever their token says.
+/// Tier of a user of the gateway according to the accounts; it overrides the token's claim.
 package enum TierStatus: Equatable, Sendable {
-    /// There is no such account: a token's own claim counts.
+    /// No such account: the token's claim counts.
     case noAccount
-    /// `until` is in seconds since 1970; then the tier becomes the lowest.
+    /// `until` is in seconds since 1970, then the tier is the lowest.
     case tier(Tier, until: Int64)
-    /// The accounts cannot be asked; they may be again at `until`, in seconds since 1970.
+    /// The accounts could not be read; ask again at `until`, in seconds since 1970.
     case unavailable(until: Int64)
 }
 
-/// The tier of one user, as the workers are told.
+/// One user's tier, as sent to the workers.
 package struct UserTier: Equatable, Sendable {
-    /// As tokens name the user (`sub`).
+    /// `sub` of the user's tokens.
     package var user: String
     package var status: TierStatus
-    /// Counts the changes of an account: what has a lower number than is known already is passed over.
+    /// Version of the account. A lower one than the known is ignored.
     package var version: Int64
     package var source: Source
     /// Seconds since 1970.
     package var learnedAt: Int64
 
-    /// How the accounts came to say it.
+    /// How it was learned.
     package enum Source: UInt8, Equatable, Sendable {
-        /// They told of a change.
+        /// Pushed on a change.
         case pushed
-        /// They were asked.
+        /// Looked up.
         case lookedUp
     }
 
@@ -38,20 +38,20 @@ package struct UserTier: Equatable, Sendable {
     }
 }
 
-/// Where a request's tier comes from, and since when it is known.
+/// Source and age of a request's tier.
 package enum TierOrigin: Equatable, Sendable {
-    /// Nobody is known, or the accounts cannot be asked.
+    /// Anonymous caller, or the accounts could not be read.
     case none
-    /// The token claims it, and the gateway keeps no account of its user.
+    /// The token's claim; the user has no account.
     case claim
-    /// The accounts said so then, in seconds since 1970.
+    /// The account, as of this time in seconds since 1970.
     case account(UserTier.Source, at: Int64)
 }
 
-/// The tiers that a worker knows: of whoever came by lately, up to a bound.
+/// Tier cache of a worker: the recently seen users, up to a bound.
 ///
-/// Two generations: what is asked for moves to the young one; when that is full, the old one is given up. So whoever
-/// comes more often than half the bound's number of others stays.
+/// Two generations. A hit moves an entry to the young one; when that is full, it becomes the old one, and the previous old
+/// one is evicted. A user who returns before half the capacity of other users were seen stays cached.
 struct TierCache {
     fileprivate struct Entry {
         var status: TierStatus
@@ -68,7 +68,7 @@ struct TierCache {
 
     var count: Int { young.count + old.count }
 
-    /// What is known of `user` at `now`, in seconds since 1970, and from where; nil if the accounts are to be asked.
+    /// The cached tier of `user` at `now`, in seconds since 1970, and its origin; nil if the accounts must be asked.
     mutating func status(of user: LimitKey, at now: Int64) -> (status: TierStatus, origin: TierOrigin)? {
         guard let entry = find(user) else { return nil }
         switch entry.status {
@@ -80,17 +80,17 @@ struct TierCache {
         }
     }
 
-    /// Takes in what the accounts said, unless something newer is known.
-    mutating func learn(_ news: UserTier, of user: LimitKey) {
+    /// Stores an update, unless something newer is cached.
+    mutating func learn(_ update: UserTier, of user: LimitKey) {
         if let known = find(user), !known.isUnavailable {
-            // That they cannot be asked is no news where they have answered before.
-            if case .unavailable = news.status { return }
-            if known.version > news.version { return }
-            // What was told is never older than an answer to a question that it may have overtaken.
-            if known.version == news.version, known.source == .pushed, news.source == .lookedUp { return }
+            // Unavailability never replaces a known tier.
+            if case .unavailable = update.status { return }
+            if known.version > update.version { return }
+            // A pushed update is never older than a lookup that it may have overtaken.
+            if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
         }
         put(
-            Entry(status: news.status, version: news.version, source: news.source, learnedAt: news.learnedAt), user)
+            Entry(status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt), user)
     }
 
     mutating func removeAll() {

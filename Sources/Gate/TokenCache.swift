@@ -1,19 +1,19 @@
 import HTTP
 import Wire
 
-/// The tokens that one worker has verified, so that to see one again costs a hash and a comparison in place of crypto.
+/// Cache of verified tokens, one per worker: a hit costs a hash and a comparison instead of a signature check.
 ///
-/// A hit is certain: the whole token is compared. The hash covers only the token's end, its signature, which differs
-/// between any two tokens that were ever verified; to steer it, one would have to sign. It is keyed all the same.
+/// A hit compares the whole token. The hash covers its last 64 bytes, the signature, which differ between any two verified
+/// tokens; causing collisions would need signatures. It is keyed as well.
 ///
-/// Fully associative: an index of open addressing, at most half full, over a table of entries. A full table gives up
-/// what has expired, else what was not used since the hand last came by (second chance). So 50,000 users in turn
-/// all stay in 65,536 entries.
+/// An index with open addressing, at most half full, over a table of entries. A full table evicts an expired entry, or one
+/// that was not used since the clock hand last passed it (second chance), so 50,000 users in turn all stay in 65,536
+/// entries.
 struct TokenCache: ~Copyable {
     private struct Entry {
         var hash: UInt64
         var identity: Identity
-        /// Where in `bytes` the key id and the rendered fields begin, behind the token.
+        /// Offsets in `bytes` of the key id and of the rendered fields, behind the token.
         var keyStart: Int32
         var fieldsStart: Int32
         var wasUsed: Bool
@@ -22,12 +22,12 @@ struct TokenCache: ~Copyable {
 
     let capacity: Int
     private(set) var count = 0
-    /// Entries that were given up for others.
+    /// Number of evicted entries.
     private(set) var evictions: UInt64 = 0
 
     private let hash: KeyedHash
     private let hashMask: UInt64
-    /// 0, or the high half of the hash above the entry's number plus one. Linear probing.
+    /// 0, or the high half of the hash and below it the entry's number plus one. Linear probing.
     private var index: [UInt64]
     private var entries: [Entry] = []
     /// Token, key id and rendered fields of each entry.
@@ -37,7 +37,7 @@ struct TokenCache: ~Copyable {
 
     private static let hashedBytes = 64
 
-    /// `hashMask` is for tests that want collisions.
+    /// Tests pass a `hashMask` to cause collisions.
     init(capacity: Int, hash: KeyedHash, hashMask: UInt64 = .max) {
         self.capacity = max(1, min(capacity, Int(Int32.max) / 2))
         self.hash = hash
@@ -49,14 +49,14 @@ struct TokenCache: ~Copyable {
         hash.hash64(token.dropping(max(0, token.byteCount &- Self.hashedBytes))) & hashMask
     }
 
-    /// The entry of exactly this token that has not expired at `now` (seconds since 1970); -1 if there is none.
+    /// The entry of exactly this token, unexpired at `now` (seconds since 1970); -1 if there is none.
     mutating func lookup(_ token: RawSpan, at now: Int64) -> Int {
         let hash = hashed(token)
-        let place = find(hash, token)
-        guard place >= 0 else { return -1 }
-        let entry = Int(index[place] & 0xFFFF_FFFF) &- 1
+        let position = find(hash, token)
+        guard position >= 0 else { return -1 }
+        let entry = Int(index[position] & 0xFFFF_FFFF) &- 1
         guard entries[entry].identity.expiresAt > now else {
-            remove(entry, at: place)
+            remove(entry, at: position)
             return -1
         }
         if !entries[entry].wasUsed { entries[entry].wasUsed = true }
@@ -65,7 +65,7 @@ struct TokenCache: ~Copyable {
 
     func identity(_ entry: Int) -> Identity { entries[entry].identity }
 
-    /// Appends the rendered fields of `entry`, and the id of its key.
+    /// Appends an entry's rendered fields and its key id.
     @inline(__always)
     func append(_ entry: Int, to edits: inout FieldEdits, key: inout ByteBuffer) {
         let stored = bytes[entry]
@@ -75,16 +75,16 @@ struct TokenCache: ~Copyable {
         edits.append(rendered: stored.rawBytes.dropping(fields))
     }
 
-    /// The place in the index of the entry of `token`; -1 if there is none.
+    /// Position in the index of the entry of `token`; -1 if there is none.
     @inline(__always)
     private func find(_ hash: UInt64, _ token: RawSpan) -> Int {
         let mask = index.count &- 1
-        var place = Int(truncatingIfNeeded: hash) & mask
+        var position = Int(truncatingIfNeeded: hash) & mask
         while true {
-            let word = index[place]
+            let word = index[position]
             if word == 0 { return -1 }
-            if word >> 32 == hash >> 32, holds(Int(word & 0xFFFF_FFFF) &- 1, token) { return place }
-            place = (place &+ 1) & mask
+            if word >> 32 == hash >> 32, holds(Int(word & 0xFFFF_FFFF) &- 1, token) { return position }
+            position = (position &+ 1) & mask
         }
     }
 
@@ -96,7 +96,7 @@ struct TokenCache: ~Copyable {
         return stored.rawBytes.extracting(0..<count).equals(token)
     }
 
-    /// Keeps what the verifier just accepted. `now` is in seconds since 1970.
+    /// Caches a token that was just verified. `now` is in seconds since 1970.
     mutating func insert(_ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, at now: Int64) {
         guard identity.expiresAt > now else { return }
         let hash = hashed(token)
@@ -115,10 +115,10 @@ struct TokenCache: ~Copyable {
             bytes[number] = stored
         }
         count += 1
-        if count * 2 > index.count { growIndex() } else { place(number) }
+        if count * 2 > index.count { growIndex() } else { insertIntoIndex(number) }
     }
 
-    /// The number of an entry to fill: a freed one, a new one, or one that is given up.
+    /// Number of the entry to fill: a freed, a new or an evicted one.
     private mutating func room(at now: Int64) -> Int {
         if let number = free.popLast() { return Int(number) }
         if entries.count < capacity { return entries.count }
@@ -130,7 +130,7 @@ struct TokenCache: ~Copyable {
                 continue
             }
             evictions &+= 1
-            remove(number, at: placeOf(number))
+            remove(number, at: position(number))
             _ = free.popLast()
             return number
         }
@@ -138,32 +138,32 @@ struct TokenCache: ~Copyable {
 
     private mutating func growIndex() {
         index = Array(repeating: 0, count: index.count * 2)
-        for number in entries.indices where entries[number].isLive { place(number) }
+        for number in entries.indices where entries[number].isLive { insertIntoIndex(number) }
     }
 
-    private mutating func place(_ number: Int) {
+    private mutating func insertIntoIndex(_ number: Int) {
         let hash = entries[number].hash
         let mask = index.count - 1
-        var place = Int(truncatingIfNeeded: hash) & mask
-        while index[place] != 0 { place = (place + 1) & mask }
-        index[place] = (hash & ~0xFFFF_FFFF) | UInt64(number + 1)
+        var position = Int(truncatingIfNeeded: hash) & mask
+        while index[position] != 0 { position = (position + 1) & mask }
+        index[position] = (hash & ~0xFFFF_FFFF) | UInt64(number + 1)
     }
 
-    private func placeOf(_ number: Int) -> Int {
+    private func position(_ number: Int) -> Int {
         let mask = index.count - 1
-        var place = Int(truncatingIfNeeded: entries[number].hash) & mask
-        while index[place] & 0xFFFF_FFFF != UInt64(number + 1) { place = (place + 1) & mask }
-        return place
+        var position = Int(truncatingIfNeeded: entries[number].hash) & mask
+        while index[position] & 0xFFFF_FFFF != UInt64(number + 1) { position = (position + 1) & mask }
+        return position
     }
 
-    /// Frees the entry and closes the gap in the index: later places move up as far as their hash lets them.
-    private mutating func remove(_ number: Int, at place: Int) {
+    /// Frees an entry and closes its gap in the index by moving later entries up (backward shift deletion).
+    private mutating func remove(_ number: Int, at position: Int) {
         entries[number].isLive = false
         bytes[number] = []
         free.append(Int32(number))
         count -= 1
         let mask = index.count - 1
-        var gap = place
+        var gap = position
         var next = (gap + 1) & mask
         while index[next] != 0 {
             let home = Int(truncatingIfNeeded: entries[Int(index[next] & 0xFFFF_FFFF) - 1].hash) & mask
@@ -176,12 +176,12 @@ struct TokenCache: ~Copyable {
         index[gap] = 0
     }
 
-    /// Drops what was verified by a key that is not in `live`.
+    /// Removes tokens that were verified by a key not in `live`.
     mutating func retain(_ live: Set<IssuerKey>) {
         for number in entries.indices where entries[number].isLive {
             let identity = entries[number].identity
             let key = IssuerKey(issuer: identity.issuerIndex, serial: identity.keySerial)
-            if !live.contains(key) { remove(number, at: placeOf(number)) }
+            if !live.contains(key) { remove(number, at: position(number)) }
         }
     }
 
@@ -195,7 +195,7 @@ struct TokenCache: ~Copyable {
     }
 }
 
-/// A key as a key of one issuer: the same material under another issuer vouches for nothing.
+/// A key and its issuer: the same key under another issuer proves nothing.
 struct IssuerKey: Hashable, Sendable {
     var issuer: Int32
     var serial: UInt32

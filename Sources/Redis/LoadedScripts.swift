@@ -1,11 +1,11 @@
 import Wire
 
-/// What a connection knows of its scripts: their names inside the server, learned from it.
+/// A connection's scripts and their SHA-1 digests, as the server reported them.
 struct LoadedScripts: ~Copyable {
     private struct Loaded {
-        /// The SHA-1 of the source as the server computed it, in hexadecimal; empty before it was asked.
+        /// SHA-1 of the source in hexadecimal, as the server computed it; empty before the first load.
         var sha: [UInt8] = []
-        /// Asked for, and the answer has not come.
+        /// Whether SCRIPT LOAD is in flight.
         var isLoading = false
     }
 
@@ -22,13 +22,13 @@ struct LoadedScripts: ~Copyable {
     func name(_ id: RedisScriptID) -> String { scripts[Int(id.index)].name }
     func source(_ id: RedisScriptID) -> String { scripts[Int(id.index)].source }
 
-    /// The script is about to be loaded; false if it is being loaded already.
+    /// Marks a script as loading; false if it is loading already.
     mutating func begin(_ id: RedisScriptID) -> Bool {
         defer { loaded[Int(id.index)].isLoading = true }
         return !loaded[Int(id.index)].isLoading
     }
 
-    /// Takes over the server's answer to loading it; false if that is no SHA-1.
+    /// Stores the digest of a SCRIPT LOAD reply; false if it is not a SHA-1.
     mutating func learn(_ id: RedisScriptID, from reader: borrowing RedisReplyReader) -> Bool {
         let sha = reader.reply.bytes(0).array
         guard sha.count == 40 else { return false }
@@ -36,15 +36,15 @@ struct LoadedScripts: ~Copyable {
         return true
     }
 
-    /// An answer to loading it came, of whatever kind.
+    /// SCRIPT LOAD was answered, with success or an error.
     mutating func end(_ id: RedisScriptID) { loaded[Int(id.index)].isLoading = false }
 
-    /// The connection is lost: nothing is being loaded.
+    /// The connection was lost; nothing is loading.
     mutating func interrupt() {
         for index in loaded.indices { loaded[index].isLoading = false }
     }
 
-    /// Appends `call`, of the script `id`, which must have been loaded once, as the server reads it.
+    /// Appends `call` as EVALSHA. The script `id` must have been loaded once.
     func append(_ call: borrowing RedisCall, of id: RedisScriptID, to out: inout ByteBuffer) {
         call.write(sha: loaded[Int(id.index)].sha, to: &out)
     }

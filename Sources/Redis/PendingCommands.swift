@@ -1,11 +1,11 @@
 import Wire
 
-/// A command whose answer has not come.
+/// A command without a reply.
 struct PendingCommand: Equatable {
     enum Purpose: Equatable {
-        /// A caller's, who is told what became of it.
+        /// Sent for a caller, who gets a result.
         case call(script: RedisScriptID?)
-        /// The connection's own.
+        /// Sent by the connection itself.
         case authenticate
         case selectDatabase
         case loadScript(RedisScriptID)
@@ -15,16 +15,16 @@ struct PendingCommand: Equatable {
     var purpose: Purpose
     /// The caller's name for it.
     var tag: UInt64
-    /// When it was sent for the first time.
+    /// First send time.
     var sentAt: MonotonicTime
-    /// Its bytes in the output.
+    /// Its length in the output.
     var byteCount: Int
-    /// The caller has been told already that no answer came in time.
+    /// The caller was told that it timed out.
     var isAbandoned = false
-    /// Sent a second time, after the script that it calls was loaded again.
+    /// Sent again after its script was loaded.
     var isRepeat = false
 
-    /// Whether a caller waits for it.
+    /// Whether a caller still waits for it.
     var isAwaited: Bool {
         switch purpose {
         case .call: !isAbandoned
@@ -33,25 +33,25 @@ struct PendingCommand: Equatable {
     }
 }
 
-/// The commands of a connection whose answers have not come, in the order of sending, which is that of the answers.
+/// The unanswered commands of a connection, in send order, which is also reply order.
 ///
-/// A ring that grows up to the bound that its owner keeps and is used again from then on; all is constant work.
+/// A ring that grows up to its owner's bound and is then reused. All operations take constant time.
 struct PendingCommands: ~Copyable {
-    /// Each command lies at its number, counted from the first one ever, modulo the size.
+    /// A command is at its sequence number modulo the size.
     private var ring = UniqueArray<PendingCommand>()
     private var first = 0
     private var end = 0
-    /// Nobody waits for those before these numbers. Two, since a command that is sent again is older than what stands
-    /// before it; among its like, each kind is in the order of age.
+    /// No awaited command has a lower number. Two cursors, because a repeated command is older than those before it, while
+    /// the repeated and the others are each in order of age.
     private var awaitedFrom = 0
     private var awaitedRepeatFrom = 0
 
     var count: Int { end - first }
 
-    /// The one that the next answer is for; nil if nothing was asked.
+    /// The command of the next reply; nil if none is pending.
     var next: PendingCommand? { count > 0 ? self[first] : nil }
 
-    /// When the oldest that a caller waits for was sent.
+    /// Send time of the oldest awaited command.
     mutating func oldestAwaited() -> MonotonicTime? { numberOfOldestAwaited().map { self[$0].sentAt } }
 
     mutating func append(_ command: PendingCommand) {
@@ -60,13 +60,13 @@ struct PendingCommands: ~Copyable {
         end += 1
     }
 
-    /// Takes out the one that the next answer is for.
+    /// Removes the command of the next reply.
     mutating func removeNext() {
         precondition(count > 0)
         first += 1
     }
 
-    /// Abandons the oldest that a caller waits for, if it was sent at or before `limit`; answers its tag.
+    /// Abandons the oldest awaited command if it was sent at or before `limit`; returns its tag.
     mutating func abandon(sentBy limit: MonotonicTime) -> UInt64? {
         guard let number = numberOfOldestAwaited(), self[number].sentAt <= limit else { return nil }
         self[number].isAbandoned = true

@@ -1,32 +1,33 @@
 package import Wire
 
-/// Keeps callers from waiting for a server that does not answer: after five misses within a second nothing is sent for
-/// about half a second, then a single command tries, and one good answer lets everything through again.
+/// Circuit breaker: opens after five timeouts within a second, sends one probe after 375 to 625 ms, and closes with the
+/// first good reply.
 ///
-/// A value without clocks or randomness. What is missed at one moment is one miss: a batch that is late is late once.
+/// A value without clock or randomness. Timeouts at the same instant count once, so one late batch is one timeout.
 package struct RedisBreaker: Equatable, Sendable {
     package enum State: Equatable, Sendable {
         case closed
-        /// Nothing is sent. Leaves with the first command at or after the moment.
+        /// Sends nothing. Half-open with the first command at or after `probeAt`.
         case open(probeAt: MonotonicTime)
-        /// One command is under way. Leaves with its answer, or with a miss.
+        /// One command is in flight. Closes with its reply, opens with its timeout.
         case halfOpen
     }
 
     static let mostMisses = 5
+    /// Nanoseconds, as are the pauses.
     static let window: UInt64 = 1_000_000_000
     static let shortestPause: UInt64 = 375_000_000
     static let longestPause: UInt64 = 625_000_000
 
     package private(set) var state = State.closed
-    /// The latest misses, the oldest first.
+    /// The latest timeouts, oldest first.
     private var misses: [MonotonicTime] = []
 
     package init() {
         misses.reserveCapacity(Self.mostMisses)
     }
 
-    /// Whether everything is let through.
+    /// Whether all commands are admitted.
     package var isClosed: Bool {
         switch state {
         case .closed: true
@@ -34,7 +35,7 @@ package struct RedisBreaker: Equatable, Sendable {
         }
     }
 
-    /// Whether a command may be sent now; if so, it must be.
+    /// Whether a command may be sent now; if true, it must be sent.
     package mutating func admit(_ now: MonotonicTime) -> Bool {
         switch state {
         case .closed: return true
@@ -46,14 +47,14 @@ package struct RedisBreaker: Equatable, Sendable {
         }
     }
 
-    /// A good answer came in time.
+    /// A good reply came in time.
     package mutating func answered() {
         guard state == .halfOpen else { return }
         state = .closed
         misses.removeAll(keepingCapacity: true)
     }
 
-    /// No answer came, or one that says that the server answers nobody. `random` spreads the next try.
+    /// A command timed out, or the reply was an outage error. `random` adds jitter to the next probe.
     package mutating func missed(_ now: MonotonicTime, random: UInt64) {
         switch state {
         case .open: return

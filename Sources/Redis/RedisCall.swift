@@ -1,11 +1,11 @@
 package import Wire
 
-/// Arguments of a call as the server reads them, each a bulk string.
+/// Arguments of a call, encoded as RESP bulk strings.
 package struct RedisArguments: ~Copyable {
     @usableFromInline package internal(set) var bytes = ByteBuffer()
     package private(set) var count = 0
 
-    /// None yet.
+    /// Empty.
     package init() {}
 
     package mutating func removeAll() {
@@ -13,14 +13,14 @@ package struct RedisArguments: ~Copyable {
         count = 0
     }
 
-    /// Appends one argument, of any bytes.
+    /// Appends an argument of any bytes.
     package mutating func append(_ argument: RawSpan) {
         begin(argument.byteCount)
         bytes.append(argument)
         end()
     }
 
-    /// Appends one argument: a number in decimal.
+    /// Appends a number in decimal.
     package mutating func append(decimal value: UInt64) {
         var (rest, digits) = (value, 0)
         while rest >= DecimalDigits.bound {
@@ -30,7 +30,7 @@ package struct RedisArguments: ~Copyable {
         append(byteCount: digits + DecimalDigits(rest).count) { $0.append(decimal: value) }
     }
 
-    /// Appends one argument of `byteCount` bytes, which `write` appends.
+    /// Appends an argument of exactly `byteCount` bytes, written by `write`.
     @inlinable @inline(__always)
     package mutating func append(byteCount: Int, _ write: (inout ByteBuffer) -> Void) {
         begin(byteCount)
@@ -40,13 +40,13 @@ package struct RedisArguments: ~Copyable {
         end()
     }
 
-    /// Appends arguments that were put together before.
+    /// Appends arguments encoded before.
     package mutating func append(_ others: borrowing RedisArguments) {
         bytes.append(others.bytes.readable)
         count += others.count
     }
 
-    /// What stands before an argument of so many bytes; mostly a word.
+    /// Writes the length of an argument; usually one word.
     @usableFromInline package mutating func begin(_ byteCount: Int) {
         let (tens, ones) = (UInt64(byteCount / 10) | 0x30, UInt64(byteCount % 10) | 0x30)
         if byteCount < 10 {
@@ -66,25 +66,25 @@ package struct RedisArguments: ~Copyable {
     }
 }
 
-/// A call of a script being put together, in memory that the next call uses again.
+/// Builder of a script call; its memory is reused.
 package struct RedisCall: ~Copyable {
     /// nil before the first `begin`.
     private(set) var script: RedisScriptID?
-    /// How many of the arguments are keys: the first.
+    /// Number of leading arguments that are keys.
     package var keys = 0
-    /// The keys, then what the script gets as ARGV.
+    /// Keys, then ARGV.
     package var arguments = RedisArguments()
 
     package init() {}
 
-    /// Begins a call with so many keys for now; all its arguments follow.
+    /// Begins a call. `keys` may be raised while arguments are appended.
     package mutating func begin(_ script: RedisScriptID, keys: Int = 0) {
         self.script = script
         self.keys = keys
         arguments.removeAll()
     }
 
-    /// Appends the call as the server reads it, an array of bulk strings; `sha` is what the server calls the script.
+    /// Appends the call as EVALSHA with the server's digest of the script.
     func write(sha: [UInt8], to out: inout ByteBuffer) {
         out.append("*")
         out.append(decimal: 3 + arguments.count)
@@ -100,6 +100,6 @@ package struct RedisCall: ~Copyable {
         out.append(arguments.bytes.readable)
     }
 
-    /// At most so many bytes are sent for it, its head included.
+    /// Upper bound of its encoded length.
     var size: Int { arguments.bytes.count + 128 }
 }

@@ -1,9 +1,9 @@
 import CHiredis
 import Wire
 
-/// Commands as the server reads them: an array of bulk strings.
+/// Encodes commands as RESP arrays of bulk strings.
 enum RedisCommandFormat {
-    /// Appends a command of the server's, as hiredis formats it.
+    /// Appends a command, encoded by hiredis.
     static func append(_ command: borrowing RedisCommand, to out: inout ByteBuffer) {
         let count = command.ends.count
         precondition(count > 0, "a command without a name")

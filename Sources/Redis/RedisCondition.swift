@@ -1,13 +1,13 @@
 import Wire
 
-/// How things stand with the server, for the log and for readiness.
+/// State of the connection, for the log and readiness.
 package enum RedisCondition: Equatable, Sendable {
-    /// No attempt has come to an end yet.
+    /// The first attempt is in progress.
     case connecting
     case ready
-    /// Connected, and commands are answered with this kind of error; the server's text.
+    /// Connected, but commands fail with an outage error; the server's text.
     case refusing(RedisErrorKind, String)
-    /// Not connected; attempts go on.
+    /// Not connected; retrying.
     case down(RedisFault)
 }
 
@@ -23,8 +23,9 @@ extension RedisCondition: CustomStringConvertible {
     }
 }
 
-/// Follows the condition and tells each change once, however many commands meet it.
+/// Tracks the condition and reports each change once, however many commands see it.
 struct RedisConditionLog {
+    /// Nanoseconds without an outage error after which the server counts as ready again.
     private static let quietAfter: UInt64 = 1_000_000_000
 
     private(set) var condition = RedisCondition.connecting {
@@ -39,7 +40,7 @@ struct RedisConditionLog {
 
     mutating func lost(_ fault: RedisFault) { condition = .down(fault) }
 
-    /// A command was answered with the error that the reader holds, one that counts as no answer.
+    /// A command failed with the outage error in the reader.
     mutating func refused(_ reader: borrowing RedisReplyReader, _ now: MonotonicTime) {
         refusedAt = now
         let kind = reader.reply.errorKind
@@ -47,7 +48,7 @@ struct RedisConditionLog {
         if let kind, let text = reader.reply.errorText { condition = .refusing(kind, text) }
     }
 
-    /// A command was answered well. Where some are and some are not, the refusals are what is told.
+    /// A command succeeded. While some succeed and others fail, the condition stays `refusing`.
     mutating func answered(_ now: MonotonicTime) {
         guard case .refusing = condition, now.nanoseconds(since: refusedAt) >= Self.quietAfter else { return }
         condition = .ready

@@ -1,18 +1,18 @@
 package import Transport
 package import Wire
 
-/// Bounds and time limits of a connection; milliseconds and bytes.
+/// Timeouts and bounds of a connection.
 package struct RedisConnectionSettings: Equatable, Sendable {
-    /// A command that is not answered for so long is late: its caller is told so and waits no more.
+    /// Milliseconds until a command without a reply times out for its caller.
     package var replyDeadline: UInt64 = 25
-    /// A connection whose oldest command is not answered for so long is closed.
+    /// Milliseconds until a connection whose oldest command has no reply is closed.
     package var responseTimeout: UInt64 = 1_000
-    /// Microseconds that commands wait for the answers to those before them, to go together with what comes meanwhile. A loop
-    /// in which nothing happens looks after them a millisecond later at most.
+    /// Batching window in microseconds: while commands are in flight, later ones are held back this long to go out together.
+    /// An idle loop checks at most a millisecond later.
     package var batchWindow: UInt64 = 500
-    /// For connecting, the TLS handshake and the greeting together.
+    /// Milliseconds for connecting, the TLS handshake and the greeting together.
     package var connectTimeout: UInt64 = 1_000
-    /// Unanswered commands, and the bytes of them; past either a command is not taken.
+    /// Maximum unanswered commands, and their total bytes; beyond either, `append` returns `full`.
     package var mostCommands = 16_384
     package var mostBytes = 4 << 20
     package var replyLimits = RedisReplyLimits()
@@ -20,27 +20,27 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     package init() {}
 }
 
-/// Whether a command was taken.
+/// Result of `append`.
 package enum RedisAdmission: Equatable, Sendable {
-    /// `next` will tell what becomes of it, once.
+    /// Accepted: `next` will return exactly one result for it.
     case accepted
-    /// There is no connection.
+    /// Not connected.
     case notReady
-    /// The server has not answered lately.
+    /// The circuit breaker is open.
     case breakerOpen
-    /// Too much is unanswered.
+    /// Too many commands are unanswered.
     case full
 }
 
-/// What became of a command.
+/// Outcome of a command.
 package enum RedisOutcome: Equatable, Sendable {
-    /// `reader.reply` holds the answer until `next` is called again.
+    /// `reader.reply` holds the reply until the next call of `next`.
     case answered
-    /// `reader.reply` holds the error. `isOutage` says whether it counts as no answer.
+    /// `reader.reply` holds the error. `isOutage` says whether it counts as no reply.
     case refused(RedisErrorKind)
-    /// No answer in time. The server may carry it out all the same; what it answers then is dropped.
+    /// No reply in time. The server may still execute the command; its reply is dropped.
     case late
-    /// The connection was lost before the answer. The server may have carried it out.
+    /// The connection was lost. The server may have executed the command.
     case lost
 
     package var isAnswered: Bool {
@@ -51,72 +51,72 @@ package enum RedisOutcome: Equatable, Sendable {
     }
 }
 
-/// A command's outcome, by the name that its caller gave it.
+/// A command's outcome, with the caller's tag.
 package struct RedisResult: Equatable, Sendable {
     package let tag: UInt64
     package let outcome: RedisOutcome
 }
 
-/// One loop's pipelined connection to a server, and to it again whenever it is lost.
+/// Pipelined connection of one loop to a Redis server; reconnects by itself. Used on the loop's thread, in each turn:
 ///
-/// Its owner, on the loop's thread, in each turn:
-/// 1. hands over the loop's reports that carry its token: `ready`;
-/// 2. behind all reports calls `timedOut`, then `next` until it answers nil, and acts on each result;
-/// 3. `append`s commands whenever it likes, each with a tag of its choice;
-/// 4. at the end calls `flush`, which sends all of them with one write, and waits no longer than `nextDeadline`. While earlier
-///    commands are about to be answered, `flush` lets later ones gather: a busy connection makes one write for each round trip.
-///    Whoever can put several questions into one command appends none while it `isBatching`, and all of them then.
+/// 1. `ready` for each of the loop's events that carry its token;
+/// 2. after all events `timedOut`, then `next` until it returns nil;
+/// 3. `append` at any time, with a tag of the caller's choice;
+/// 4. at the end `flush`, which sends everything with one write; wait until `nextDeadline` at most. While earlier commands
+///    are in flight, `flush` holds later ones back for the batching window, so a busy connection writes once per round trip.
+///    A caller that can merge several questions into one command appends nothing while `isBatching`, and everything
+///    afterwards.
 ///
-/// Every accepted command has exactly one result. Nothing here blocks, and in the steady state nothing but hiredis's
-/// formatter, for commands that are no calls of scripts, takes memory.
+/// Every accepted command has exactly one result. Nothing blocks. In the steady state nothing allocates, except hiredis's
+/// formatter for plain commands.
 package struct RedisConnection: ~Copyable {
     private let pin = AddressPin()
     package let endpoint: RedisEndpoint
     let settings: RedisConnectionSettings
     let tls: TLSClientContext?
-    /// The channel whose messages are heard; nil for none.
+    /// Channel to subscribe to; nil for none.
     let subscription: StaticString?
     let token: UInt64
     var random: SplitMix64
 
     var addresses: [SocketAddress]
-    /// Attempts so far: they go through the addresses in turn.
+    /// Connection attempts so far, which rotate through the addresses.
     var attempts = 0
-    /// Where the connection goes to.
+    /// The connected address.
     var address: SocketAddress?
 
     var state: RedisConnectionState
     var connection = Connection()
     var input = ByteBuffer()
-    /// Something may be there to be received.
+    /// Bytes may be waiting in the socket or TLS.
     var hasInput = false
     var output = RedisOutput()
     var unanswered = PendingCommands()
-    /// So many of the unanswered commands are of a connection that is lost.
+    /// Number of unanswered commands of a lost connection.
     var lost = 0
-    /// Commands that were appended and not sent yet.
+    /// Number of commands appended since the last flush.
     var batch = 0
-    /// When commands were sent last.
+    /// Time of the last write of commands.
     var flushedAt = MonotonicTime(nanoseconds: 0)
     var scripts: LoadedScripts
     var log = RedisConditionLog()
 
-    /// Where answers are read: `reader.reply` is the latest.
+    /// Parser of replies; `reader.reply` is the latest.
     package internal(set) var reader: RedisReplyReader
     package internal(set) var breaker = RedisBreaker()
 
-    /// Marks the message of a subscription: `reader.reply` is an array of `message`, the channel, and what was said.
+    /// Tag of a subscription's message: `reader.reply` is an array of `message`, channel and payload.
     package static let messageTag = UInt64.max
 
-    /// A connection that begins with the first `timedOut`.
+    /// A connection that starts with the first `timedOut`.
     ///
     /// - Parameters:
-    ///   - addresses: where the server is; none while its name is not resolved.
-    ///   - tls: needed for an endpoint with TLS; made without application protocols.
-    ///   - subscription: a channel to hear. Then `next` answers a result with `messageTag` for each message of it, and no
-    ///     command but PING may be appended.
-    ///   - token: what its reports in the loop carry.
-    ///   - seed: for jitter.
+    ///   - addresses: the server's addresses; empty until its name is resolved.
+    ///   - tls: required for an endpoint with TLS; made without application protocols.
+    ///   - subscription: a channel to subscribe to. `next` then returns a result with `messageTag` per message, and only
+    /// PING may be appended.
+    ///   - token: carried by its events in the loop.
+    ///   - seed: of the jitter.
     package init(
         _ endpoint: RedisEndpoint, addresses: [SocketAddress], tls: TLSClientContext? = nil,
         scripts: RedisScripts = RedisScripts(), settings: RedisConnectionSettings = RedisConnectionSettings(),
@@ -140,7 +140,7 @@ package struct RedisConnection: ~Copyable {
 
     deinit { connection.socket.close() }
 
-    /// Whether commands are taken, as far as the connection is concerned.
+    /// Whether the connection accepts commands.
     package var isReady: Bool {
         switch state.phase {
         case .serving: true
@@ -148,7 +148,7 @@ package struct RedisConnection: ~Copyable {
         }
     }
 
-    /// Whether commands and answers are exchanged, be it those of the greeting.
+    /// Whether commands are exchanged, including those of the greeting.
     var isConnected: Bool {
         switch state.phase {
         case .greeting, .serving: true
@@ -156,19 +156,19 @@ package struct RedisConnection: ~Copyable {
         }
     }
 
-    /// How things stand, for readiness.
+    /// State for readiness.
     package var condition: RedisCondition { log.condition }
 
-    /// How things stand, if that is not what the last call said: for the log.
+    /// The state if it changed since the last call, for the log.
     package mutating func takeChange() -> RedisCondition? { log.takeChange() }
 
-    /// Commands that wait for an answer, late ones included.
+    /// Number of commands without a reply, including those that timed out.
     package var inFlight: Int { unanswered.count - lost }
 
     /// When the oldest of them was appended.
     package var oldestInFlight: MonotonicTime? { unanswered.next?.sentAt }
 
-    /// Takes a command, to be sent by the next `flush`. Its result will carry `tag`.
+    /// Appends a command for the next `flush`. Its result will carry `tag`.
     package mutating func append(
         _ command: borrowing RedisCommand, tag: UInt64, _ now: MonotonicTime
     ) -> RedisAdmission {
@@ -180,7 +180,7 @@ package struct RedisConnection: ~Copyable {
         return .accepted
     }
 
-    /// Takes a call of a script, which was begun, to be sent by the next `flush`. Its result will carry `tag`.
+    /// Appends a script call, which was begun, for the next `flush`. Its result will carry `tag`.
     package mutating func append(_ call: borrowing RedisCall, tag: UInt64, _ now: MonotonicTime) -> RedisAdmission {
         guard let script = call.script else { preconditionFailure("a call of no script") }
         let admission = admit(call.size, now)
@@ -202,7 +202,7 @@ package struct RedisConnection: ~Copyable {
         batch += 1
     }
 
-    /// When `timedOut` and `next` are to be called if nothing happens before; nil if nothing is due by itself.
+    /// When `timedOut` and `next` must be called without an event; nil for never.
     package mutating func nextDeadline() -> MonotonicTime? {
         if lost > 0 { return MonotonicTime(nanoseconds: 0) }
         var next = state.deadline ?? MonotonicTime(nanoseconds: .max)

@@ -1,10 +1,10 @@
 import Transport
 package import Wire
 
-/// What becomes of commands: the greeting's, those of callers, and those that find their script gone.
+/// Replies: of the greeting, of callers' commands, and of calls whose script the server has lost.
 extension RedisConnection {
-    /// The next result, in the order in which they came about; nil when there is none for now. In each turn behind `ready`
-    /// and `timedOut`, until it is nil.
+    /// The next result, in order; nil if there is none now. Call it in each turn after `ready` and `timedOut`, until it
+    /// returns nil.
     package mutating func next(_ now: MonotonicTime) -> RedisResult? {
         while true {
             if lost > 0 {
@@ -40,11 +40,11 @@ extension RedisConnection {
         return RedisResult(tag: tag, outcome: .late)
     }
 
-    /// The reader holds the answer to the oldest command.
+    /// Handles the reply to the oldest command.
     private mutating func answered(_ now: MonotonicTime) -> RedisResult? {
         guard let command = unanswered.next, command.byteCount <= output.sent else {
-            // A server that turns somebody away may say so before it is asked.
-            lose(.notUnderstood("an answer that nobody asked for" + (reader.reply.errorText.map { ": \($0)" } ?? "")), now)
+            // A server that rejects a client may send an error before any command.
+            lose(.notUnderstood("a reply without a command" + (reader.reply.errorText.map { ": \($0)" } ?? "")), now)
             return nil
         }
         unanswered.removeNext()
@@ -63,7 +63,7 @@ extension RedisConnection {
         return nil
     }
 
-    /// Whether what the reader holds is no answer but a message, which comes when it likes.
+    /// Whether the reader holds a pub/sub message instead of a reply.
     private var isMessage: Bool {
         guard subscription != nil, reader.reply.nodes.count == 4, case .array = reader.reply.nodes[0] else { return false }
         return reader.reply.bytes(1).equals("message")
@@ -73,7 +73,7 @@ extension RedisConnection {
         let kind = reader.reply.errorKind
         let isOutage = kind?.isOutage ?? false
         if isOutage { log.refused(reader, now) }
-        // What comes late tells nothing good of the server, and its caller has gone on.
+        // A late reply does not show that the server is fast enough, and its caller has given up.
         guard command.isAwaited else { return nil }
         if isOutage {
             breaker.missed(now, random: random.next())
@@ -84,8 +84,7 @@ extension RedisConnection {
         return RedisResult(tag: command.tag, outcome: kind.map { .refused($0) } ?? .answered)
     }
 
-    /// The server has lost the script: loads it, and sends the call again behind that. Calls that meet this together keep
-    /// their order.
+    /// NOSCRIPT: loads the script and sends the call again behind it. Calls that fail together keep their order.
     private mutating func sendAgain(_ command: PendingCommand, _ script: RedisScriptID, _ now: MonotonicTime) {
         if scripts.begin(script) { appendLoad(script, now) }
         if command.isAwaited {
@@ -98,9 +97,9 @@ extension RedisConnection {
     }
 }
 
-// The greeting, which is sent whole and answered step by step.
+// Greeting: AUTH, SELECT, SCRIPT LOAD and SUBSCRIBE, sent at once and answered one by one.
 extension RedisConnection {
-    /// Appends the greeting: who we are, which database, and the scripts.
+    /// Appends the greeting's commands.
     mutating func appendGreeting(_ now: MonotonicTime) {
         if let password = endpoint.password {
             var command = RedisCommand()
@@ -154,7 +153,7 @@ extension RedisConnection {
         scripts.end(script)
         let isServing = isReady
         if let kind = reader.reply.errorKind, isServing {
-            // Its calls will be answered with NOSCRIPT once more, which their callers are told.
+            // The script's calls fail with NOSCRIPT again, which their callers get as their result.
             if kind.isOutage { log.refused(reader, now) }
             return
         }

@@ -1,13 +1,13 @@
 package import Transport
 package import Wire
 
-/// Moves the bytes: connects, secures, sends, receives, closes.
+/// I/O of the connection: connects, handshakes, sends, receives, closes.
 extension RedisConnection {
     private static let receiveRoom = 64 * 1_024
 
     // MARK: events
 
-    /// The loop reports something of the connection's token.
+    /// An event of the loop with the connection's token.
     package mutating func ready(
         _ ready: Ready, _ now: MonotonicTime, _ loop: borrowing EventLoop
     ) {
@@ -17,13 +17,13 @@ extension RedisConnection {
         case .handshaking: continueHandshake(now, loop)
         case .greeting, .serving:
             if ready.writable { output.isBlocked = false }
-            // What TLS itself wants to write goes with the next call of any kind.
+            // Output of TLS itself is sent by the next call of any kind.
             hasInput = hasInput || ready.readable || ready.error || ready.hangup || connection.wantsWrite
         }
     }
 
-    /// The time that `nextDeadline` told may have come. Not between two reports of one wait: a new connection would be
-    /// taken for the old one.
+    /// Checks the deadlines. Not between two events of one wait: an event could then reach a new connection instead of its
+    /// own.
     package mutating func timedOut(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
         if state.deadline != nil {
             switch state.timePassed(now, random: random.next()) {
@@ -36,7 +36,7 @@ extension RedisConnection {
         }
     }
 
-    /// The addresses of the server's name now. A connection to one that is gone ends; its commands are lost.
+    /// Sets the addresses of the server's name. A connection to a removed address is closed, and its commands are lost.
     package mutating func replace(addresses: [SocketAddress], _ now: MonotonicTime) {
         let hadNone = self.addresses.isEmpty
         self.addresses = addresses
@@ -44,7 +44,7 @@ extension RedisConnection {
         if hadNone { state.retryNow(now) }
     }
 
-    /// Ends the connection for good. Its commands are lost, as `next` will tell.
+    /// Closes the connection for good. `next` reports its commands as lost.
     package mutating func close(_ now: MonotonicTime) {
         if state.ended() == .close { closed(.ended, now) }
     }
@@ -73,8 +73,8 @@ extension RedisConnection {
     ) {
         let number = connection.socket.takeError()
         guard number == 0 else {
-            let place = address.map { "\($0)" } ?? "the server"
-            return lose(.notReached(SystemFault("connect to \(place)", errno: number).description), now)
+            let peer = address.map { "\($0)" } ?? "the server"
+            return lose(.notReached(SystemFault("connect to \(peer)", errno: number).description), now)
         }
         switch state.connected(now) {
         case .handshake: beginHandshake(now, loop)
@@ -118,8 +118,8 @@ extension RedisConnection {
 
     // MARK: bytes
 
-    /// Sends what was appended, with one write, unless it isBatching; what the system does not take goes when it does. Once at the
-    /// end of a turn.
+    /// Sends the appended commands with one write, unless it is batching; the kernel's backpressure delays the rest. Once at
+    /// the end of a turn.
     package mutating func flush(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
         guard batch == 0 || !isBatching(now) else { return }
         if batch > 0 { flushedAt = now }
@@ -137,18 +137,18 @@ extension RedisConnection {
         connection.watch(waitsToWrite ? [.read, .write] : .read, token: token, in: loop)
     }
 
-    /// Whether a command that would be appended now had to wait for the answers to those that were sent. A caller that can put
-    /// several questions into one command asks them when this is over, at `batchDeadline` or as soon as answers have come.
+    /// Whether a command appended now would wait for the replies of those in flight. A caller that merges questions into one
+    /// command waits until `batchDeadline`, or until the replies arrive.
     package func isBatching(_ now: MonotonicTime) -> Bool {
         inFlight > batch && isReady && breaker.isClosed && now < batchDeadline
     }
 
-    /// When what was appended is sent at the latest.
+    /// When appended commands are sent at the latest.
     package var batchDeadline: MonotonicTime {
         MonotonicTime(nanoseconds: flushedAt.nanoseconds &+ settings.batchWindow &* 1_000)
     }
 
-    /// Receives once and feeds the reader, which must have read everything before.
+    /// Reads once into the parser, which must have no complete reply left.
     mutating func receive(_ now: MonotonicTime) {
         switch connection.receive(into: &input, upTo: Self.receiveRoom) {
         case .done(let count):
@@ -165,7 +165,7 @@ extension RedisConnection {
 
     // MARK: the end
 
-    /// The connection, or the attempt at one, is of no more use.
+    /// Gives up the connection, or the attempt.
     mutating func lose(_ fault: RedisFault, _ now: MonotonicTime) {
         if state.failed(now, random: random.next()) == .close { closed(fault, now) }
     }

@@ -1,59 +1,60 @@
 import Wire
 
-/// What the driver of a connection must do next.
+/// The driver's next action.
 enum RedisAction: Equatable, Sendable {
-    /// Nothing but what is being done already.
+    /// Nothing.
     case carryOn
-    /// Begin a connection; `connected` or `failed` follows.
+    /// Connect; ends in `connected` or `failed`.
     case connect
-    /// Speak TLS; `secured` or `failed` follows.
+    /// Start TLS; ends in `secured` or `failed`.
     case handshake
-    /// Send the whole greeting; `greetingAnswered` follows for each command of it, or `failed`.
+    /// Send the greeting; ends in one `greetingAnswered` per command, or `failed`.
     case greet
-    /// Send what callers ask.
+    /// Accept callers' commands.
     case serve
-    /// Close; what is unanswered is lost.
+    /// Close; unanswered commands are lost.
     case close
 }
 
-/// The life of one connection after the other to a server: waiting, connecting, securing it with TLS, greeting, serving,
-/// and waiting again when it is lost. It decides; a driver moves the bytes.
+/// State machine of a reconnecting connection: waiting, connecting, TLS handshake, greeting, serving, and waiting again
+/// after a failure. `RedisConnection` does the I/O.
 ///
-/// The wait doubles with every failure in a row from 50 ms to 2 s, of which chance takes up to half, so that gateways do
-/// not come all at once. A connection that served for two seconds ends the series.
+/// Exponential backoff from 50 ms to 2 s, with up to half of it jitter, so that gateways do not reconnect together. A
+/// connection that served for two seconds resets it.
 ///
-/// Events that mean nothing in a state are answered with `carryOn`. Calls that only a mistaken driver can make trap.
+/// Events without meaning in a state return `carryOn`. Calls that only a wrong driver can make trap.
 struct RedisConnectionState: Equatable, Hashable, Sendable {
     enum Phase: Equatable, Hashable, Sendable {
-        /// No connection. Leaves when the time has come, or for good.
+        /// Not connected. Ends at the time, or for good.
         case waiting(until: MonotonicTime)
-        /// Leaves with the connection, a fault, or the deadline.
+        /// Ends when connected, by a fault, or at the deadline.
         case connecting(until: MonotonicTime)
-        /// TLS. Leaves with the end of the handshake, a fault, or the deadline.
+        /// TLS. Ends when done, by a fault, or at the deadline.
         case handshaking(until: MonotonicTime)
-        /// So many answers of the greeting are due. Leaves with the last of them, a fault, or the deadline.
+        /// Replies of the greeting that are missing. Ends with the last, a fault, or at the deadline.
         case greeting(left: Int, until: MonotonicTime)
-        /// Leaves with a fault.
+        /// Ends by a fault.
         case serving(since: MonotonicTime)
         /// Closed for good.
         case ended
     }
 
+    /// Milliseconds.
     static let shortestWait: UInt64 = 50
     static let longestWait: UInt64 = 2_000
-    /// A connection that served for so many milliseconds was a good one.
+    /// Milliseconds of service that reset the backoff.
     static let steadyAfter: UInt64 = 2_000
 
     private(set) var phase: Phase
-    /// Milliseconds that connecting, the handshake and the greeting may take together.
+    /// Milliseconds for connecting, the handshake and the greeting together.
     private let connectTimeout: UInt64
     private let usesTLS: Bool
-    /// Commands of the greeting.
+    /// Number of commands in the greeting.
     private let greetingLength: Int
-    /// In a row.
+    /// Consecutive failures.
     private var failures: UInt64 = 0
 
-    /// A connection that is due at once.
+    /// Due at once.
     init(usesTLS: Bool, greetingLength: Int, connectTimeout: UInt64, now: MonotonicTime) {
         phase = .waiting(until: now)
         self.usesTLS = usesTLS
@@ -61,7 +62,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         self.connectTimeout = connectTimeout
     }
 
-    /// When `timePassed` must be called; nil if only an event can bring anything.
+    /// When `timePassed` must be called; nil if only an event changes the state.
     var deadline: MonotonicTime? {
         switch phase {
         case .waiting(let until), .connecting(let until), .handshaking(let until), .greeting(_, let until): until
@@ -69,7 +70,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         }
     }
 
-    /// The deadline may have come. `random` spreads the next attempt, here and below.
+    /// Checks the deadline. `random` is the jitter of the next attempt, here and below.
     mutating func timePassed(_ now: MonotonicTime, random: UInt64) -> RedisAction {
         guard let deadline, now >= deadline else { return .carryOn }
         guard case .waiting = phase else { return failed(now, random: random) }
@@ -85,7 +86,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         return .handshake
     }
 
-    /// The TLS handshake is over.
+    /// The TLS handshake is done.
     mutating func secured(_ now: MonotonicTime) -> RedisAction {
         guard case .handshaking(let until) = phase else { return .carryOn }
         return greet(now, until)
@@ -97,7 +98,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         return .greet
     }
 
-    /// The next command of the greeting was answered well.
+    /// A command of the greeting succeeded.
     mutating func greetingAnswered(_ now: MonotonicTime) -> RedisAction {
         guard case .greeting(let left, let until) = phase else { return .carryOn }
         if left == 1 { return serve(now) }
@@ -110,7 +111,7 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         return .serve
     }
 
-    /// The connection, or the attempt at one, is of no more use.
+    /// The connection, or the attempt, failed.
     mutating func failed(_ now: MonotonicTime, random: UInt64) -> RedisAction {
         switch phase {
         case .waiting, .ended: return .carryOn
@@ -124,13 +125,13 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         return .close
     }
 
-    /// What the last attempt lacked is here: the next need not wait.
+    /// The missing address is known: retries without waiting.
     mutating func retryNow(_ now: MonotonicTime) {
         guard case .waiting(let until) = phase else { return }
         phase = .waiting(until: min(until, now))
     }
 
-    /// The owner wants no connection any more.
+    /// The owner closes it for good.
     mutating func ended() -> RedisAction {
         switch phase {
         case .waiting, .ended:

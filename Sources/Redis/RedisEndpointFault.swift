@@ -1,5 +1,5 @@
-/// What is wrong with a `REDIS_URL`: a sentence about it that also says what would be right. It never holds a piece of the
-/// URL that may be part of a password.
+/// Invalid `REDIS_URL`. The description says what would be valid, and never contains a part of the URL that may be the
+/// password.
 package enum RedisEndpointFault: Error, Equatable, Sendable, CaseIterable {
     case scheme
     case cluster

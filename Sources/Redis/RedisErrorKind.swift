@@ -1,36 +1,36 @@
 import Wire
 
-/// What an error reply says, by the word it begins with.
+/// Kind of an error reply, by its first word.
 package enum RedisErrorKind: UInt8, Equatable, Sendable, CaseIterable {
-    /// The server has no memory left for writes.
+    /// OOM: no memory left for writes.
     case outOfMemory
-    /// A replica, which takes no writes.
+    /// READONLY: a replica.
     case readOnly
-    /// The server reads its data from disk.
+    /// LOADING: the server reads its data from disk.
     case loading
-    /// A replica without its primary.
+    /// MASTERDOWN: a replica without its primary.
     case masterDown
-    /// A script blocks the server.
+    /// BUSY: a script blocks the server.
     case busy
-    /// The server cannot save and so takes no writes.
+    /// MISCONF: the server cannot save, so it refuses writes.
     case cannotPersist
-    /// Fewer replicas than writes need.
+    /// NOREPLICAS: too few replicas for a write.
     case tooFewReplicas
-    /// The password is missing or wrong.
+    /// NOAUTH, WRONGPASS: the password is missing or wrong.
     case notAuthenticated
-    /// The user may not do this.
+    /// NOPERM: the ACL forbids it.
     case notPermitted
-    /// A node of a cluster that is down, or does not have the key.
+    /// A cluster node that is down, or does not have the key.
     case cluster
-    /// The script is not loaded; the connection loads it, so this is told only if that did not help.
+    /// NOSCRIPT: the connection loads the script and repeats the call; reported only if that failed.
     case noScript
-    /// Anything else: the command itself is wrong, or meets a value that it cannot work on.
+    /// Any other error: of the command itself, or of the value that it works on.
     case command
 
-    /// Whether the server answers nobody for now, and not this one command: it counts as no answer.
+    /// Whether the server refuses all commands for now, not just this one: counts as no reply.
     package var isOutage: Bool { self != .command }
 
-    /// The kind of an error reply's text. Servers before Redis 7 wrap the errors that a script meets into one of their own.
+    /// Parses an error reply. Servers before Redis 7 wrap a script's error into one of their own.
     package init(_ text: RawSpan) {
         self = Self.kind(firstWordOf: text) ?? Self.kind(insideScriptError: text) ?? .command
     }

@@ -1,31 +1,31 @@
 import Wire
 
-/// Why there is no connection to the server. Its text is a clause: `the connection is refused`.
+/// Why the connection failed. Its text is a clause: `the connection is refused`.
 package enum RedisFault: Error, Equatable, Sendable {
-    /// The name has no address yet.
+    /// The name is not resolved.
     case noAddress
-    /// The system's reason.
+    /// Connect failed; the system's reason.
     case notReached(String)
     case handshakeFailed(String)
-    /// The server answered a step of the greeting with an error: its text.
+    /// A command of the greeting failed; the server's text.
     case refused(RedisGreetingStep, String)
-    /// What came from the server is no answer to what was asked.
+    /// Protocol error.
     case notUnderstood(String)
-    /// The server ended the connection.
+    /// The server closed the connection.
     case closed
-    /// The connection broke: the system's reason.
+    /// I/O error; the system's reason.
     case broken(String)
-    /// Connecting and greeting took longer than so many milliseconds.
+    /// Not serving within the connect timeout, in milliseconds.
     case notReadyInTime(UInt64)
-    /// The oldest command has waited for longer than so many milliseconds.
+    /// No reply to the oldest command within the response timeout, in milliseconds.
     case silent(UInt64)
-    /// The name has other addresses now.
+    /// The name resolves to other addresses now.
     case moved
-    /// The gateway ended it.
+    /// The gateway closed it.
     case ended
 }
 
-/// One step of the greeting, after which a connection is ready.
+/// A command of the greeting.
 package enum RedisGreetingStep: Equatable, Sendable {
     case authenticate
     case selectDatabase(UInt32)
@@ -35,7 +35,7 @@ package enum RedisGreetingStep: Equatable, Sendable {
 }
 
 extension RedisFault: CustomStringConvertible {
-    /// What is wrong, and where somebody can do something about it, what would be right.
+    /// The fault, with advice where the operator can act.
     package var description: String {
         switch self {
         case .noAddress: "its name has no address yet"

@@ -1,29 +1,28 @@
 import Wire
 
-/// The bytes of all commands whose answers have not come, oldest first: what was sent stays until it is answered, so that
-/// a command can be sent again.
+/// Bytes of all unanswered commands, oldest first. Sent bytes stay until the reply, so that a command can be sent again.
 struct RedisOutput: ~Copyable {
     /// Commands are appended here.
     var bytes = ByteBuffer()
-    /// So many of them the system has taken.
+    /// Number of bytes sent.
     private(set) var sent = 0
-    /// The system takes nothing more for now.
+    /// Whether the last write would have blocked.
     var isBlocked = false
-    /// Where a command is copied through to be sent again.
+    /// Scratch for a copy of a command.
     private var copy = ByteBuffer()
 
     var hasUnsent: Bool { sent < bytes.count }
 
     mutating func wasSent(_ count: Int) { sent += count }
 
-    /// Drops the first command, of `count` bytes, which was sent and answered.
+    /// Removes the first command, of `count` bytes, which was answered.
     mutating func removeFirst(_ count: Int) {
         precondition(count <= sent)
         bytes.discard(count)
         sent -= count
     }
 
-    /// Puts a copy of the first command, of `count` bytes, behind the last.
+    /// Appends a copy of the first command, of `count` bytes.
     mutating func repeatFirst(_ count: Int) {
         copy.removeAll()
         Self.append(bytes, first: count, to: &copy)

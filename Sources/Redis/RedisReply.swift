@@ -1,51 +1,51 @@
 package import Wire
 
-/// One value of a reply (RESP2). Slices lie in the bytes of the reply that the node belongs to.
+/// One value of a reply (RESP2). Slices refer to the reply's texts.
 package enum RedisNode: Equatable, Sendable {
     case integer(Int64)
-    /// A short text of the server's own: `OK`.
+    /// A simple string: `OK`.
     case status(Slice)
-    /// A command that failed; the text begins with its kind: `WRONGTYPE Operation against …`.
+    /// An error; its first word is the kind: `WRONGTYPE Operation against …`.
     case error(Slice)
-    /// A string of bytes.
+    /// A bulk string.
     case bulk(Slice)
-    /// A string or an array that is not there.
+    /// A null string or array.
     case null
-    /// So many values follow, each with all that belongs to it.
+    /// An array; its elements follow.
     case array(count: Int)
 }
 
-/// How much of a single reply is kept, so that no server can make the gateway grow.
+/// Limits of a single reply, so that no server can exhaust the gateway's memory.
 package struct RedisReplyLimits: Equatable, Sendable {
-    /// Bytes of all texts in one reply, and of one value that has not come whole.
+    /// Maximum bytes of all texts of a reply, and of an incomplete value.
     package var bytes = 256 * 1_024
-    /// Values in one reply.
+    /// Maximum values in a reply.
     package var nodes = 16_384
 
     package init() {}
 }
 
-/// A whole reply as a flat list: an array stands before its elements, so node 0 is the root and a reply of four integers
-/// has five nodes. Reading the next reply uses the same memory again.
+/// A reply as a flat list in pre-order: node 0 is the root, and an array of four integers has five nodes. Its memory is
+/// reused by the next reply.
 package struct RedisReply: ~Copyable {
-    /// In the order in which they were sent; empty before the first reply.
+    /// Empty before the first reply.
     package private(set) var nodes = UniqueArray<RedisNode>()
     private var texts = ByteBuffer()
     let limits: RedisReplyLimits
-    /// A value did not fit into the limits.
+    /// A value exceeded the limits.
     private(set) var isTooLarge = false
 
     init(limits: RedisReplyLimits) {
         self.limits = limits
     }
 
-    /// The integer at node `index`; nil if there is no such node or it is none.
+    /// The integer at node `index`; nil if there is none.
     package func integer(_ index: Int) -> Int64? {
         guard index < nodes.count, case .integer(let value) = nodes[index] else { return nil }
         return value
     }
 
-    /// The bytes of the status, error or bulk at node `index`; empty if there is no such node or it has none.
+    /// The bytes of the status, error or bulk string at node `index`; empty if there is none.
     @_lifetime(borrow self)
     package func bytes(_ index: Int) -> RawSpan {
         guard index < nodes.count else { return texts.readable[Slice()] }
@@ -55,13 +55,13 @@ package struct RedisReply: ~Copyable {
         }
     }
 
-    /// The kind of error that the whole reply is; nil if it is none.
+    /// Kind of error, if the whole reply is one; otherwise nil.
     package var errorKind: RedisErrorKind? {
         guard nodes.count > 0, case .error(let slice) = nodes[0] else { return nil }
         return RedisErrorKind(texts.readable[slice])
     }
 
-    /// The error that the whole reply is, for the log: its first 256 bytes; nil if it is none.
+    /// Text of the error, if the whole reply is one: its first 256 bytes, for the log.
     package var errorText: String? {
         guard nodes.count > 0, case .error(let slice) = nodes[0] else { return nil }
         return texts.readable[slice].extracting(first: 256).text
@@ -72,7 +72,7 @@ package struct RedisReply: ~Copyable {
         texts.removeAll()
     }
 
-    /// Takes one more value; false if it is too much.
+    /// Appends a value; false if it exceeds the limits.
     mutating func append(_ node: RedisNode) -> Bool {
         guard nodes.count < limits.nodes else {
             isTooLarge = true
@@ -82,7 +82,7 @@ package struct RedisReply: ~Copyable {
         return true
     }
 
-    /// Takes one more value with a copy of its text; false if it is too much.
+    /// Appends a value with a copy of its text; false if it exceeds the limits.
     mutating func append(_ text: RawSpan, as node: (Slice) -> RedisNode) -> Bool {
         guard texts.count + text.byteCount <= limits.bytes else {
             isTooLarge = true

@@ -1,28 +1,28 @@
 import CHiredis
 package import Wire
 
-/// What the bytes that were fed so far come to.
+/// Result of reading the bytes fed so far.
 package enum RedisReading: Equatable, Sendable {
     /// `reply` holds the next reply.
     case complete
-    /// The next reply has not come whole.
+    /// The next reply is incomplete.
     case incomplete
-    /// These bytes are no replies, and nothing that follows can be told apart: the reason, for the log.
+    /// Protocol error, with a reason for the log. Nothing after it can be parsed.
     case broken(String)
 }
 
-/// Finds replies in a stream of bytes: hiredis's reader, with the values of a reply recorded in memory that the next
-/// one uses again. Arrays nest at most seven deep, as hiredis has it. One thread at a time.
+/// Streaming parser of replies: hiredis's reader, with values recorded in reusable memory. Arrays nest at most seven levels,
+/// as in hiredis. One thread at a time.
 @safe
 package struct RedisReplyReader: ~Copyable {
     private let reader: UnsafeMutableRawPointer
-    /// At one address for as long as the reader, which writes to it.
+    /// On the heap, because the hiredis reader keeps its address.
     private let recording: UnsafeMutablePointer<RedisReply>
     private var isComplete = false
-    /// All that was fed has been read.
+    /// Whether everything fed was read.
     private var isDrained = true
 
-    /// A reader at the start of a stream.
+    /// A parser at the start of a stream.
     package init(limits: RedisReplyLimits = RedisReplyLimits()) {
         unsafe recording = .allocate(capacity: 1)
         unsafe recording.initialize(to: RedisReply(limits: limits))
@@ -38,19 +38,19 @@ package struct RedisReplyReader: ~Copyable {
         unsafe recording.deallocate()
     }
 
-    /// The reply that `next` found, until `next` is called again.
+    /// The reply that `next` found, until the next call of it.
     package var reply: RedisReply {
         unsafeAddress { unsafe UnsafePointer(recording) }
     }
 
-    /// Takes received bytes over. Read all replies in them before feeding more: the limits are of what is incomplete.
+    /// Feeds received bytes. Read all complete replies before feeding more: the limits apply to what is incomplete.
     package mutating func feed(_ bytes: borrowing ByteBuffer) {
         isDrained = false
-        // A broken reader takes nothing, as `next` says.
+        // A broken reader ignores them; `next` reports it.
         _ = unsafe bytes.readable.withUnsafeBytes { unsafe chiredis_reader_feed(reader, $0.baseAddress, $0.count) }
     }
 
-    /// Reads the next reply. Once broken it stays broken.
+    /// Reads the next reply. A broken reader stays broken.
     package mutating func next() -> RedisReading {
         guard !isDrained else { return .incomplete }
         if isComplete { unsafe recording.pointee.removeAll() }
@@ -74,7 +74,7 @@ package struct RedisReplyReader: ~Copyable {
     }
 }
 
-/// Called by hiredis for each value of a reply; 0 ends the reading.
+/// Called by hiredis for each value; 0 stops reading.
 private func record(
     _ context: UnsafeMutableRawPointer?, _ kind: Int32, _ number: Int64, _ text: UnsafePointer<CChar>?, _ count: Int
 ) -> Int32 {

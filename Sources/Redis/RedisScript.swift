@@ -1,6 +1,6 @@
-/// A Lua script that runs inside the server.
+/// A Lua script for EVALSHA.
 package struct RedisScript: Equatable, Sendable {
-    /// For people, in faults.
+    /// For log lines.
     package let name: String
     package let source: String
 
@@ -10,12 +10,12 @@ package struct RedisScript: Equatable, Sendable {
     }
 }
 
-/// Names a script of a `RedisScripts`.
+/// Index of a script in a `RedisScripts`.
 package struct RedisScriptID: Equatable, Sendable {
     let index: UInt8
 }
 
-/// The scripts that a connection loads before it serves, and again whenever the server has lost them.
+/// Scripts that a connection loads in its greeting, and again if the server loses them.
 package struct RedisScripts: Equatable, Sendable {
     private(set) var scripts: [RedisScript] = []
 

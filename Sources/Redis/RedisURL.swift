@@ -1,8 +1,8 @@
 import Transport
 import Wire
 
-/// The forms that a `REDIS_URL` has (RFC 3986 names of the parts):
-/// - `redis://[user][:password]@host[:port][/database]`, `rediss://` alike with TLS;
+/// Parser of `REDIS_URL` (component names of RFC 3986):
+/// - `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS;
 /// - `unix:/path` or `unix:///path`, with `?db=`, `user=` and `password=`.
 extension RedisEndpoint {
     package init(parsing text: String) throws(RedisEndpointFault) {
@@ -26,13 +26,13 @@ extension RedisEndpoint {
         let all = rest.dropFirst(2)
         let authority = all.prefix { !"/?#".utf8.contains($0) }
         let tail = all.dropFirst(authority.count)
-        // An @ behind the authority is what follows an unescaped / ? or # of the password.
+        // An @ behind the authority follows an unescaped / ? or # in the password.
         guard !tail.contains(UInt8(ascii: "@")) else { throw .reserved }
         let (credentials, host) = try split(authority)
-        let place = try place(host)
+        let address = try address(host)
         guard !tail.contains(UInt8(ascii: "?")), !tail.contains(UInt8(ascii: "#")) else { throw .query }
         return RedisEndpoint(
-            topology: .single(place), usesTLS: usesTLS, user: credentials.user, password: credentials.password,
+            topology: .single(address), usesTLS: usesTLS, user: credentials.user, password: credentials.password,
             database: try database(tail.dropFirst()))
     }
 
@@ -49,12 +49,12 @@ extension RedisEndpoint {
             return ((nil, nil), host)
         }
         let password = try decoded(info[(colon + 1)...])
-        // An empty password is one that a user of an access-control list may have; the default user then has none.
+        // An ACL user may have an empty password; for the default user it means none.
         if user.isEmpty { return ((nil, password.isEmpty ? nil : password), host) }
         return ((user, password), host)
     }
 
-    private static func place(_ text: ArraySlice<UInt8>) throws(RedisEndpointFault) -> Place {
+    private static func address(_ text: ArraySlice<UInt8>) throws(RedisEndpointFault) -> Address {
         var host = text
         var port: UInt16 = 6379
         let bracket = text.firstIndex(of: UInt8(ascii: "]"))
@@ -99,7 +99,7 @@ extension RedisEndpoint {
 
     // MARK: parts
 
-    /// Nothing means database 0.
+    /// An empty path means database 0.
     private static func database(_ digits: ArraySlice<UInt8>) throws(RedisEndpointFault) -> UInt32 {
         if digits.isEmpty { return 0 }
         guard let number = number(digits) else { throw .database }

@@ -1,7 +1,7 @@
 package import Wire
 
-/// The fields of an access log line. The list is closed, and so is what may be logged of a request: no token, no
-/// password, no code, no email, and of a query only that there was one.
+/// Fields of the access log. A closed list, which also bounds what is logged of a request: no token, password, code or
+/// email, and of the query only whether there was one.
 package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
     case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
@@ -63,8 +63,8 @@ package enum AccessField: Sendable {
     }
 }
 
-/// Builds the one line of a request. It can be built in two parts: what the decision knows while the request's bytes
-/// are still there, kept by the caller, and the rest when the answer has ended; `end` closes it.
+/// Builder of a request's access log line. It may be built in two parts: what the decision knows while the request's bytes
+/// exist, kept by the caller, and the rest at the end of the answer.
 ///
 ///     log.begin(at: request.arrived, into: &part)
 ///     log.add(.host, bytes[head.host], to: &part)
@@ -76,17 +76,17 @@ package struct AccessLogLine: Sendable {
 
     package init(_ format: LogFormat) { line = LogLine(format) }
 
-    /// Values longer than this are cut: a line is bounded whatever a peer sends.
+    /// Longer values are truncated, in bytes, which bounds a line whatever a peer sends.
     package static let longestValue = 1_024
 
-    /// `now` is when the request arrived.
+    /// `now` is the request's arrival.
     package func begin(at now: WallTime, into out: inout ByteBuffer) {
         line.begin(.info, "access", at: now, into: &out)
     }
 
     package func end(into out: inout ByteBuffer) { line.end(into: &out) }
 
-    /// Adds nothing if `value` is empty: what is not known is left out.
+    /// Adds the field, unless `value` is empty.
     package func add(_ field: AccessField, _ value: RawSpan, to out: inout ByteBuffer) {
         guard value.byteCount > 0 else { return }
         line.add(field.name, value.extracting(0..<min(value.byteCount, Self.longestValue)), to: &out)
@@ -119,7 +119,7 @@ package struct AccessLogLine: Sendable {
 
     package func add(_ trace: TraceContext, to out: inout ByteBuffer) { line.add(trace, to: &out) }
 
-    /// The path without its query; of that, only whether there was one: queries carry codes and tokens.
+    /// Adds the path, and of the query only whether there was one, because queries carry codes and tokens.
     package func addPath(_ path: RawSpan, hasQuery: Bool, to out: inout ByteBuffer) {
         let shown = path.extracting(0..<min(path.byteCount, Self.longestValue))
         guard hasQuery else { return line.add("path", shown, to: &out) }

@@ -1,8 +1,8 @@
-/// Attempts at accounts for which a bucket had no room: a part of the process's figures.
+/// Sign-in attempts refused per bucket; part of the process's metrics.
 package struct AttemptMetrics: Sendable {
     private var refused: [(bucket: String, count: UInt64)]
 
-    /// `buckets` are all the kinds there are.
+    /// `buckets` lists all kinds.
     package init(buckets: [String]) { refused = buckets.map { (bucket: $0, count: 0) } }
 
     package mutating func refused(by bucket: String) {

@@ -1,17 +1,17 @@
-/// What is known of the bus over which gateways hear of each other's changes: a part of the process's figures.
+/// Metrics of the bus, which carries invalidation hints between gateways; part of the process's metrics.
 package struct BusMetrics: Sendable {
-    /// What carries the hints: `redis`, `postgres`; nil where changes are only looked for.
+    /// `redis` or `postgres`; nil if changes are only polled.
     package var carrier: String?
     package var isConnected = false
-    /// Messages that were heard, and those that did not come from a gateway of ours.
+    /// Messages received, and those that did not come from one of our gateways.
     package var messages: UInt64 = 0
     package var refusedMessages: UInt64 = 0
-    /// Changes by the time from their making to their counting here, per bucket, the rest in the last.
+    /// Changes by their lag, from commit to effect here, per bucket; the last bucket has no bound.
     private(set) var lags = [UInt64](repeating: 0, count: HistogramScale.latencyBounds.count + 1)
     /// Microseconds.
     private(set) var lagSum: UInt64 = 0
 
-    /// A change counts here so many microseconds after it was made.
+    /// A change took effect, `lag` microseconds after it was made.
     package mutating func applied(lag: Int64) {
         let lag = UInt64(max(0, lag))
         lags[HistogramScale.latencyBounds.firstIndex { lag <= $0 } ?? HistogramScale.latencyBounds.count] += 1

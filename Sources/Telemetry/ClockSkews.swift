@@ -1,22 +1,22 @@
 package import Wire
 
-/// How far this machine's clock is from others', as `Date` fields tell it. A wrong clock refuses tokens for no fault of
-/// theirs, and nothing else says so.
+/// Clock skew against other servers, measured by their `Date` fields. A wrong clock rejects valid tokens, and nothing else
+/// reveals it.
 package struct ClockSkews: Sendable, Equatable {
-    /// Microseconds that nobody needs to be told of: a `Date` is whole seconds, and answers take their time.
+    /// Microseconds of skew without a warning: `Date` has whole seconds, and answers take time.
     package static let tolerable: Int64 = 5_000_000
 
-    /// What a reading changed.
+    /// Effect of a measurement on the warning.
     package enum Change: Equatable, Sendable { case none, differs, agrees }
 
-    /// Microseconds by which our clock was last ahead of each source's.
+    /// Microseconds by which our clock is ahead, per source.
     private(set) var bySource: [String: Int64] = [:]
 
     package init() {}
 
-    /// A source said that it was `date` when our clock said `now`.
+    /// A source sent `date` when our clock was `now`.
     package mutating func read(_ source: String, date: WallTime, at now: WallTime) -> Change {
-        // On average half of a second has passed since a whole one.
+        // `Date` truncates, by half a second on average.
         let (skew, overflow) = now.microseconds.subtractingReportingOverflow(date.microseconds + 500_000)
         guard !overflow else { return .none }
         let before = bySource.updateValue(skew, forKey: source) ?? 0
@@ -24,9 +24,9 @@ package struct ClockSkews: Sendable, Equatable {
         return differs == differed ? .none : differs ? .differs : .agrees
     }
 
-    /// Microseconds by which our clock was last ahead; nil if the source was never read.
+    /// Microseconds by which our clock is ahead; nil if the source was not measured.
     package func microseconds(_ source: String) -> Int64? { bySource[source] }
 
-    /// Forgets all other sources.
+    /// Removes all other sources.
     package mutating func keep(_ sources: [String]) { bySource = bySource.filter { sources.contains($0.key) } }
 }

@@ -1,11 +1,11 @@
 package import Wire
 
-/// What `/metrics` answers: every family once, the workers' numbers added up.
+/// The body of `/metrics`: every family once, with the workers' numbers merged.
 package enum Exposition {
-    /// The `Content-Type` of the answer.
+    /// `Content-Type` of the answer.
     package static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
 
-    /// The text format, version 0.0.4.
+    /// Renders the Prometheus text format, version 0.0.4.
     package static func render(_ workers: [MetricsSnapshot], _ process: ProcessMetrics, at now: WallTime) -> [UInt8] {
         var writer = ExpositionWriter()
         writer.write(process, at: now)
@@ -17,7 +17,7 @@ package enum Exposition {
 }
 
 extension ExpositionWriter {
-    /// A series that is zero is left out, unless it is the only one or told apart by one label alone that is current.
+    /// Omits a series that is zero, unless the family has no labels, or one label whose value is current.
     mutating func write(_ family: MetricFamily, of snapshot: MetricsSnapshot) {
         let description = family.description
         let shape = snapshot.layout[family]
@@ -61,7 +61,7 @@ extension FamilyDescription {
 }
 
 extension FamilyDescription.Kind {
-    /// As Prometheus calls it.
+    /// Prometheus's name.
     var type: StaticString {
         switch self {
         case .counter: "counter"

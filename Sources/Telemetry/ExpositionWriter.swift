@@ -1,13 +1,13 @@
 import Wire
 
-/// Writes the Prometheus text format, version 0.0.4: its escapes and its numbers are here and nowhere else.
+/// Writer of the Prometheus text format, version 0.0.4: the only place for its escapes and numbers.
 struct ExpositionWriter: ~Copyable {
     private var out = ByteBuffer(capacity: 16_384)
 
-    /// The text written.
+    /// Returns the text.
     consuming func finish() -> [UInt8] { out.readable.array }
 
-    /// The two lines that introduce a family; its samples must follow at once.
+    /// Writes the HELP and TYPE lines of a family; its samples must follow.
     mutating func family(_ name: String, type: StaticString, help: String) {
         out.append("# HELP ")
         out.append(name)
@@ -20,7 +20,7 @@ struct ExpositionWriter: ~Copyable {
         out.append(UInt8(ascii: "\n"))
     }
 
-    /// One line. `value` counts units of ten to the minus `decimals`.
+    /// Writes a sample. The value is `value` × 10^-`decimals`.
     mutating func sample(_ name: String, _ labels: [(String, String)], _ value: Int64, decimals: Int = 0) {
         out.append(name)
         for (index, label) in labels.enumerated() {
@@ -36,7 +36,7 @@ struct ExpositionWriter: ~Copyable {
         out.append(UInt8(ascii: "\n"))
     }
 
-    /// `value` with its point `decimals` digits from the right, without trailing zeros.
+    /// `value` with `decimals` decimal places, without trailing zeros.
     static func number(_ value: Int64, decimals: Int) -> String {
         var digits = String(value.magnitude)
         if decimals > 0 {

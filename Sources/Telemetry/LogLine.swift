@@ -1,14 +1,14 @@
 package import Wire
 
-/// How log lines are spelled.
+/// Format of log lines.
 package enum LogFormat: Sendable {
     /// One JSON object.
     case json
-    /// `name=value` pairs; values with spaces, quotes or anything unprintable are spelled as JSON strings.
+    /// `name=value` pairs; values with spaces, quotes or unprintable bytes are JSON strings.
     case text
 }
 
-/// How much a line matters; `TOLLGATE_LOG` names the lowest that is written.
+/// Log level; `TOLLGATE_LOG` sets the minimum.
 package enum LogLevel: Int, Comparable, CaseIterable, Sendable {
     case debug, info, warning, error
 
@@ -24,10 +24,10 @@ package enum LogLevel: Int, Comparable, CaseIterable, Sendable {
     package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Builds one log line into a buffer: `begin`, fields, `end`. Holds nothing but the format, so a line may be begun
-/// now, kept, and gone on with later. Allocates nothing once the buffer is large enough.
+/// Builder of a log line in a buffer: `begin`, fields, `end`. Its only state is the format, so a line may be begun, kept and
+/// continued later. Does not allocate once the buffer is large enough.
 ///
-/// What a peer sent goes through `appendJSONString`: no value can begin a second line or another field.
+/// Values go through `appendJSONString`, so a peer's value cannot start another line or field.
 package struct LogLine: Sendable {
     package let format: LogFormat
 
@@ -55,7 +55,7 @@ package struct LogLine: Sendable {
         if format == .text && Self.isPlain(value) { out.append(value) } else { appendJSONString(value, into: &out) }
     }
 
-    /// Adds `value` and right behind it, in the same text, `suffix`, which must need no escapes.
+    /// Adds `value` followed by `suffix` in one text; `suffix` must need no escapes.
     func add(_ name: StaticString, _ value: RawSpan, suffix: StaticString, to out: inout ByteBuffer) {
         add(name, value, to: &out)
         let isQuoted = out.readable[out.count - 1] == UInt8(ascii: "\"")
@@ -90,7 +90,7 @@ package struct LogLine: Sendable {
         quote(to: &out)
     }
 
-    /// Adds the two ids of a trace.
+    /// Adds the trace id and the span id.
     package func add(_ trace: TraceContext, to out: inout ByteBuffer) {
         key("trace_id", to: &out)
         quote(to: &out)
@@ -102,7 +102,7 @@ package struct LogLine: Sendable {
         quote(to: &out)
     }
 
-    /// `micros` as milliseconds with three decimals, a number in both formats.
+    /// Adds microseconds as milliseconds with three decimals.
     package func add(_ name: StaticString, milliseconds micros: UInt64, to out: inout ByteBuffer) {
         key(name, to: &out)
         let (whole, rest) = micros.quotientAndRemainder(dividingBy: 1_000)
@@ -113,7 +113,7 @@ package struct LogLine: Sendable {
         out.append(decimal: rest)
     }
 
-    /// What separates fields, and the field's name.
+    /// Writes the separator and the field's name.
     private func key(_ name: StaticString, to out: inout ByteBuffer) {
         out.append(UInt8(ascii: format == .json ? "," : " "))
         self.name(name, to: &out)
@@ -130,7 +130,7 @@ package struct LogLine: Sendable {
         if format == .json { out.append(UInt8(ascii: "\"")) }
     }
 
-    /// Whether `value` may stand unquoted: not empty, visible ASCII, no quote, backslash or equals sign.
+    /// Whether `value` may be unquoted: not empty, visible ASCII, no quote, backslash or equals sign.
     private static func isPlain(_ value: RawSpan) -> Bool {
         for offset in 0..<value.byteCount {
             let byte = value[offset]

@@ -1,4 +1,4 @@
-/// The labels by which metrics are told apart.
+/// Labels of metrics.
 enum MetricDimension {
     case route, policy, upstream, tier, issuer
     case method, authOutcome, authReason, result, algorithm
@@ -7,7 +7,7 @@ enum MetricDimension {
     case filterAction, filterFailure
     case refreshResult, refreshSource
 
-    /// The label's name in the exposition.
+    /// The label's name.
     var label: String {
         switch self {
         case .route: "route"
@@ -33,7 +33,7 @@ enum MetricDimension {
         }
     }
 
-    /// The label's values, each at the place where it is counted.
+    /// The label's values, by index.
     func values(_ labels: MetricLabels) -> [String] {
         switch self {
         case .route, .policy: labels.routes.names
@@ -63,8 +63,8 @@ enum MetricDimension {
         }
     }
 
-    /// Whether the value at `index` is worth a line though nothing was counted under it: what is configured now, and
-    /// every state that a thing can be in. Of methods, reasons and algorithms only those that were seen.
+    /// Whether a series with the value at `index` is shown even if it is zero: configured names, and closed lists of states.
+    /// Methods, reasons and algorithms only once they were seen.
     func isCurrent(_ index: Int, _ labels: MetricLabels) -> Bool {
         switch self {
         case .route, .policy: labels.routes.isCurrent(index)

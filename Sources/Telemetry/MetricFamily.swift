@@ -1,4 +1,4 @@
-/// Every metric that a worker counts. A new one is a case here, a row in `description`, and a method that feeds it.
+/// Metrics that workers count. A new one is a case, its row in `description`, and the method that feeds it.
 enum MetricFamily: Int, CaseIterable {
     case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
     case connections, connectionsAccepted, tlsHandshakes
@@ -11,7 +11,7 @@ enum MetricFamily: Int, CaseIterable {
     case redisCommands, redisDuration, redisBatchSize, redisBreaker
 }
 
-/// What one family is called and how its numbers come together.
+/// Name, kind and labels of a family.
 struct FamilyDescription {
     var name: String
     var kind: Kind
@@ -20,13 +20,13 @@ struct FamilyDescription {
     var help: String
 
     enum Kind: Equatable {
-        /// Only grows; summed over the workers.
+        /// Counts, 1 to 1,024.
         case counter
-        /// Goes up and down; summed over the workers.
+        /// Summed over the workers.
         case gauge
-        /// Goes up and down; the lowest of what the workers see.
+        /// Minimum over the workers.
         case lowestGauge
-        /// Goes up and down; the highest of what the workers see.
+        /// Maximum over the workers.
         case highestGauge
         case histogram(HistogramScale)
     }
@@ -38,7 +38,7 @@ struct FamilyDescription {
         self.help = help
     }
 
-    /// Cells that one series takes.
+    /// Cells per series.
     var width: Int {
         switch kind {
         case .counter, .gauge, .lowestGauge, .highestGauge: 1
@@ -127,7 +127,7 @@ extension MetricFamily {
     }
 }
 
-/// The bounds of a histogram's buckets, in the unit in which values are observed.
+/// Bucket bounds of a histogram, in the unit of its observations.
 enum HistogramScale: Equatable {
     /// Microseconds, 0.5 ms to 10 s.
     case latency
@@ -145,7 +145,7 @@ enum HistogramScale: Equatable {
     static let byteBounds: [UInt64] = (4...13).map { 1 << (2 * $0) }
     static let countBounds: [UInt64] = (0...10).map { 1 << $0 }
 
-    /// The highest value that each bucket takes; one more bucket takes the rest.
+    /// Upper bound of each bucket, inclusive; one more bucket has none.
     var bounds: [UInt64] {
         switch self {
         case .latency, .work: Self.latencyBounds
@@ -157,7 +157,7 @@ enum HistogramScale: Equatable {
     /// One cell per bucket, one for values above all bounds, and one for the sum.
     var width: Int { bounds.count + 2 }
 
-    /// How many digits stand behind the point when a value is written in seconds or bytes.
+    /// Decimal places of a value in seconds or bytes.
     var decimals: Int {
         switch self {
         case .latency: 6

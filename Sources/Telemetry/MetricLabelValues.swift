@@ -1,10 +1,10 @@
-/// A closed list of label values that the data plane counts by; the raw value is the place in the list.
+/// A closed list of label values; the raw value is the index.
 protocol MetricLabelValue: RawRepresentable<Int>, CaseIterable, Sendable {
     /// The label's text.
     var text: String { get }
 }
 
-/// What a client connection is doing.
+/// State of a client connection.
 package enum ConnectionState: Int, MetricLabelValue {
     case handshaking
     /// Between requests.
@@ -15,23 +15,23 @@ package enum ConnectionState: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
-/// What a connection to an upstream is doing.
+/// State of an upstream connection.
 package enum UpstreamConnectionState: Int, MetricLabelValue {
     case connecting, idle, active
 
     var text: String { "\(self)" }
 }
 
-/// How a TLS handshake ended: anew, by a session of before, or not at all.
+/// Result of a TLS handshake.
 package enum HandshakeResult: Int, MetricLabelValue {
     case full, resumed, failed
 
     var text: String { "\(self)" }
 }
 
-/// The TLS version that a handshake agreed on.
+/// Negotiated TLS version.
 package enum HandshakeVersion: Int, MetricLabelValue {
-    /// The handshake ended before one was agreed on.
+    /// The handshake failed before one was negotiated.
     case none
     case tls12, tls13
 
@@ -44,48 +44,54 @@ package enum HandshakeVersion: Int, MetricLabelValue {
     }
 }
 
-/// Why a request was sent to an upstream again.
+/// Why a request was retried.
 package enum RetryReason: Int, MetricLabelValue {
-    /// A kept connection turned out to be closed already.
+    /// A pooled connection was closed already.
     case stale
     case connectFailed
     case timeout
-    /// Closed or broken before the answer was there.
+    /// Closed or broken before the answer.
     case closed
 
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
-/// What a command to Redis is for.
+/// Purpose of a Redis command.
 package enum RedisCommandKind: Int, MetricLabelValue {
-    /// Takes grants of limits.
+    /// Charges limits.
     case take
-    /// Says that this gateway is alive, and asks how many are.
+    /// Heartbeat of this gateway; its label is `census`.
     case heartbeat
-    /// Sees to it that one gateway alone refreshes a token.
+    /// Lease of a token refresh.
     case lease
-    /// Gives back what an attempt was charged that turned out not to count.
+    /// Refund of an attempt; its label is `give_back`.
     case refund
 
-    var text: String { self == .refund ? "give_back" : "\(self)" }
+    var text: String {
+        switch self {
+        case .take, .lease: "\(self)"
+        case .heartbeat: "census"
+        case .refund: "give_back"
+        }
+    }
 }
 
-/// How a command to Redis ended.
+/// Result of a Redis command.
 package enum RedisCommandResult: Int, MetricLabelValue {
     case ok
-    /// The server refused it.
+    /// Error reply.
     case error
-    /// There was no answer in time, or no connection.
+    /// Timeout, or no connection.
     case noAnswer
 
     var text: String { self == .noAnswer ? "no_answer" : "\(self)" }
 }
 
-/// What came of refreshing an expired token.
+/// Result of a token refresh.
 package enum RefreshResult: Int, MetricLabelValue {
-    /// A new access token and a new refresh token.
+    /// New access token and refresh token.
     case rotated
-    /// A new access token; the refresh token stays.
+    /// New access token; the refresh token stays.
     case kept
     case refused
     case unavailable
@@ -93,20 +99,20 @@ package enum RefreshResult: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
-/// Whose work a refresh was.
+/// Role in the single flight of a refresh.
 package enum RefreshSource: Int, MetricLabelValue {
     case leader
-    /// Another request's of this gateway.
+    /// Another request of this gateway refreshed.
     case follower
-    /// Another gateway's.
+    /// Another gateway refreshed.
     case remote
 
     var text: String { "\(self)" }
 }
 
-/// A part of the gateway's own work on a request.
+/// Phase of the gateway's own work on a request.
 package enum OverheadPhase: Int, MetricLabelValue {
-    /// The head of the request.
+    /// Parsing the head.
     case parse
     /// The whole decision, from path to limit.
     case auth
@@ -114,32 +120,32 @@ package enum OverheadPhase: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
-/// What became of an element that a tier filter judged.
+/// Result for an element that a tier filter judged.
 package enum FilterAction: Int, MetricLabelValue {
     case kept, dropped
-    /// It would have been dropped, but is only watched.
+    /// Would be dropped; shadow mode.
     case shadowDropped
-    /// It had no tier; counted beside what became of it.
+    /// No tier; counted in addition to its result.
     case unlabelled
 
     var text: String { self == .shadowDropped ? "shadow_dropped" : "\(self)" }
 }
 
-/// Why a tier filter let an answer go no further.
+/// Why a tier filter refused or cut an answer.
 package enum FilterFailureReason: Int, MetricLabelValue {
-    /// The answer was one object above the caller's tier.
+    /// The answer is one object above the caller's tier.
     case aboveTier
-    /// It was not the JSON it should have been.
+    /// Invalid JSON.
     case broken
-    /// An element was larger than what may be held back.
+    /// An element exceeds the maximum that is held back.
     case tooLarge
-    /// It was an object where a list was named.
+    /// The root does not match the filter's path.
     case noList
-    /// It was not JSON, and the route lets nothing else pass.
+    /// Not JSON, on a route with `filter-strict=on`.
     case notJSON
-    /// It was a part.
+    /// A partial answer (206 or 226).
     case partial
-    /// It was packed in a way that is not known, or broken.
+    /// Unknown or broken content coding.
     case coding
 
     var text: String {

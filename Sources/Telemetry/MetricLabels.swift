@@ -1,33 +1,33 @@
-/// Where a label value is counted: stable for the life of the process, across every reload.
+/// Index of a label value, stable for the life of the process across reloads.
 package struct LabelID: Hashable, Sendable {
     let index: Int
 
-    /// No route matched, nobody is signed in, nothing is known.
+    /// No route, anonymous, or unknown.
     package static let none = LabelID(index: 0)
 }
 
-/// The values of one label, in the order in which they were first declared. Values are only ever added.
+/// Values of one label, in order of first declaration. Values are only added.
 ///
-/// Cardinality stays bounded however often a configuration changes: past `mostValues` new names share `other`.
+/// Bounds the cardinality: beyond `mostValues`, new names share the value `other`.
 package struct LabelValues: Equatable, Sendable {
-    /// All values ever declared; the first stands for "none of them".
+    /// All values ever declared; the first stands for "none".
     private(set) var names: [String]
-    /// For each name of the latest declaration, in its order, where it is counted.
+    /// Per name of the latest declaration, its index.
     private var current: [LabelID] = []
     private var currentNames: Set<Int> = []
 
-    /// A thousand routes are a large configuration; this leaves room for years of renaming.
+    /// Room for a thousand routes and years of renaming.
     static let mostValues = 4_096
 
     init(none: String) { names = [none] }
 
-    /// Where the value at `index` of the latest declaration is counted; `.none` outside it.
+    /// The id of the name at `index` of the latest declaration; `.none` out of range.
     package subscript(_ index: Int) -> LabelID { current.indices.contains(index) ? current[index] : .none }
 
-    /// The value that is counted there.
+    /// The value of `id`.
     package func name(of id: LabelID) -> String { names.indices.contains(id.index) ? names[id.index] : names[0] }
 
-    /// Makes `declared` the current values. What was counted before keeps its place.
+    /// Makes `declared` the current values. Earlier values keep their index.
     mutating func declare(_ declared: [String]) {
         var known = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, $0) })
         current = declared.map { name in
@@ -41,11 +41,11 @@ package struct LabelValues: Equatable, Sendable {
         currentNames = Set(current.map(\.index))
     }
 
-    /// Whether the latest declaration names the value at `index`.
+    /// Whether the latest declaration contains the value at `index`.
     func isCurrent(_ index: Int) -> Bool { currentNames.contains(index) }
 }
 
-/// The label values that the code knows, given once at start: lists of words, counted by an index into these very lists.
+/// Label values that are fixed at start, as lists; values are counted by index into them.
 package struct FixedLabelValues: Equatable, Sendable {
     let methods: [String]
     let algorithms: [String]
@@ -54,12 +54,12 @@ package struct FixedLabelValues: Equatable, Sendable {
     let limitOutcomes: [String]
     let limitSources: [String]
 
-    /// The first of `authReasons` is the one that says that nothing is wrong.
+    /// The first of `authReasons` means success.
     package init(
         methods: [String], algorithms: [String], authOutcomes: [String], authReasons: [String], limitOutcomes: [String],
         limitSources: [String]
     ) {
-        // A head that is no good has no method, and a token that is none no algorithm.
+        // Index 0 is for requests without a valid method, and tokens without an algorithm.
         self.methods = ["-"] + methods
         self.algorithms = ["-"] + algorithms
         self.authOutcomes = authOutcomes
@@ -69,23 +69,22 @@ package struct FixedLabelValues: Equatable, Sendable {
     }
 }
 
-/// Every label value that may be counted: the words of the code, and what the configuration declares, again at each
-/// reload.
+/// All label values: the fixed ones, and those that the configuration declares at each load.
 ///
-/// Make one at start, keep it beside the configuration, `declare` on a copy at a reload and hand that to each worker
-/// with the new configuration. All copies of one lineage agree on every `LabelID` that they share.
+/// Make one at start, keep it with the configuration, `declare` on a copy at a reload, and pass that to each worker. All
+/// copies of one lineage agree on every `LabelID` that they share.
 package struct MetricLabels: Equatable, Sendable {
     let words: FixedLabelValues
     package private(set) var routes = LabelValues(none: "-")
     package private(set) var upstreams = LabelValues(none: "-")
     package private(set) var tiers = LabelValues(none: "anonymous")
     package private(set) var issuers = LabelValues(none: "-")
-    /// Declarations so far: of two copies the one with more continues the other.
+    /// Number of declarations: of two copies, the one with more continues the other.
     private(set) var generation = 0
 
     package init(_ words: FixedLabelValues) { self.words = words }
 
-    /// The names of a configuration, each list in its order there.
+    /// Declares the names of a configuration, each list in its order there.
     package mutating func declare(routes: [String], upstreams: [String], tiers: [String], issuers: [String]) {
         self.routes.declare(routes)
         self.upstreams.declare(upstreams)

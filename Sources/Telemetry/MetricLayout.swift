@@ -1,14 +1,14 @@
-/// Where the series of one family lie in the flat array of all cells.
+/// Position of a family's series in the flat array of cells.
 struct FamilyShape: Equatable {
-    /// The first cell of the first series.
+    /// First cell of the first series.
     var base = 0
-    /// How many values each label has; 1 for labels that the family does not use.
+    /// Number of values per label; 1 for unused labels.
     var sizes: (Int, Int, Int, Int) = (1, 1, 1, 1)
-    /// Cells that one series takes.
+    /// Cells per series.
     var width = 1
 
-    /// The first cell of the series with these label values. A value that is not declared is our bug: it stops a debug
-    /// build, and otherwise counts as the label's first value, for a gateway must not die of its statistics.
+    /// First cell of the series with these label values. An undeclared value traps in a debug build; in a release build it
+    /// counts as the label's first value, because metrics must not crash the gateway.
     @inline(__always)
     func cell(_ a: Int, _ b: Int = 0, _ c: Int = 0, _ d: Int = 0) -> Int {
         let series = ((bounded(a, sizes.0) &* sizes.1 &+ bounded(b, sizes.1)) &* sizes.2 &+ bounded(c, sizes.2))
@@ -23,7 +23,7 @@ struct FamilyShape: Equatable {
 
     var seriesCount: Int { sizes.0 * sizes.1 * sizes.2 * sizes.3 }
 
-    /// The label values of the series at `index`, in the order of the labels.
+    /// Label values of the series at `index`, in label order.
     func values(ofSeries index: Int) -> (Int, Int, Int, Int) {
         let c = index / sizes.3
         let b = c / sizes.2
@@ -35,7 +35,7 @@ struct FamilyShape: Equatable {
     }
 }
 
-/// The shapes of all families for one set of labels.
+/// Positions of all families for one set of labels.
 struct MetricLayout {
     private let shapes: [FamilyShape]
     let cellCount: Int
@@ -59,7 +59,7 @@ struct MetricLayout {
     @inline(__always)
     subscript(_ family: MetricFamily) -> FamilyShape { shapes[family.rawValue] }
 
-    /// Adds what was counted under `older`, whose labels this layout's labels continue, to `cells` of this layout.
+    /// Adds the cells counted under `older`, whose labels these labels continue, to `cells` of this layout.
     func add(_ counted: [UInt64], from older: MetricLayout, to cells: inout [UInt64]) {
         for family in MetricFamily.allCases {
             let (from, to) = (older[family], self[family])
@@ -77,7 +77,7 @@ struct MetricLayout {
 }
 
 extension FamilyDescription.Kind {
-    /// What two workers' numbers are together.
+    /// Merges the numbers of two workers.
     fileprivate func merged(_ one: UInt64, _ other: UInt64) -> UInt64 {
         switch self {
         case .counter, .gauge, .histogram: one &+ other

@@ -1,6 +1,6 @@
-/// The list of metrics for people, from the tables that `/metrics` is written from.
+/// Reference of the metrics, from the tables that `/metrics` is written from.
 package enum MetricsReference {
-    /// One metric as `/metrics` shows it.
+    /// One metric.
     package struct Row: Sendable {
         package let name: String
         /// `counter`, `gauge` or `histogram`.

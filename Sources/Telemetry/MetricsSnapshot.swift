@@ -1,10 +1,10 @@
-/// All numbers of one worker at one moment.
+/// All numbers of a worker at one moment.
 package struct MetricsSnapshot: Sendable {
     let labels: MetricLabels
     let layout: MetricLayout
     let cells: [UInt64]
 
-    /// The workers' numbers as one, nil without workers. They adopt a configuration one after the other; the newest
+    /// Merges the workers' numbers; nil without workers. Workers adopt a configuration one after the other; the newest
     /// labels continue those of the others.
     static func merged(_ snapshots: [MetricsSnapshot]) -> MetricsSnapshot? {
         guard let newest = snapshots.max(by: { $0.labels.generation < $1.labels.generation }) else { return nil }

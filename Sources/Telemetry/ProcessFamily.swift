@@ -1,5 +1,5 @@
-/// Every metric that is counted once per process. A new one is a case here, a row in `description`, and its samples in
-/// `Exposition` or beside the values that it shows.
+/// Metrics counted once per process. A new one is a case, its row in `description`, and its samples in `Exposition` or
+/// beside its values.
 enum ProcessFamily: CaseIterable {
     case buildInfo, configReloads, lastConfigReload
     case keySetFetches, keySetAge, keySetKeys
@@ -49,7 +49,7 @@ enum ProcessFamily: CaseIterable {
     }
 }
 
-/// What one family is called, its Prometheus type, and its labels.
+/// Name, Prometheus type and labels of a family.
 struct ProcessFamilyDescription {
     let name: String
     let type: StaticString
@@ -65,7 +65,7 @@ struct ProcessFamilyDescription {
 }
 
 extension ExpositionWriter {
-    /// Introduces a family; answers its name, for its samples.
+    /// Introduces a family; returns its name, for its samples.
     mutating func family(_ family: ProcessFamily) -> String {
         let description = family.description
         self.family(description.name, type: description.type, help: description.help)

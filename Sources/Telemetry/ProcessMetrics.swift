@@ -1,6 +1,6 @@
 package import Wire
 
-/// Which build is running, for `tollgate_build_info`.
+/// The running build, for `tollgate_build_info`.
 package struct BuildInfo: Sendable {
     package var version: String
     package var commit: String
@@ -13,18 +13,18 @@ package struct BuildInfo: Sendable {
     }
 }
 
-/// How fetching an issuer's key set ended.
+/// Result of fetching an issuer's key set.
 package enum KeySetFetch: Int, MetricLabelValue {
     case ok
-    /// No answer, or none with status 200.
+    /// No answer, or a status other than 200.
     case unreachable
-    /// An answer that is no key set.
+    /// The answer is not a key set.
     case invalid
 
     var text: String { "\(self)" }
 }
 
-/// What happens once per process and not per request: a plain value of the control plane, guarded by whoever owns it.
+/// Metrics of the process: a plain value of the control plane, guarded by its owner.
 package struct ProcessMetrics: Sendable {
     let build: BuildInfo
     private(set) var reloads = (succeeded: UInt64(0), failed: UInt64(0))
@@ -32,7 +32,7 @@ package struct ProcessMetrics: Sendable {
     private(set) var keySets: [String: KeySetState] = [:]
     package var clocks = ClockSkews()
     package var bus = BusMetrics()
-    /// Counts of limits that were evicted from memory before they were full again.
+    /// Live counts evicted from the local limiter.
     package var limitEvictions: UInt64 = 0
     package var attempts: AttemptMetrics
 
@@ -47,7 +47,7 @@ package struct ProcessMetrics: Sendable {
         self.attempts = attempts
     }
 
-    /// The configuration was read, at start or for a reload, and is in force if it was good.
+    /// The configuration was read, at start or for a reload; it is in force if `succeeded`.
     package mutating func configurationLoaded(succeeded: Bool, at now: WallTime) {
         if succeeded {
             reloads.succeeded += 1
@@ -57,7 +57,7 @@ package struct ProcessMetrics: Sendable {
         }
     }
 
-    /// The key set of the issuer of this name was asked for; `keys` is how many are in force now.
+    /// An issuer's key set was fetched; `keys` are in force now.
     package mutating func keySetFetched(issuer: String, _ result: KeySetFetch, keys: Int, at now: WallTime) {
         var state = keySets[issuer] ?? KeySetState()
         state.fetches[result.rawValue] += 1
@@ -66,7 +66,7 @@ package struct ProcessMetrics: Sendable {
         keySets[issuer] = state
     }
 
-    /// Forgets the issuers that a new configuration no longer names.
+    /// Removes issuers that the configuration no longer names.
     package mutating func keepIssuers(_ names: [String]) {
         keySets = keySets.filter { names.contains($0.key) }
     }

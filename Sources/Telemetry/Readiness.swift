@@ -1,11 +1,11 @@
 package import Wire
 
-/// What `/readyz` answers: whether this gateway should get requests, and what is wrong or merely worse than usual.
+/// The answer of `/readyz`: whether this gateway should get requests, and its problems.
 package struct Readiness: Equatable, Sendable {
-    /// Ascending: the worst of all checks is the gateway's.
+    /// Ascending; the worst check decides.
     package enum State: Int, Comparable, Sendable {
         case ready
-        /// Something is missing and requests are served all the same: no reason to take the gateway out.
+        /// Something is missing, but requests are served: not a reason to remove the gateway.
         case degraded
         case unready
 
@@ -23,7 +23,7 @@ package struct Readiness: Equatable, Sendable {
     package struct Check: Equatable, Sendable {
         var name: String
         var state: State
-        /// For people; nil where all is well.
+        /// For the operator; nil if ready.
         var reason: String?
     }
 
@@ -37,7 +37,7 @@ package struct Readiness: Equatable, Sendable {
 
     package var state: State { checks.map(\.state).max() ?? .ready }
 
-    /// 503 takes the gateway out of rotation.
+    /// 503 removes the gateway from rotation.
     package var statusCode: Int { state == .unready ? 503 : 200 }
 
     package func write(into out: inout ByteBuffer) {

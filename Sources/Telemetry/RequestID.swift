@@ -1,11 +1,11 @@
 package import Wire
 
-/// The name of one request in logs, headers and answers: a UUID of version 7 (RFC 9562), so that ids sort by time.
+/// Request id in logs, headers and answers: a UUID of version 7 (RFC 9562), so that ids sort by time.
 package enum RequestID {
-    /// The length of an id that `write` makes.
+    /// Length of an id in bytes.
     package static let length = 36
 
-    /// Appends an id for `now` from two random words, of which 74 bits are used.
+    /// Appends an id for `now`, from two random words of which 74 bits are used.
     package static func write(at now: WallTime, random: (UInt64, UInt64), into out: inout ByteBuffer) {
         let milliseconds = UInt64(bitPattern: now.microseconds / 1_000) & 0xFFFF_FFFF_FFFF
         out.append(hex: milliseconds >> 16, digits: 8)
@@ -19,7 +19,7 @@ package enum RequestID {
         out.append(hex: random.1 & 0xFFFF_FFFF_FFFF, digits: 12)
     }
 
-    /// Whether an id that a trusted proxy sent may be kept: 1 to 128 letters, digits and `- _ . : / + = @`.
+    /// Whether an id from a trusted proxy may be kept: 1 to 128 letters, digits and `- _ . : / + = @`.
     package static func isSafe(_ id: RawSpan) -> Bool {
         guard (1...128).contains(id.byteCount) else { return false }
         for offset in 0..<id.byteCount where !isSafe(id[offset]) { return false }

@@ -1,16 +1,15 @@
 package import Wire
 
-/// A place in a distributed trace (W3C Trace Context, level 1): which trace, and which span of it is asking.
+/// Trace context (W3C Trace Context, level 1): a trace and the span that makes the request.
 package struct TraceContext: Equatable, Sendable {
     /// 16 bytes, never all zero.
     package private(set) var traceID: (high: UInt64, low: UInt64)
     /// Never zero.
     package private(set) var spanID: UInt64
-    /// Whether the caller records this trace. A caller's word, and worth as much as the caller.
+    /// Whether the caller records this trace; only as trustworthy as the caller.
     package private(set) var isSampled: Bool
 
-    /// What a `traceparent` value says; nil if it must be ignored. Of a version above 00 the four known parts count,
-    /// whatever follows them.
+    /// Parses a `traceparent` value; nil if it is invalid. Versions above 00 may have more parts, which are ignored.
     package init?(parsing value: RawSpan) {
         guard value.byteCount >= Self.length, let version = Self.hex(value, 0, 2), version != 0xFF else { return nil }
         guard value.byteCount == Self.length || version > 0 && value[Self.length] == UInt8(ascii: "-") else { return nil }
@@ -23,14 +22,15 @@ package struct TraceContext: Equatable, Sendable {
         isSampled = flags & 1 == 1
     }
 
-    /// The start of a trace, from 24 random bytes.
+    /// Starts a trace from 24 random bytes.
     package init(traceHigh: UInt64, traceLow: UInt64, spanID: UInt64) {
         traceID = (traceHigh, traceHigh | traceLow == 0 ? 1 : traceLow)
         self.spanID = max(spanID, 1)
         isSampled = false
     }
 
-    /// The same trace, asked on by a span of its own. `trustsSampling`: an outsider must not decide what we record.
+    /// The same trace with a span of its own. Without `trustsSampling` it is not sampled, because an untrusted client must
+    /// not decide what is recorded.
     package func child(spanID: UInt64, trustsSampling: Bool) -> TraceContext {
         var child = self
         child.spanID = max(spanID, 1)
@@ -38,7 +38,7 @@ package struct TraceContext: Equatable, Sendable {
         return child
     }
 
-    /// Appends the value of a `traceparent` field, version 00, 55 bytes.
+    /// Appends a `traceparent` value of version 00, 55 bytes.
     package func write(into out: inout ByteBuffer) {
         out.append("00-")
         writeTraceID(into: &out)
@@ -60,10 +60,10 @@ package struct TraceContext: Equatable, Sendable {
         left.traceID == right.traceID && left.spanID == right.spanID && left.isSampled == right.isSampled
     }
 
-    /// The length of version 00.
+    /// Length of version 00 in bytes.
     private static let length = 55
 
-    /// Lower-case digits alone, as the standard asks.
+    /// Parses lower-case digits only, as the standard requires.
     private static func hex(_ bytes: RawSpan, _ start: Int, _ digits: Int) -> UInt64? {
         var value: UInt64 = 0
         for offset in start..<start + digits {

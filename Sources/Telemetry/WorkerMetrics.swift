@@ -1,10 +1,9 @@
 import Wire
 
-/// The counters and histograms of one worker: owned by its thread, without locks, and without allocation except when
-/// the configuration changes.
+/// Counters and histograms of one worker: owned by its thread, without locks, and without allocation except when the
+/// configuration changes.
 ///
-/// Its methods are the only way to count; each says what happened, and the label values come as numbers. Another
-/// thread never looks in: it asks the worker for a `snapshot()`.
+/// One method per event; label values are passed as numbers. Other threads ask the worker for a `snapshot()`.
 package struct WorkerMetrics: ~Copyable {
     private let pin = AddressPin()
     private var labels: MetricLabels
@@ -17,8 +16,8 @@ package struct WorkerMetrics: ~Copyable {
         cells = Self.zeros(layout)
     }
 
-    /// Goes on with the labels of a new configuration, which continue the ones so far. Totals are kept; so are all
-    /// `LabelID`s, so that a request of the old configuration may still end under its own name.
+    /// Switches to the labels of a new configuration, which continue the current ones. Totals and `LabelID`s stay valid, so
+    /// a request of the old configuration may still end under its own name.
     package mutating func adopt(_ newer: MetricLabels) {
         let newLayout = MetricLayout(newer)
         var newCells = Self.zeros(newLayout)
@@ -26,14 +25,14 @@ package struct WorkerMetrics: ~Copyable {
         (labels, layout, cells) = (newer, newLayout, newCells)
     }
 
-    /// A copy of all numbers for another thread.
+    /// Copies all numbers for another thread.
     package func snapshot() -> MetricsSnapshot {
-        // Copied now: sharing the array would make the worker's next count copy it.
+        // A shared array would be copied by the worker's next count instead.
         let copy = unsafe cells.withUnsafeBufferPointer { unsafe [UInt64]($0) }
         return MetricsSnapshot(labels: labels, layout: layout, cells: copy)
     }
 
-    /// Nothing counted yet; a lowest gauge that nobody has set holds the highest number.
+    /// Initial cells; the maximum for a lowest gauge, which means unset.
     static func zeros(_ layout: MetricLayout) -> [UInt64] {
         var cells = [UInt64](repeating: 0, count: layout.cellCount)
         let shape = layout[.upstreamHealthy]
@@ -59,11 +58,11 @@ package struct WorkerMetrics: ~Copyable {
 // MARK: Requests and connections of clients
 
 extension WorkerMetrics {
-    /// The first byte of a request is there.
+    /// The first byte of a request arrived.
     package mutating func requestStarted() { add(1, .requestsInFlight) }
 
-    /// The last byte of an answer went out, or the exchange broke off. `method` is an index into the words given to
-    /// the labels, nil if the head was no good; `statusCode` is 0 if no answer was begun; sizes are heads and bodies.
+    /// The last byte of an answer was sent, or the exchange was aborted. `method` is an index into the methods given to the
+    /// labels, nil without a valid head; `statusCode` is 0 if no answer began; sizes in bytes include heads.
     package mutating func requestFinished(
         route: LabelID, method: Int?, statusCode: Int, tier: LabelID, durationMicros: UInt64, bytesIn: UInt64,
         bytesOut: UInt64
@@ -75,14 +74,14 @@ extension WorkerMetrics {
         observe(bytesOut, .responseSize, HistogramScale.byteBounds, route.index)
     }
 
-    /// What the gateway itself spent on one part of a request. Reading clocks costs too: a sample is enough.
+    /// The gateway's own time for one phase of a request. Sampled, because reading clocks costs time too.
     package mutating func overhead(_ phase: OverheadPhase, nanoseconds: UInt64) {
         observe(nanoseconds, .overhead, HistogramScale.latencyBounds, phase.rawValue)
     }
 
     package mutating func connectionAccepted() { add(1, .connectionsAccepted) }
 
-    /// How many client connections are in this state now.
+    /// Number of client connections in this state.
     package mutating func connections(_ state: ConnectionState, _ count: Int) {
         cells[layout[.connections].cell(state.rawValue)] = UInt64(clamping: count)
     }
@@ -100,13 +99,13 @@ extension WorkerMetrics {
 // MARK: Upstreams
 
 extension WorkerMetrics {
-    /// An attempt ended; `statusCode` is 0 if it brought no good answer.
+    /// An attempt ended; `statusCode` is 0 without a valid answer.
     package mutating func upstreamFinished(upstream: LabelID, statusCode: Int, durationMicros: UInt64) {
         add(1, .upstreamRequests, upstream.index, Self.codeClass(statusCode))
         observe(durationMicros, .upstreamDuration, HistogramScale.latencyBounds, upstream.index)
     }
 
-    /// How many connections to the upstream are in this state now.
+    /// Number of connections to the upstream in this state.
     package mutating func upstreamConnections(upstream: LabelID, _ state: UpstreamConnectionState, _ count: Int) {
         cells[layout[.upstreamConnections].cell(upstream.index, state.rawValue)] = UInt64(clamping: count)
     }
@@ -115,10 +114,10 @@ extension WorkerMetrics {
         add(1, .upstreamRetries, upstream.index, reason.rawValue)
     }
 
-    /// An address of the upstream was set aside.
+    /// An address of the upstream was ejected.
     package mutating func upstreamEjected(upstream: LabelID) { add(1, .upstreamEjections, upstream.index) }
 
-    /// How many addresses of the upstream get requests from this worker now.
+    /// Number of the upstream's addresses that get requests from this worker.
     package mutating func upstreamHealthy(upstream: LabelID, addresses: Int) {
         cells[layout[.upstreamHealthy].cell(upstream.index)] = UInt64(clamping: addresses)
     }
@@ -127,13 +126,13 @@ extension WorkerMetrics {
 // MARK: Decisions
 
 extension WorkerMetrics {
-    /// Who may pass. `outcome` and `reason` are indices into the words given to the labels.
+    /// A request was authenticated. `outcome` and `reason` are indices into the lists given to the labels.
     package mutating func authDecision(route: LabelID, outcome: Int, reason: Int) {
         add(1, .authDecisions, route.index, outcome, reason)
     }
 
-    /// A token was verified, not merely found in the cache. `algorithm` is an index into the algorithms given to the
-    /// labels, nil if the token did not get as far as naming one; `reason` one into the reasons.
+    /// A token was verified, without a cache hit. `algorithm` is an index into the algorithms given to the labels, nil if
+    /// the token has no valid one; `reason` one into the reasons.
     package mutating func tokenVerified(algorithm: Int?, reason: Int, nanoseconds: UInt64) {
         let algorithm = (algorithm ?? -1) + 1
         add(1, .tokenVerifications, algorithm, reason)
@@ -142,10 +141,10 @@ extension WorkerMetrics {
 
     package mutating func tokenCacheHit() { add(1, .tokenCacheHits) }
     package mutating func tokenCacheMiss() { add(1, .tokenCacheMisses) }
-    /// How many tokens this worker's cache has given up for others so far.
+    /// Tokens evicted from this worker's cache so far.
     package mutating func tokenCacheEvictions(_ count: UInt64) { cells[layout[.tokenCacheEvictions].cell(0)] = count }
 
-    /// How many tokens this worker's cache holds now.
+    /// Tokens in this worker's cache.
     package mutating func tokenCacheHolds(_ entries: Int) {
         cells[layout[.tokenCacheEntries].cell(0)] = UInt64(clamping: entries)
     }
@@ -153,7 +152,7 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
-    /// A tier filter has judged the elements of an answer; the unlabelled are among the others.
+    /// A tier filter judged an answer; `unlabelled` elements are included in the other counts.
     package mutating func filtered(route: LabelID, kept: UInt64, dropped: UInt64, unlabelled: UInt64, isShadow: Bool) {
         add(kept, .filterItems, route.index, FilterAction.kept.rawValue)
         let left: FilterAction = isShadow ? .shadowDropped : .dropped
@@ -161,25 +160,24 @@ extension WorkerMetrics {
         add(unlabelled, .filterItems, route.index, FilterAction.unlabelled.rawValue)
     }
 
-    /// A tier filter let an answer go no further.
+    /// A tier filter refused or cut an answer.
     package mutating func filterFailed(_ reason: FilterFailureReason) { add(1, .filterFailures, reason.rawValue) }
 
-    /// An expired token was refreshed, or was not.
+    /// The refresh of an expired token ended.
     package mutating func refreshed(_ result: RefreshResult, _ source: RefreshSource) {
         add(1, .refreshes, result.rawValue)
         add(1, .refreshSources, source.rawValue)
     }
 
-    /// A limit gave its verdict; the policy is the route's. `outcome` and `source` are indices into the words given to
-    /// the labels.
+    /// A limit of the route decided. `outcome` and `source` are indices into the lists given to the labels.
     package mutating func rateLimitDecision(route: LabelID, outcome: Int, source: Int) {
         add(1, .rateLimitDecisions, route.index, outcome, source)
     }
 
-    /// Grants that Redis gave in advance.
+    /// Grants leased from Redis.
     package mutating func rateLimitLeased(_ count: Int) { add(UInt64(clamping: count), .rateLimitLeased) }
 
-    /// Whether limits are judged without Redis now.
+    /// Whether limits are decided without Redis.
     package mutating func rateLimitFallback(_ isActive: Bool) {
         cells[layout[.rateLimitFallback].cell(0)] = isActive ? 1 : 0
     }
@@ -188,13 +186,13 @@ extension WorkerMetrics {
 // MARK: Redis
 
 extension WorkerMetrics {
-    /// A command ended; of one without an answer there is no duration.
+    /// A command ended; without a reply it has no duration.
     package mutating func redisCommand(_ kind: RedisCommandKind, _ result: RedisCommandResult, nanoseconds: UInt64?) {
         add(1, .redisCommands, kind.rawValue, result.rawValue)
         if let nanoseconds { observe(nanoseconds, .redisDuration, HistogramScale.latencyBounds, 0) }
     }
 
-    /// So many charges went out in one write.
+    /// Number of charges in one write.
     package mutating func redisBatch(_ count: Int) {
         observe(UInt64(clamping: count), .redisBatchSize, HistogramScale.countBounds, 0)
     }

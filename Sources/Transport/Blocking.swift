@@ -1,12 +1,12 @@
 internal import Synchronization
 
-/// Runs `body` as a task and blocks the calling thread until it has answered; nil after so many milliseconds (-1: no limit).
-/// Never from a thread of the cooperative pool.
+/// Runs `body` as a task and blocks the calling thread until it returns; nil after `milliseconds` (-1: no limit). Must not
+/// be called on a thread of the cooperative pool.
 package func blocking<Value: Sendable>(
     atMost milliseconds: Int32 = -1, _ body: @escaping @Sendable () async -> Value
 ) throws(SystemFault) -> Value? {
     let answer = BlockingAnswer<Value>(waker: try Waker())
-    // Waited for below; past the limit it ends by itself, and its answer goes nowhere.
+    // Awaited below. After a timeout it runs to its end, and its result is dropped.
     Task { answer.set(await body()) }
     answer.waker.wait(milliseconds: milliseconds)
     return answer.value.withLock { $0 }
@@ -24,7 +24,7 @@ private final class BlockingAnswer<Value: Sendable>: Sendable {
     }
 }
 
-/// Suspends the calling task; returns early when the task is cancelled.
+/// Suspends the calling task; returns early if it is cancelled.
 @Sendable package func pause(milliseconds: UInt64) async {
     do {
         try await Task.sleep(nanoseconds: milliseconds * 1_000_000)

@@ -1,20 +1,20 @@
 package import Wire
 
-/// One connected socket of a loop, plain or with TLS spoken over it: from here on the two look alike. One thread at a time.
+/// A connected socket of a loop, plain or with TLS, which look alike from here on. One thread at a time.
 ///
-/// It serves clients, upstreams, probes and Redis: who holds it says when to connect and what to send, this says what the
-/// socket is watched for and how a handshake goes on.
+/// Serves clients, upstreams, probes and Redis: its owner decides when to connect and what to send, the connection keeps the
+/// socket's interest and the handshake's progress.
 package struct Connection: ~Copyable {
-    /// Meaningful while it is open.
+    /// Valid while it is open.
     package private(set) var socket = Socket(descriptor: -1)
     private var session: TLSSession?
-    /// What the loop watches it for.
+    /// Events that the loop watches.
     package private(set) var interest = Interest()
 
-    /// A closed one.
+    /// Closed.
     package init() {}
 
-    /// Takes over `socket` and has the loop watch it; its reports carry `token`. On failure the socket is closed.
+    /// Takes ownership of `socket` and registers it with the loop; its events carry `token`. Closes the socket on failure.
     package mutating func open(
         _ socket: Socket, token: UInt64, _ interest: Interest, in loop: borrowing EventLoop
     ) throws(SystemFault) {
@@ -30,7 +30,7 @@ package struct Connection: ~Copyable {
 
     // MARK: readiness
 
-    /// Changes what the socket is watched for, unless it is watched for that already.
+    /// Changes the interest, unless it is the same.
     package mutating func watch(_ wanted: Interest, token: UInt64, in loop: borrowing EventLoop) {
         guard interest != wanted else { return }
         interest = wanted
@@ -44,20 +44,20 @@ package struct Connection: ~Copyable {
 
     // MARK: TLS
 
-    /// Whether the bytes on the socket are the bytes sent and received.
+    /// Whether TLS is off.
     package var isPlain: Bool { session == nil }
 
-    /// Begins the server's side of TLS; `received` are bytes that were read from the socket already.
+    /// Starts TLS as the server; `received` are bytes already read from the socket.
     package mutating func startTLS(_ context: TLSServerContext, received: RawSpan = RawSpan()) throws(TLSFault) {
         session = try TLSSession(context, socket, received: received)
     }
 
-    /// Begins the client's side of TLS. The certificate must be for `serverName`, a name or an address.
+    /// Starts TLS as the client. The certificate must be valid for `serverName`, a name or an address.
     package mutating func startTLS(_ context: TLSClientContext, serverName: String) throws(TLSFault) {
         session = try TLSSession(context, socket, serverName: serverName)
     }
 
-    /// Goes on with the handshake of the TLS session, which there must be, and has the loop watch for what it waits for.
+    /// Continues the handshake, and watches for the event it needs. TLS must have been started.
     package mutating func handshake(token: UInt64, in loop: borrowing EventLoop) -> HandshakeOutcome {
         switch session!.handshake() {
         case .done: return .done
@@ -72,7 +72,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Whether bytes wait inside the TLS session, where the kernel does not announce them.
+    /// Whether decrypted bytes are buffered, for which epoll reports nothing.
     package var hasPending: Bool {
         switch session {
         case .none: false
@@ -80,7 +80,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Whether bytes of TLS itself wait for the socket to become writable; the next call of any kind sends them.
+    /// Whether TLS records wait for the socket to become writable; the next call of any kind sends them.
     package var wantsWrite: Bool {
         switch session {
         case .none: false
@@ -88,7 +88,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Why TLS ended the connection, if it did.
+    /// Why TLS failed, if it did.
     package var faultText: String? {
         switch session {
         case .none: nil
@@ -96,7 +96,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Whether the handshake resumed an earlier session.
+    /// Whether the handshake resumed a session.
     package var wasResumed: Bool {
         switch session {
         case .none: false
@@ -104,7 +104,7 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// The names in the certificate that a client sent; empty without one, and without TLS.
+    /// DNS names and URIs of the client's certificate; empty without one, and without TLS.
     package var clientNames: [String] {
         switch session {
         case .none: []
@@ -120,47 +120,47 @@ package struct Connection: ~Copyable {
         }
     }
 
-    /// Gives back memory that a session at rest does not need; the next use takes it again.
+    /// Frees buffers that an idle TLS session does not need; the next use allocates them again.
     package mutating func rest() {
         if session != nil { session!.rest() }
     }
 
     // MARK: bytes
 
-    /// Appends what has arrived, at most `room` bytes.
+    /// Appends available bytes, at most `room`.
     package mutating func receive(into buffer: inout ByteBuffer, upTo room: Int) -> IOOutcome {
         if session == nil { return socket.receive(into: &buffer, upTo: room) }
         return session!.receive(into: &buffer, upTo: room)
     }
 
-    /// Sends as much as fits now. After `.wouldBlock` the same bytes must be offered again; more may follow them.
+    /// Sends as much as the socket accepts. After `.wouldBlock` offer the same bytes again; more may follow them.
     package mutating func send(_ bytes: RawSpan) -> IOOutcome {
         if session == nil { return socket.send(bytes) }
         return session!.send(bytes)
     }
 
-    /// Sends as much as fits now of what `buffer` holds from `offset` on.
+    /// Sends as much as the socket accepts of `buffer` from `offset`.
     package mutating func send(_ buffer: borrowing ByteBuffer, from offset: Int = 0) -> IOOutcome {
         send(buffer.readable.dropping(offset))
     }
 
     // MARK: the end
 
-    /// Tells the peer that nothing more will be sent.
+    /// Half-closes the connection: no more bytes will be sent.
     package mutating func finishSending() {
         notifyClose()
         socket.shutdownWrite()
     }
 
-    /// Sends TLS's close-notify, where TLS is spoken.
+    /// Sends a close-notify alert, with TLS.
     package mutating func notifyClose() {
         if session != nil { session!.closeNotify() }
     }
 
-    /// Makes the coming end an error for the peer.
+    /// Makes `close` send a reset.
     package func resetOnClose() { socket.resetOnClose() }
 
-    /// Ends the connection with a reset, so that what was sent cannot be taken for all there is.
+    /// Closes with a reset, so that the peer cannot take a partial message for a complete one.
     package mutating func abort() {
         session = nil
         socket.abort()
@@ -168,7 +168,7 @@ package struct Connection: ~Copyable {
         interest = Interest()
     }
 
-    /// Ends the connection: what was sent still arrives, unless unread bytes are left here. Does nothing to a closed one.
+    /// Closes. Sent bytes still arrive, unless unread bytes are left here. No effect on a closed connection.
     package mutating func close() {
         session = nil
         socket.close()
@@ -177,10 +177,10 @@ package struct Connection: ~Copyable {
     }
 }
 
-/// How far a TLS handshake has come.
+/// Progress of a TLS handshake.
 package enum HandshakeOutcome: Equatable, Sendable {
     case done
-    /// The loop reports when it can go on.
+    /// The loop reports when it can continue.
     case pending
     case closed
     case failed(String)

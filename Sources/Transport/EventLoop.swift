@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 package import Wire
 
-/// What a descriptor is watched for. Errors and full hang-ups are always reported.
+/// Events to watch a descriptor for. Errors and full hang-ups are always reported.
 @frozen
 public struct Interest: OptionSet, Sendable {
     public let rawValue: UInt8
@@ -12,28 +12,28 @@ public struct Interest: OptionSet, Sendable {
     @inlinable public static var write: Interest { Interest(rawValue: 2) }
 }
 
-/// One readiness report.
+/// One readiness event.
 package struct Ready: Sendable {
-    /// What was given when the descriptor was added; `EventLoop.wakeToken` for a wake-up.
+    /// The token of `add`; `EventLoop.wakeToken` for a wake-up.
     package let token: UInt64
     let events: UInt32
 
-    /// Bytes, an end of stream or an error can be read.
+    /// Bytes, end of stream or an error can be read.
     package var readable: Bool { events & UInt32(CLINUX_READABLE) != 0 }
     package var writable: Bool { events & UInt32(CLINUX_WRITABLE) != 0 }
-    /// Both directions are finished.
+    /// Both directions are shut down.
     package var hangup: Bool { events & UInt32(CLINUX_HANGUP) != 0 }
-    /// The socket holds an error: `Socket.takeError()`.
+    /// The socket has an error: `Socket.takeError()`.
     package var error: Bool { events & UInt32(CLINUX_ERROR) != 0 }
 }
 
-/// One thread's epoll instance, level-triggered: what was not read or written is reported again.
+/// One thread's epoll instance, level-triggered: an event repeats until its bytes are read or written.
 @safe
 package struct EventLoop: ~Copyable {
-    /// The token of a wake-up by `waker`.
+    /// Token of a wake-up by `waker`.
     package static let wakeToken = UInt64.max
 
-    /// Wakes this loop from any thread; give it to the mailboxes that this loop reads.
+    /// Wakes this loop from any thread; pass it to the mailboxes that the loop reads.
     package let waker: Waker
     private let epoll: Int32
     private let events: UnsafeMutablePointer<clinux_ready>
@@ -43,7 +43,7 @@ package struct EventLoop: ~Copyable {
         try self.init(waker: Waker())
     }
 
-    /// A loop that `waker` wakes; made first, so that others can have it before the loop's thread runs.
+    /// A loop woken by `waker`, which others may have before the loop's thread runs.
     package init(waker: Waker) throws(SystemFault) {
         let epoll = clinux_epoll_create()
         guard epoll >= 0 else { throw SystemFault("create an event loop") }
@@ -63,25 +63,24 @@ package struct EventLoop: ~Copyable {
         unsafe events.deallocate()
     }
 
-    /// Waits until something is ready or the time is over (-1: no limit); answers how many reports there are.
-    /// An interrupted wait answers 0.
+    /// Waits for events, at most `milliseconds` (-1: no limit); returns their number. 0 if interrupted.
     package mutating func wait(milliseconds: Int32) -> Int {
         max(0, Int(unsafe clinux_epoll_wait(epoll, events, Int32(capacity), milliseconds)))
     }
 
-    /// Report `index` of the last `wait`, which must be below its answer.
+    /// Event `index` of the last `wait`, below its result.
     package func ready(_ index: Int) -> Ready {
         precondition(index >= 0 && index < capacity)
         return unsafe Ready(
             token: events[index].token, events: events[index].events)
     }
 
-    /// Watches `socket` until it is closed; its reports carry `token`.
+    /// Watches `socket` until it is closed; its events carry `token`.
     package func add(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
         try control(Int32(CLINUX_ADD), socket, token, interest)
     }
 
-    /// Changes what a watched socket is watched for, and its token.
+    /// Changes the interest and token of a watched socket.
     package func modify(_ socket: Socket, token: UInt64, _ interest: Interest) throws(SystemFault) {
         try control(Int32(CLINUX_MODIFY), socket, token, interest)
     }

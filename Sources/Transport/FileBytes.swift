@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// When a file last changed, as far as the system tells: another stamp, other contents.
+/// Change stamp of a file: another stamp means other contents.
 package struct FileStamp: Hashable, Sendable {
     package let modifiedNanoseconds: Int64
     package let inode: UInt64
@@ -10,9 +10,9 @@ package struct FileStamp: Hashable, Sendable {
     package let mode: UInt32
 }
 
-/// Whole small files: keys, certificates, settings. Blocking; every fault names the path.
+/// Small files as a whole: keys, certificates, settings. Blocking; every error names the path.
 package enum FileBytes {
-    /// The whole file. More than `limit` bytes are a fault, as is a directory.
+    /// Reads the whole file. Fails for a directory, or more than `limit` bytes.
     package static func read(_ path: String, limit: Int) throws(SystemFault) -> [UInt8] {
         let operation = "read \(path)"
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
@@ -32,10 +32,10 @@ package enum FileBytes {
         throw SystemFault(operation, reason: "it is longer than \(limit) bytes")
     }
 
-    /// Replaces the file in one step: a reader sees the old or the new bytes, also after a crash.
+    /// Replaces the file atomically and durably: a reader sees the old or the new bytes, also after a crash.
     package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(SystemFault) {
         let operation = "write \(path)"
-        // In the same folder, since a rename does not cross file systems.
+        // In the same directory, because a rename cannot cross file systems.
         var temporary = Array("\(path).XXXXXX".utf8CString)
         let descriptor = unsafe clinux_temporary_file(&temporary)
         guard descriptor >= 0 else { throw SystemFault(operation) }
@@ -57,7 +57,7 @@ package enum FileBytes {
             inode: UInt64(status.st_ino), size: Int64(status.st_size), mode: status.st_mode & 0o7777)
     }
 
-    /// Makes the folder, and those above it that are missing, with the same mode. One that is there stays as it is.
+    /// Creates the directory and its missing parents with `mode`. An existing one is not changed.
     package static func makeDirectory(_ path: String, mode: UInt32 = 0o700) throws(SystemFault) {
         let operation = "create the folder \(path)"
         var ends = path.indices.filter { path[$0] == "/" && $0 != path.startIndex }
@@ -69,7 +69,7 @@ package enum FileBytes {
         }
     }
 
-    /// Removes the file, if it is there.
+    /// Removes the file, if it exists.
     package static func remove(_ path: String) throws(SystemFault) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemFault("remove \(path)") }
     }
@@ -79,7 +79,7 @@ package enum FileBytes {
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Writes, sets the mode, waits for the disk and closes.
+    /// Writes, sets the mode, syncs and closes.
     private static func fill(
         _ descriptor: Int32, _ bytes: [UInt8], _ mode: UInt32, _ operation: String
     ) throws(SystemFault) {
@@ -95,7 +95,7 @@ package enum FileBytes {
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw SystemFault(operation) }
     }
 
-    /// The new name is on disk once its folder is.
+    /// Syncs the directory, which makes the new name durable.
     private static func flushFolder(of path: String, _ operation: String) throws(SystemFault) {
         let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let descriptor = unsafe open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY)

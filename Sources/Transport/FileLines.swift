@@ -2,9 +2,9 @@ import CLinux
 import Glibc
 package import Wire
 
-/// The lines of a file, one after another, however long the file is. Blocking; every fault names the path.
+/// Line reader of a file of any size. Blocking; every error names the path.
 package struct FileLines: ~Copyable {
-    /// A longer line is handed out without its end.
+    /// Longer lines are truncated.
     package static let longestLine = 1 << 20
 
     private let path: String
@@ -21,7 +21,7 @@ package struct FileLines: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// Replaces `line` by the next line, without its line feed; false behind the last.
+    /// Reads the next line into `line`, without its line feed; false at the end.
     package mutating func next(into line: inout ByteBuffer) throws(SystemFault) -> Bool {
         line.removeAll()
         while true {

@@ -1,15 +1,15 @@
-/// What became of one non-blocking read or write.
+/// Result of a non-blocking read or write.
 package enum IOOutcome: Equatable, Sendable {
-    /// So many bytes moved, at least 1 (0 only if none were offered or asked for).
+    /// Number of bytes moved, at least 1 (0 only if none were offered or requested).
     case done(Int)
     /// Nothing moved: wait for readiness.
     case wouldBlock
-    /// The peer's end of stream.
+    /// End of stream.
     case closed
-    /// The connection is lost; the error number.
+    /// The connection failed; the errno.
     case failed(Int32)
 
-    /// Spelled out so that other modules compare in line.
+    /// Written out so that other modules can inline it.
     @inlinable package static func == (left: IOOutcome, right: IOOutcome) -> Bool {
         switch (left, right) {
         case (.wouldBlock, .wouldBlock), (.closed, .closed): true

@@ -1,24 +1,24 @@
 import CLinux
 import Glibc
 
-/// A pipe of the kernel's, through which bytes go from one socket to another without coming into this process: for large
-/// bodies that nobody here looks at, a third of what receiving and sending them costs. One thread at a time.
+/// A pipe for splice(2): moves bytes between sockets without copying them to user space, at a third of the cost of receive
+/// and send. For large bodies that are not read here. One thread at a time.
 package struct KernelPipe: ~Copyable {
     private let readEnd: Int32
     private let writeEnd: Int32
-    /// Bytes that wait in it.
+    /// Bytes in the pipe.
     package private(set) var count = 0
 
-    /// Enough pages for the largest piece that is received at once.
+    /// Enough for the largest piece that is received at once.
     private static let size: Int32 = 256 * 1_024
 
-    /// Done once in a process: a socket that has gone answers with an error, and splice has no flag that says so.
+    /// Ignores SIGPIPE, once per process: splice has no flag for it.
     private static let ignoresSignal: Bool = {
         _ = signal(SIGPIPE, SIG_IGN)
         return true
     }()
 
-    /// nil if the system gives no descriptors.
+    /// nil if no descriptors are left.
     package init?() {
         _ = Self.ignoresSignal
         var ends: (Int32, Int32) = (-1, -1)
@@ -31,8 +31,8 @@ package struct KernelPipe: ~Copyable {
         close(writeEnd)
     }
 
-    /// Takes in what has arrived at `socket`, at most `room` bytes. The pipe must be empty, or a full one could not be told from
-    /// a socket that has nothing.
+    /// Moves available bytes from `socket` into the pipe, at most `room`. The pipe must be empty, because a full one could
+    /// not be told from an idle socket.
     package mutating func fill(from socket: Socket, upTo room: Int) -> IOOutcome {
         precondition(count == 0 && room > 0)
         let moved = clinux_splice(socket.descriptor, writeEnd, room)
@@ -42,7 +42,7 @@ package struct KernelPipe: ~Copyable {
         return .done(moved)
     }
 
-    /// Gives `socket` what it takes of what is there, which must be something.
+    /// Moves bytes from the pipe, which must not be empty, to `socket`.
     package mutating func drain(into socket: Socket) -> IOOutcome {
         precondition(count > 0)
         let moved = clinux_splice(readEnd, socket.descriptor, count)
@@ -53,6 +53,6 @@ package struct KernelPipe: ~Copyable {
 }
 
 extension IOOutcome {
-    /// Whether the system cannot do what was asked with such descriptors, whatever their state.
+    /// Whether splice does not support such descriptors, whatever their state.
     package var isUnsupported: Bool { self == .failed(EINVAL) || self == .failed(ENOSYS) }
 }

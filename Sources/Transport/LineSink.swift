@@ -2,9 +2,9 @@ import Glibc
 import Synchronization
 import Wire
 
-/// Where finished log lines go: any thread hands over whole lines, one thread of its own writes them to a descriptor.
+/// Log writer: any thread hands over whole lines, and a thread of its own writes them to a descriptor.
 ///
-/// A reader that stops reading must not stop the gateway: what does not fit into 8 MiB is dropped and counted.
+/// A reader that stops reading must not block the gateway: lines beyond 8 MiB of backlog are dropped and counted.
 package final class LineSink: Sendable {
     private static let mostWaiting = 8 << 20
 
@@ -17,7 +17,7 @@ package final class LineSink: Sendable {
     /// Woken when the thread has written everything.
     private let end: Waker
 
-    /// Writes to `descriptor`, which stays open as long as the process: usually 1 or 2.
+    /// Writes to `descriptor`, which stays open as long as the process; usually 1 or 2.
     package init(descriptor: Int32) throws(SystemFault) {
         self.descriptor = descriptor
         waker = try Waker()
@@ -26,10 +26,10 @@ package final class LineSink: Sendable {
         thread.withLock { $0 = writer }
     }
 
-    /// Calls whose lines were dropped so far.
+    /// Number of writes that were dropped.
     package var dropped: UInt64 { lost.load(ordering: .relaxed) }
 
-    /// Takes whole lines, from any thread; waits for nobody but another caller.
+    /// Appends whole lines. Any thread; only blocks for other writers.
     package func write(_ lines: RawSpan) {
         let fits = waiting.withLock { buffer in
             guard buffer.count + lines.byteCount <= Self.mostWaiting else { return false }
@@ -43,8 +43,8 @@ package final class LineSink: Sendable {
         }
     }
 
-    /// Writes what waits and ends the thread. Once, when nobody writes any more. A reader that does not read for a second
-    /// must not keep the process: what it has not taken by then is lost.
+    /// Writes the backlog and ends the thread. Call it once, after the last write. Drops what the reader has not taken
+    /// within a second, so that it cannot delay the exit.
     package func close() {
         isClosing.store(true, ordering: .releasing)
         waker.wake()
@@ -61,7 +61,7 @@ package final class LineSink: Sendable {
         while goesOn {
             waker.wait()
             goesOn = !isClosing.load(ordering: .acquiring)
-            // Copied, so that both buffers keep their memory and a steady stream of lines allocates nothing.
+            // Copied, so that both buffers keep their memory and a steady load allocates nothing.
             waiting.withLock { lines in
                 block.append(lines.readable)
                 lines.removeAll()
@@ -80,7 +80,7 @@ package final class LineSink: Sendable {
                 var entry = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
                 _ = unsafe poll(&entry, 1, -1)
             } else if errno != EINTR {
-                // Nobody will ever read this: a log that cannot be written is no reason to stop serving.
+                // A log that cannot be written must not stop the gateway.
                 block.removeAll()
             }
         }

@@ -2,7 +2,7 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// Wakes one event loop from any thread. The descriptor closes with the last owner, so a late wake-up is harmless.
+/// Wakes an event loop from any thread (eventfd). The descriptor closes with the last owner, so a late wake-up is harmless.
 package final class Waker: Sendable {
     let descriptor: Int32
 
@@ -19,8 +19,8 @@ package final class Waker: Sendable {
         _ = unsafe write(descriptor, &one, 8)
     }
 
-    /// Blocks the calling thread, which must be no loop's, until woken or until so many milliseconds have passed (-1: no
-    /// limit), and forgets the wake-ups so far; answers whether it was woken.
+    /// Blocks the calling thread, which must not be a loop's, until woken or timed out after `milliseconds` (-1: no limit),
+    /// and clears pending wake-ups; returns whether it was woken.
     @discardableResult
     package func wait(milliseconds: Int32 = -1) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
@@ -29,26 +29,26 @@ package final class Waker: Sendable {
         return isWoken
     }
 
-    /// Forgets the wake-ups so far. The loop's thread.
+    /// Clears pending wake-ups. The loop's thread.
     package func clear() {
         var count: UInt64 = 0
         _ = unsafe read(descriptor, &count, 8)
     }
 }
 
-/// Messages from any thread to one event loop, in the order of posting.
+/// Queue of messages from any thread to one event loop, in posting order.
 ///
-/// Several mailboxes may share a loop's waker; after a wake-up the loop takes from every one of them.
+/// Several mailboxes may share a loop's waker; after a wake-up the loop drains all of them.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let waker: Waker
-    /// nil once nobody reads it any more.
+    /// nil once closed.
     private let waiting = Mutex<[Message]?>([])
 
     package init(waker: Waker) {
         self.waker = waker
     }
 
-    /// Any thread. Wakes the loop if nothing was waiting. False if the loop has ended: nobody will read it.
+    /// Posts a message, and wakes the loop if the mailbox was empty. Any thread. False if it is closed.
     @discardableResult
     package func post(_ message: Message) -> Bool {
         let count = waiting.withLock { messages in
@@ -59,7 +59,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         return count > 0
     }
 
-    /// The loop's thread: everything posted so far, oldest first.
+    /// Drains the mailbox, oldest first. The loop's thread.
     package func take() -> [Message] {
         waker.clear()
         return waiting.withLock { messages in
@@ -68,7 +68,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         }
     }
 
-    /// The loop's thread, at its end: what was posted and not taken. Later posts are refused.
+    /// Closes the mailbox and returns the rest. Later posts fail. The loop's thread.
     package func close() -> [Message] {
         waiting.withLock { messages in
             defer { messages = nil }

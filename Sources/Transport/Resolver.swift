@@ -1,10 +1,10 @@
 import Glibc
 package import Wire
 
-/// Names of hosts to addresses.
+/// Host names to addresses.
 package enum Resolver {
-    /// The stream addresses of `host` (a name, or an address with or without brackets) in the order of preference, each
-    /// once. A name blocks the calling thread for as long as the system's resolver takes, so never call it on a loop.
+    /// The distinct stream addresses of `host` (a name, or an address with or without brackets), in order of preference. A
+    /// name blocks for as long as the system's resolver takes, so not on a loop.
     package static func resolve(host: String, port: UInt16) throws(SystemFault) -> [SocketAddress] {
         if let address = numeric(host) { return [.ip(address, port: port)] }
         var hints = unsafe addrinfo()
@@ -30,7 +30,7 @@ package enum Resolver {
         return found
     }
 
-    /// The address that `host` spells, in brackets or not; nil if it is a name.
+    /// Parses an address, in brackets or not; nil for a name.
     package static func numeric(_ host: String) -> IPAddress? {
         let isBracketed = host.hasPrefix("[") && host.hasSuffix("]")
         return IPAddress(parsing: isBracketed ? String(host.dropFirst().dropLast()) : host)

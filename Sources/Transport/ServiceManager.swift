@@ -2,13 +2,13 @@ import CLinux
 import Glibc
 package import Wire
 
-/// What systemd is told of a service with `Type=notify` or `notify-reload` (sd_notify(3)).
+/// State for systemd services with `Type=notify` or `notify-reload` (sd_notify(3)).
 package enum ServiceState: Sendable, Equatable {
     case ready
-    /// A reload has begun at this moment of `CLOCK_MONOTONIC`; `ready` ends it.
+    /// A reload began at this `CLOCK_MONOTONIC` time; `ready` ends it.
     case reloading(MonotonicTime)
     case stopping
-    /// Sign of life for `WatchdogSec=`.
+    /// Watchdog ping for `WatchdogSec=`.
     case alive
     /// One line for `systemctl status`.
     case status(String)
@@ -24,8 +24,8 @@ package enum ServiceState: Sendable, Equatable {
     }
 }
 
-/// Tells the service manager that listens on `socket`, the value of `NOTIFY_SOCKET`: a path, or "@" and a name in the
-/// abstract space. Any thread. Without a socket, or nobody at it, nothing happens: false.
+/// Notifies the service manager at `socket`, the value of `NOTIFY_SOCKET`: a path, or "@" and an abstract name. Any thread.
+/// False without a socket or a listener.
 @discardableResult
 package func notifySystemd(_ state: ServiceState, socket: String?) -> Bool {
     guard let socket, let address = SocketAddress(parsing: "unix:" + socket) else { return false }
@@ -39,7 +39,7 @@ package func notifySystemd(_ state: ServiceState, socket: String?) -> Bool {
     return sent == bytes.count
 }
 
-/// Raises the process's soft limit of open files to its hard limit; answers the limit now in force.
+/// Raises the soft limit of open files to the hard limit; returns the limit in force.
 @discardableResult
 package func raiseFileLimit() -> Int {
     var limit = rlimit()
@@ -52,5 +52,5 @@ package func raiseFileLimit() -> Int {
     return Int(clamping: limit.rlim_cur)
 }
 
-/// The cores that this process may run on, at least 1.
+/// Number of cores that this process may use, at least 1.
 package var coreCount: Int { max(1, Int(clinux_core_count())) }

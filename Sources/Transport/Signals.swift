@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// The signals that the process takes as events.
+/// Signals that the process handles as events.
 package enum ProcessSignal: CaseIterable, Sendable, Equatable {
     case hangup, terminate, interrupt, child, user1, user2
 
@@ -22,18 +22,18 @@ package enum ProcessSignal: CaseIterable, Sendable, Equatable {
     }
 }
 
-/// Signals as events of one thread, in place of interruptions of any thread.
+/// Signals as events of one thread, instead of interrupting any thread.
 package enum Signals {
-    /// Blocks `taken` in this thread and in all that it starts later, so call it first; ignores SIGPIPE.
-    package static func take(_ taken: [ProcessSignal]) throws(SystemFault) {
-        // A write to a closed connection answers EPIPE, also where a library writes.
+    /// Blocks `signals` in this thread and in threads started later, so call it first. Ignores SIGPIPE.
+    package static func block(_ signals: [ProcessSignal]) throws(SystemFault) {
+        // A write to a closed connection then returns EPIPE, also inside libraries.
         _ = signal(SIGPIPE, SIG_IGN)
-        var set = Self.set(taken)
+        var set = Self.set(signals)
         let number = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
         guard number == 0 else { throw SystemFault("block signals", errno: number) }
     }
 
-    /// Waits for the next of `taken`; nil when `milliseconds` have passed without one (-1: no limit).
+    /// Waits for the next of `taken`; nil after `milliseconds` (-1: no limit).
     package static func next(_ taken: [ProcessSignal], milliseconds: Int32 = -1) -> ProcessSignal? {
         var set = Self.set(taken)
         guard milliseconds >= 0 else {

@@ -2,30 +2,28 @@ import CLinux
 import Glibc
 package import Wire
 
-/// What one `accept` came to.
+/// Result of `accept`.
 package enum AcceptOutcome: Sendable {
-    /// A new connection and its peer; not blocking, small writes leave at once.
+    /// A new non-blocking connection, without Nagle's algorithm, and its peer.
     case accepted(Socket, SocketAddress)
     case wouldBlock
-    /// Nothing can be accepted for now. `EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`: the listener stays readable, so stop
-    /// watching it for a while.
+    /// `EMFILE`, `ENFILE`, `ENOBUFS` or `ENOMEM`: the listener stays readable, so stop watching it for a while.
     case failed(Int32)
 }
 
-/// What one `connect` came to.
+/// Result of `connect`.
 package enum ConnectOutcome: Sendable {
     case connected(Socket)
-    /// Watch for writing; then `takeError()` tells how it went (0: connected).
+    /// Watch for writing; then `takeError()` returns the result (0: connected).
     case inProgress(Socket)
     case failed(SystemFault)
 }
 
 extension Socket {
-    /// A listener. With `reusePort`, one per worker on the same address and the system spreads connections over them;
-    /// a unix listener has no such thing and is shared.
+    /// Opens a listener. With `reusePort`, each worker has one on the same address and the kernel spreads connections over
+    /// them; unix listeners are shared instead.
     ///
-    /// An IPv6 listener takes IPv6 only. A unix socket's file gets mode 0660 and replaces a file on which nobody
-    /// listens any more.
+    /// IPv6 listeners accept IPv6 only. The file of a unix socket has mode 0660 and replaces one without a listener.
     package static func listen(
         on address: SocketAddress, reusePort: Bool = true, backlog: Int32 = 4096
     ) throws(SystemFault) -> Socket {
@@ -48,7 +46,7 @@ extension Socket {
         return socket
     }
 
-    /// The next waiting connection. Connections that ended while they waited are passed over.
+    /// Accepts the next connection. Skips connections that ended while they waited.
     package func accept() -> AcceptOutcome {
         var descriptor: Int32 = -1
         for _ in 0..<16 {
@@ -67,7 +65,7 @@ extension Socket {
         return .wouldBlock
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     package static func connect(to address: SocketAddress) -> ConnectOutcome {
         let operation = "connect to \(address)"
         do throws(SystemFault) {
@@ -94,20 +92,20 @@ extension Socket {
 
     private func prepare(_ address: SocketAddress, reusePort: Bool, _ operation: String) throws(SystemFault) {
         guard address.port != nil else {
-            // Before the file appears: nobody connects who could not later.
+            // Before the file exists, so that no client connects without permission.
             _ = fchmod(descriptor, 0o660)
             return
         }
         var works = set(SOL_SOCKET, SO_REUSEADDR, 1)
         if reusePort { works = set(SOL_SOCKET, SO_REUSEPORT, 1) && works }
         if address.family == AF_INET6 { works = set(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) && works }
-        // Accepted sockets inherit it, which spares a call each.
+        // Inherited by accepted sockets, which saves a call each.
         works = set(Int32(IPPROTO_TCP), TCP_NODELAY, 1) && works
         guard works else { throw SystemFault(operation) }
         if address.isLoopback { setUnpaced() }
     }
 
-    /// Removes a socket's file if nobody listens there; any other file stays and `bind` reports it.
+    /// Removes a socket file without a listener; `bind` reports any other file.
     private static func removeStale(_ path: String, _ address: SocketAddress, _ operation: String) throws(SystemFault) {
         var status = stat()
         guard unsafe lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return }
@@ -116,7 +114,7 @@ extension Socket {
             socket.close()
             throw SystemFault(operation, errno: EADDRINUSE)
         case .failed(let fault):
-            // A full backlog is somebody listening.
+            // A full backlog means that there is a listener.
             if fault.errno == EAGAIN { throw SystemFault(operation, errno: EADDRINUSE) }
             if fault.errno == ECONNREFUSED { _ = unsafe unlink(path) }
         }

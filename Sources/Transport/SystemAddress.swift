@@ -1,7 +1,7 @@
 import Glibc
 import Wire
 
-/// A socket address as the system writes it, `sockaddr`.
+/// Conversion to and from `sockaddr`.
 extension SocketAddress {
     /// `AF_INET`, `AF_INET6` or `AF_UNIX`.
     var family: Int32 {
@@ -11,7 +11,7 @@ extension SocketAddress {
         }
     }
 
-    /// Calls `body` with the address as the system takes it.
+    /// Calls `body` with the address as a `sockaddr`.
     func withSystemAddress<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         switch self {
         case .ip(let address, let port, let scope):
@@ -52,7 +52,7 @@ extension SocketAddress {
         }
     }
 
-    /// The address that `fill` writes: it gets room and the room's size, and answers whether it worked.
+    /// The address written by `fill`, which gets a buffer and its size and returns whether it succeeded.
     init?(filledBy fill: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Bool) {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -65,7 +65,7 @@ extension SocketAddress {
         }
     }
 
-    /// What `accept`, `getsockname` and `getaddrinfo` write; a family that is none of ours reads as a nameless socket.
+    /// Reads a `sockaddr`. Any other family becomes an unnamed unix socket.
     init(system bytes: UnsafeRawBufferPointer) {
         let family = unsafe bytes.count < 2 ? 0 : Int32(bytes.loadUnaligned(as: sa_family_t.self))
         if family == AF_INET, bytes.count >= MemoryLayout<sockaddr_in>.size {

@@ -1,15 +1,15 @@
 import Glibc
 
-/// A call to the system that failed, said so that a person can act on it.
+/// A failed system call, described for the operator.
 package struct SystemFault: Error, Equatable, Sendable, CustomStringConvertible {
-    /// What was attempted, as the words after "cannot": `listen on 127.0.0.1:8000`.
+    /// The words after "cannot": `listen on 127.0.0.1:8000`.
     package let operation: String
-    /// The error number of the call, 0 where the reason is of another kind.
+    /// 0 if the reason is of another kind.
     package let errno: Int32
-    /// Why not: `address already in use`.
+    /// `address already in use`.
     package let reason: String
 
-    /// `errno` is the calling thread's, unless given.
+    /// `errno` defaults to the calling thread's.
     package init(_ operation: String, errno: Int32 = Glibc.errno) {
         self.operation = operation
         self.errno = errno
@@ -26,7 +26,7 @@ package struct SystemFault: Error, Equatable, Sendable, CustomStringConvertible 
     package var description: String { "cannot \(operation): \(reason)" }
 }
 
-/// The system's words for an error number, as they stand inside a sentence.
+/// The system's text for an errno, as a clause.
 package func systemErrorText(_ number: Int32) -> String {
     let text = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { room in
         guard unsafe strerror_r(number, room.baseAddress!, room.count) == 0 else { return "error \(number)" }

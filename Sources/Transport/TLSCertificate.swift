@@ -2,7 +2,7 @@ import COpenSSL
 import Glibc
 import Wire
 
-/// The PEM files of one server certificate: the certificate with its chain, and its private key.
+/// PEM files of a server certificate with its chain, and of its private key.
 package struct TLSCertificatePair: Sendable, Hashable {
     package let certificate: String
     package let key: String
@@ -13,14 +13,14 @@ package struct TLSCertificatePair: Sendable, Hashable {
     }
 }
 
-/// A pair read and checked.
+/// A certificate pair, read and checked.
 @safe
 struct TLSCertificate: ~Copyable {
-    /// The server's own certificate, and those that lead from it to a root.
+    /// The server's certificate, and the intermediate ones.
     let leaf: OpaquePointer
     let chain: [OpaquePointer]
     let key: OpaquePointer
-    /// What is wrong with its time of validity, if anything.
+    /// Problem with its validity period, if any.
     let warning: String?
 
     private init(leaf: OpaquePointer, chain: [OpaquePointer], key: OpaquePointer, warning: String?) {
@@ -64,13 +64,13 @@ struct TLSCertificate: ~Copyable {
         unsafe EVP_PKEY_free(key)
     }
 
-    /// Those of a PEM file; the caller frees them.
+    /// Certificates of a PEM file; the caller frees them.
     static func certificates(_ path: String) throws(TLSFault) -> [OpaquePointer] {
         var found: [OpaquePointer] = unsafe []
         try unsafe withPEM(path) { bio in
             while let certificate = unsafe PEM_read_bio_X509(bio, nil, nil, nil) { unsafe found.append(certificate) }
         }
-        // The queue now says that the file has ended, or where the text breaks.
+        // The queue has the end of the file, or the position of a syntax error.
         let code = TLSErrors.take()
         let isAtEnd = tls_error_is_pem_end(code) == 1
         if !isAtEnd {
@@ -112,7 +112,7 @@ struct TLSCertificate: ~Copyable {
         }
         TLSErrors.clear()
         unsafe bytes.withUnsafeBytes { bytes in
-            // No bytes may be no address, which is no file to OpenSSL either.
+            // An empty array may have no address, which OpenSSL does not accept.
             let start = unsafe bytes.baseAddress ?? UnsafeRawPointer(bitPattern: 1)
             guard let bio = unsafe BIO_new_mem_buf(start, Int32(bytes.count)) else { return }
             unsafe body(bio)

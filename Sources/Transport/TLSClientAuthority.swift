@@ -2,12 +2,12 @@ import COpenSSL
 import Glibc
 import Wire
 
-/// The certificates to which a client's must lead: those of one PEM file, be they roots or not.
+/// Trust anchors for client certificates: those of one PEM file, whether roots or not.
 @safe
 final class TLSClientAuthority: Sendable {
-    /// The same for the same file.
+    /// Equal for equal files.
     let fingerprint: [UInt8]
-    // OpenSSL counts references to both; nothing here changes after init.
+    // OpenSSL counts references to both; neither changes after init.
     private nonisolated(unsafe) let store: OpaquePointer
     private nonisolated(unsafe) let certificates: [OpaquePointer]
 
@@ -21,7 +21,7 @@ final class TLSClientAuthority: Sendable {
             _ = unsafe X509_STORE_add_cert(store, certificate)
             fingerprint += unsafe Self.digest(certificate)
         }
-        // What is given is trusted, also where something stands above it that is not.
+        // Trusts intermediate certificates too, without their root.
         _ = unsafe X509_STORE_set_flags(store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
         TLSErrors.clear()
         unsafe self.store = unsafe store
@@ -34,10 +34,10 @@ final class TLSClientAuthority: Sendable {
         unsafe certificates.forEach { unsafe X509_free($0) }
     }
 
-    /// Makes sessions of `context` ask for a certificate; false if there is no memory for it.
+    /// Makes sessions of `context` request a certificate; false if out of memory.
     func ask(_ context: OpaquePointer) -> Bool {
         unsafe tls_judge_tickets(context)
-        // The names tell a client with several certificates which to send.
+        // The names tell a client with several certificates which one to send.
         for unsafe certificate in unsafe certificates where unsafe SSL_CTX_add_client_CA(context, certificate) != 1 { return false }
         return unsafe tls_ask_clients(context, store) == 1
     }
@@ -51,7 +51,7 @@ final class TLSClientAuthority: Sendable {
 }
 
 extension TLSSession {
-    /// The DNS names and URIs of the certificate that the client sent, which held; empty if it sent none.
+    /// DNS names and URIs of the verified client certificate; empty without one.
     package var clientNames: [String] {
         guard let certificate = unsafe SSL_get0_peer_certificate(session), unsafe SSL_get_verify_result(session) == X509_V_OK
         else { return [] }
@@ -62,7 +62,7 @@ extension TLSSession {
                 { bytes, count, isURI, names in
                     guard let bytes = unsafe bytes, count > 0 else { return }
                     let text = unsafe UnsafeBufferPointer(start: bytes, count: Int(count))
-                    // A URI has a colon behind its scheme and a host none: neither kind may pass for the other.
+                    // A URI contains a colon and a host name does not, so neither can pass for the other.
                     guard unsafe text.contains(UInt8(ascii: ":")) == (isURI != 0) else { return }
                     let name = unsafe String(decoding: text, as: UTF8.self)
                     unsafe names?.assumingMemoryBound(to: [String].self).pointee.append(name)

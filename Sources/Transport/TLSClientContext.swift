@@ -1,10 +1,10 @@
 import COpenSSL
 import Wire
 
-/// How to connect to servers: always verified. Made once, shared by all threads.
+/// Client side TLS configuration; servers are always verified. Made once, shared by all threads.
 @safe
 package final class TLSClientContext: Sendable {
-    // OpenSSL counts references to a context and lets any thread make sessions of it; nothing here changes after init.
+    // OpenSSL counts references to a context, and any thread may make sessions of it; it does not change after init.
     nonisolated(unsafe) let context: OpaquePointer
 
     /// Verifies by the system's roots, or only by those in the PEM file `authorityFile`.
@@ -19,7 +19,7 @@ package final class TLSClientContext: Sendable {
         _ = unsafe SSL_CTX_set_alpn_protos(context, names.baseAddress, UInt32(names.count))
         unsafe names.deallocate()
         if let authorityFile {
-            // First, for the sentence about a file that is not there.
+            // Read first, for a better error message about a missing file.
             do throws(SystemFault) {
                 _ = try FileBytes.read(authorityFile, limit: 16 << 20)
             } catch {
@@ -39,12 +39,12 @@ package final class TLSClientContext: Sendable {
 
     deinit { unsafe SSL_CTX_free(context) }
 
-    /// Binds a session to the name or address that the certificate must be for.
+    /// Sets the name or address that the certificate must be valid for.
     func expect(_ host: String, _ session: OpaquePointer) -> Bool {
         if let address = Resolver.numeric(host) {
             return unsafe X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(session), address.text) == 1
         }
-        // The name without the dot of the root: certificates are made out so (RFC 6066 §3).
+        // Without the root's dot, as in certificates and SNI (RFC 6066, 3).
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
         unsafe SSL_set_hostflags(session, UInt32(tls_host_flags()))
         return unsafe SSL_set1_host(session, name) == 1 && tls_set_server_name(session, name) == 1

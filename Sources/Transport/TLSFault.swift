@@ -1,37 +1,37 @@
 import COpenSSL
 
-/// Why a TLS context cannot be made: a sentence that names the file and says what would be right.
+/// Why a TLS context cannot be made; the sentence names the file and says what would be valid.
 package struct TLSFault: Error, Equatable, Sendable, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
 }
 
-/// What became of a step of the handshake.
+/// Result of a handshake step.
 package enum TLSOutcome: Equatable, Sendable {
     case done
     case wantRead
     case wantWrite
-    /// The peer went away.
+    /// The peer closed the connection.
     case closed
-    /// No TLS connection came about; the reason, for the log.
+    /// The handshake failed; a reason for the log.
     case failed(String)
 }
 
-/// The errors that OpenSSL keeps in a queue of the calling thread.
+/// OpenSSL's error queue of the calling thread.
 enum TLSErrors {
-    /// Empties the queue, before each call whose failure is looked up in it. Mostly it is empty, which is quickly seen.
+    /// Clears the queue before a call whose failure is looked up in it. It is usually empty, which is cheap to check.
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
 
-    /// The oldest error, which is nearest to the cause; empties the queue. 0 if there is none.
+    /// Returns the oldest error, which is closest to the cause, and clears the queue. 0 for none.
     static func take() -> UInt {
         let code = ERR_get_error()
         ERR_clear_error()
         return code
     }
 
-    /// OpenSSL's words for an error code: `wrong version number`.
+    /// OpenSSL's text for an error code: `wrong version number`.
     static func text(_ code: UInt) -> String {
         if let reason = unsafe ERR_reason_error_string(code) { return unsafe String(cString: reason) }
         return code == 0 ? "unknown TLS error" : "TLS error \(code & 0xFFF)"

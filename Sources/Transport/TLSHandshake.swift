@@ -2,8 +2,8 @@ import COpenSSL
 import Glibc
 
 extension TLSSession {
-    /// Goes on with the handshake as far as it gets. Call it again when the socket is ready, until `.done`; after
-    /// that look at `hasPending`.
+    /// Continues the handshake as far as possible. Call it again when the socket is ready, until `.done`; then check
+    /// `hasPending`.
     package mutating func handshake() -> TLSOutcome {
         guard unsafe port.pointee.flush() else { return waitToWrite() }
         if isEstablished { return .done }
@@ -11,7 +11,7 @@ extension TLSSession {
         TLSErrors.clear()
         let result = unsafe SSL_do_handshake(session)
         let isWaiting = unsafe SSL_get_error(session, result) == SSL_ERROR_WANT_READ
-        // Each flight leaves with one send; an alert goes out as well.
+        // A flight leaves with one send; alerts too.
         let isFlushed = unsafe port.pointee.flush()
         if result == 1 { establish() }
         if isFlushed { return isEstablished ? .done : unfinished(result) }
@@ -38,14 +38,14 @@ extension TLSSession {
     }
 }
 
-// What was agreed on.
+// Negotiated parameters.
 extension TLSSession {
-    /// `TLSv1.3` or `TLSv1.2`; during the handshake the highest that is offered.
+    /// `TLSv1.3` or `TLSv1.2`; during the handshake the highest offered.
     package var version: StaticString {
         unsafe SSL_version(session) == TLS1_2_VERSION ? "TLSv1.2" : "TLSv1.3"
     }
 
-    /// The application protocol that both sides agreed on, if any.
+    /// The negotiated application protocol, if any.
     package var alpn: String? {
         var name: UnsafePointer<UInt8>?
         var count: UInt32 = 0
@@ -54,7 +54,7 @@ extension TLSSession {
         return unsafe String(decoding: UnsafeBufferPointer(start: name, count: Int(count)), as: UTF8.self)
     }
 
-    /// Whether the handshake was a short one, with a session of before.
+    /// Whether the handshake resumed a session.
     package var wasResumed: Bool { unsafe SSL_session_reused(session) == 1 }
 
     /// Why the session failed, for the log.

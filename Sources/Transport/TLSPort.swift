@@ -3,24 +3,24 @@ import COpenSSL
 import Glibc
 import Wire
 
-/// What stands between OpenSSL and one socket: receives as much as is there with one call, collects what is to be sent
-/// so that it leaves with one call, and never writes to a socket that would block.
+/// OpenSSL's I/O over one socket (a BIO): receives everything available with one call, collects output to send it with one
+/// call, and does not write to a socket that would block.
 @safe
 struct TLSPort: ~Copyable {
     let socket: Socket
-    /// Kept until the handshake is over, for the callbacks; nil at a client.
+    /// For the handshake's callbacks, nil after it and on the client side.
     var server: TLSServerContext?
-    /// Read before the session began and not yet taken by OpenSSL.
+    /// Bytes read before the session began, not yet taken by OpenSSL.
     private(set) var received = ByteBuffer()
-    /// Encrypted and not yet taken by the system.
+    /// Encrypted bytes not yet sent.
     var output = ByteBuffer()
-    /// Whether encrypted bytes gather in `output` until `flush`.
+    /// Whether output is collected until `flush`.
     var collectsOutput = true
-    /// The last receive brought less than there was room for: another would find nothing.
+    /// Whether the last receive returned less than it had room for: another would return nothing.
     var isDrained = false
-    /// The peer has ended the stream.
+    /// The peer ended the stream.
     var hasEnded = false
-    /// The error number that ended the connection, else 0.
+    /// The errno that ended the connection, otherwise 0.
     var failure: Int32 = 0
 
     init(socket: Socket, server: TLSServerContext? = nil, received: RawSpan = RawSpan()) {
@@ -29,7 +29,7 @@ struct TLSPort: ~Copyable {
         self.received.append(received)
     }
 
-    /// Sends what is collected; true when nothing is left.
+    /// Sends collected output; true if none is left.
     mutating func flush() -> Bool {
         guard !output.isEmpty else { return true }
         switch socket.send(output.readable) {
@@ -42,7 +42,7 @@ struct TLSPort: ~Copyable {
         return true
     }
 
-    /// What OpenSSL asks for: bytes written to `room`, or 0 and why not in the properties.
+    /// OpenSSL's read: bytes written to `room`; 0 with the reason in the properties.
     mutating func read(_ room: UnsafeMutableRawBufferPointer) -> Int {
         if !received.isEmpty { return unsafe takeReceived(room) }
         if isDrained || hasEnded || failure != 0 { return 0 }
@@ -51,7 +51,7 @@ struct TLSPort: ~Copyable {
         return max(0, count)
     }
 
-    /// Takes all that OpenSSL wants to send; false if the connection is lost.
+    /// OpenSSL's write, which always takes everything; false if the connection failed.
     mutating func write(_ bytes: RawSpan) -> Bool {
         var sent = 0
         if !collectsOutput, output.isEmpty {
@@ -87,7 +87,7 @@ struct TLSPort: ~Copyable {
 }
 
 extension TLSPort {
-    /// A BIO that reads and writes through the port at `port`, which must outlive it.
+    /// A BIO over `port`, which must outlive it.
     static func bio(_ port: UnsafeMutablePointer<TLSPort>) -> OpaquePointer? {
         guard let bio = unsafe BIO_new(method) else { return nil }
         unsafe BIO_set_data(bio, port)
@@ -95,10 +95,10 @@ extension TLSPort {
         return unsafe bio
     }
 
-    /// The server context of a session in its handshake.
+    /// The server context of a session during its handshake.
     static func server(of session: OpaquePointer) -> TLSServerContext? { unsafe port(SSL_get_rbio(session))?.pointee.server }
 
-    /// Immutable once made, and OpenSSL only reads it.
+    /// Immutable once made; OpenSSL only reads it.
     private nonisolated(unsafe) static let method: OpaquePointer? = {
         guard let method = unsafe BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tollgate") else {
             return nil

@@ -1,8 +1,8 @@
 import COpenSSL
 
-/// What servers and clients offer alike.
+/// TLS parameters shared by servers and clients.
 enum TLSProtocols {
-    /// Versions, ciphers and groups of Mozilla's "intermediate" profile, without the finite-field ones.
+    /// Mozilla's "intermediate" profile: versions, ciphers and groups, without finite-field groups.
     static func configure(_ context: OpaquePointer) {
         _ = unsafe tls_set_versions(context, TLS1_2_VERSION, TLS1_3_VERSION)
         unsafe SSL_CTX_set_ciphersuites(
@@ -15,12 +15,12 @@ enum TLSProtocols {
             """)
         _ = unsafe tls_set_groups(context, "X25519:P-256:P-384")
         unsafe tls_set_mode(context)
-        // One call receives a whole record, and what is behind it.
+        // One call reads a whole record, and bytes behind it.
         unsafe tls_set_read_ahead(context)
         unsafe tls_set_options(context)
     }
 
-    /// The names as ALPN has them (RFC 7301 §3.1): each behind its length. The caller frees it.
+    /// ALPN's length-prefixed names (RFC 7301, 3.1). The caller frees the buffer.
     static func encode(_ names: [String]) -> UnsafeMutableBufferPointer<UInt8> {
         let bytes = names.flatMap { [UInt8(clamping: $0.utf8.count)] + $0.utf8.prefix(255) }
         let encoded = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
@@ -28,7 +28,7 @@ enum TLSProtocols {
         return unsafe encoded
     }
 
-    /// The answer of an ALPN callback: our best that is offered, else the fatal alert of RFC 7301 §3.2.
+    /// Result of an ALPN callback: the first of our protocols that is offered, otherwise the fatal alert of RFC 7301, 3.2.
     static func select(
         _ chosen: UnsafeMutablePointer<UnsafePointer<UInt8>?>?, _ count: UnsafeMutablePointer<UInt8>?,
         _ mine: UnsafeMutableBufferPointer<UInt8>, _ offered: UnsafePointer<UInt8>?, _ offeredCount: UInt32

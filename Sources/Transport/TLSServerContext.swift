@@ -2,23 +2,23 @@ import COpenSSL
 import Glibc
 package import Wire
 
-/// What a server offers: certificates by name, protocol versions and ciphers (Mozilla's "intermediate"), application
-/// protocols. Made once, shared by all threads; a reload makes another, and sessions keep theirs.
+/// Server side TLS configuration: certificates by name, Mozilla's "intermediate" versions and ciphers, application
+/// protocols. Made once, shared by all threads; a reload makes another, and open sessions keep theirs.
 @safe
 package final class TLSServerContext: Sendable {
-    /// Sentences about what works but should not stay: a certificate that has expired.
+    /// Sentences about problems that do not prevent serving, such as an expired certificate.
     package let warnings: [String]
-    // OpenSSL counts references to a context and lets any thread make sessions of it; nothing here changes after init.
+    // OpenSSL counts references to a context, and any thread may make sessions of it; nothing here changes after init.
     private nonisolated(unsafe) let contexts: [OpaquePointer]
     private nonisolated(unsafe) let leaves: [OpaquePointer]
     private nonisolated(unsafe) let protocols: UnsafeMutableBufferPointer<UInt8>
     let tickets: TLSTicketKeys
-    /// Whose client certificates count; nil: none is asked for.
+    /// Trust anchors for client certificates; nil if none are requested.
     private let clients: TLSClientAuthority?
 
-    /// The first pair answers where no pair's names fit. `protocols` are offered by ALPN, best first. With a
-    /// `clientAuthority`, a PEM file, clients are asked for certificates of it. With `previous`, sessions that began under
-    /// it can be resumed, unless it judged client certificates otherwise.
+    /// The first pair is the default if no pair matches the client's SNI. `protocols` are offered by ALPN, best first. With
+    /// a `clientAuthority`, a PEM file, client certificates are requested. With `previous`, its sessions can be resumed,
+    /// unless it verified client certificates differently.
     package init(
         pairs: [TLSCertificatePair], clientAuthority: String? = nil, protocols: [String] = ["http/1.1"], now: WallTime,
         resuming previous: TLSServerContext? = nil
@@ -54,8 +54,8 @@ package final class TLSServerContext: Sendable {
         unsafe Self.listen(contexts)
     }
 
-    /// The same with a new key for session tickets. Sessions that the present key sealed can still be resumed, those of the
-    /// one before it no more.
+    /// The same configuration with a new key for session tickets. Tickets of the current key stay valid, those of the
+    /// previous one do not.
     package func withNewTicketKey() throws(TLSFault) -> TLSServerContext {
         TLSServerContext(self, tickets: try tickets.rotated())
     }
@@ -78,10 +78,10 @@ package final class TLSServerContext: Sendable {
         unsafe protocols.deallocate()
     }
 
-    /// Where every session begins: it holds the first pair.
+    /// Context in which every session begins; it has the first pair.
     var first: OpaquePointer { unsafe contexts[0] }
 
-    /// The callbacks learn from the session whose context they work for: it has it until its handshake is over.
+    /// Installs the callbacks. They find the server context through the session, which has it until its handshake is done.
     private static func listen(_ contexts: [OpaquePointer]) {
         unsafe tls_on_server_name(contexts[0]) { session, _, _ in
             guard let session = unsafe session, let server = unsafe TLSPort.server(of: session) else {
@@ -102,13 +102,13 @@ package final class TLSServerContext: Sendable {
         }
     }
 
-    /// Gives the session the pair for the name that the client asked for.
+    /// Selects the pair for the client's SNI.
     private func choose(_ session: OpaquePointer) -> Int32 {
         guard let name = unsafe SSL_get_servername(session, TLSEXT_NAMETYPE_host_name) else {
             return SSL_TLSEXT_ERR_NOACK
         }
         let count = unsafe strlen(name)
-        // An exact name goes before a wildcard, whatever the order of the pairs.
+        // An exact name precedes a wildcard, whatever the order of the pairs.
         let flags = UInt32(tls_host_flags())
         for flags in [flags | UInt32(tls_host_flag_exact()), flags] {
             for unsafe (index, leaf) in unsafe leaves.enumerated() {
@@ -120,7 +120,7 @@ package final class TLSServerContext: Sendable {
         return SSL_TLSEXT_ERR_NOACK
     }
 
-    /// Whether clients are asked for certificates.
+    /// Whether client certificates are requested.
     var asksClients: Bool { clients != nil }
 
     private static func context(

@@ -2,26 +2,26 @@ import COpenSSL
 import Glibc
 package import Wire
 
-/// One TLS connection over a non-blocking socket that it does not own; the same outcomes as a `Socket`.
+/// A TLS connection over a non-blocking socket that it does not own, with the outcomes of `Socket`.
 ///
-/// After `.done` and `.wouldBlock` look at `hasPending` (call `receive` before waiting) and `wantsWrite` (watch for
-/// writing too: protocol bytes wait to be sent, and the next call of any kind sends them). One thread at a time.
+/// After `.done` and `.wouldBlock` check `hasPending` (call `receive` before waiting) and `wantsWrite` (watch for writing:
+/// records wait, and the next call of any kind sends them). One thread at a time.
 @safe
 package struct TLSSession: ~Copyable {
     let session: OpaquePointer
     let port: UnsafeMutablePointer<TLSPort>
-    /// OpenSSL's handshake is over; the last of it may wait in the port.
+    /// OpenSSL's handshake is done; its last flight may still be in the port.
     var isEstablished = false
-    /// Bytes that epoll will not announce are inside.
+    /// Buffered bytes that epoll does not report.
     var hasMore = false
-    /// An end, which repeats: the next `receive` tells it.
+    /// End of the stream, which every later `receive` returns.
     private var end: IOOutcome?
-    /// Bytes of the caller's that are sealed and wait in the port: the caller still offers them.
+    /// Bytes that are encrypted in the port, but that the caller still offers.
     private var owed = 0
-    /// OpenSSL's code of the error that ended the session.
+    /// OpenSSL's error code that ended the session.
     var fault: UInt = 0
 
-    /// The server's side of a connection that was accepted; `received` are bytes that were read from it already.
+    /// Server side of an accepted connection; `received` are bytes already read from it.
     package init(
         _ context: TLSServerContext, _ socket: Socket, received: RawSpan = RawSpan()
     ) throws(TLSFault) {
@@ -30,8 +30,7 @@ package struct TLSSession: ~Copyable {
         unsafe SSL_set_accept_state(session)
     }
 
-    /// The client's side of a connection that is made. `serverName` is the host that the certificate must be for, a
-    /// name or an address.
+    /// Client side. `serverName` is the name or address that the certificate must be valid for.
     package init(_ context: TLSClientContext, _ socket: Socket, serverName: String) throws(TLSFault) {
         let (session, port) = try unsafe Self.open(context.context, TLSPort(socket: socket))
         guard unsafe context.expect(serverName, session) else {
@@ -65,26 +64,25 @@ package struct TLSSession: ~Copyable {
         unsafe port.deallocate()
     }
 
-    /// Gives OpenSSL's buffers back, some 33 KiB, unless something is in them. They are kept between records, or each
-    /// would cost an allocation.
+    /// Frees OpenSSL's buffers, some 33 KiB, unless they hold bytes. They are kept between records to save allocations.
     package mutating func rest() { _ = unsafe SSL_free_buffers(session) }
 
-    /// Received bytes, or an end, that epoll will not announce: call `receive` before waiting.
+    /// Bytes or an end that epoll does not report: call `receive` before waiting.
     package var hasPending: Bool { hasMore || end != nil }
     /// Bytes wait for the socket to become writable.
     package var wantsWrite: Bool { unsafe !port.pointee.output.isEmpty }
 
-    /// What a result of OpenSSL's that is no success means.
+    /// Maps a failed OpenSSL result.
     mutating func outcome(of result: Int32) -> IOOutcome {
         switch unsafe SSL_get_error(session, result) {
         case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .wouldBlock
         case SSL_ERROR_ZERO_RETURN: return .closed
-        // Every other failure is told by OpenSSL's queue of errors, or by the port.
+        // Other failures have their reason in OpenSSL's error queue or in the port.
         default: break
         }
         let code = TLSErrors.take()
         if unsafe port.pointee.failure != 0 { return unsafe .failed(port.pointee.failure) }
-        // The end of the stream without a close-notify: it may have been cut.
+        // End of stream without a close-notify: it may be truncated.
         if unsafe port.pointee.hasEnded { return .failed(ECONNRESET) }
         fault = code
         return .failed(EPROTO)
@@ -92,11 +90,10 @@ package struct TLSSession: ~Copyable {
 }
 
 extension TLSSession {
-    /// Reads what is there, up to `limit` bytes, behind the readable bytes of `buffer`: with one system call, unless
-    /// more than a record is waiting.
+    /// Appends available bytes to `buffer`, at most `limit`, with one system call unless more than a record is available.
     ///
-    /// `.closed` is the peer's close-notify. An end of stream without it is `.failed(ECONNRESET)`, bytes that are not
-    /// TLS are `.failed(EPROTO)`. The end repeats.
+    /// `.closed` is the peer's close-notify. An end of stream without it is `.failed(ECONNRESET)`, invalid TLS is
+    /// `.failed(EPROTO)`. The end repeats.
     package mutating func receive(
         into buffer: inout ByteBuffer, upTo limit: Int
     ) -> IOOutcome {
@@ -114,7 +111,7 @@ extension TLSSession {
         return .done(count)
     }
 
-    /// Bytes from the socket wait inside OpenSSL or before it, be it part of a record.
+    /// Whether bytes are buffered in OpenSSL or before it, even part of a record.
     var holdsBytes: Bool { unsafe SSL_has_pending(session) == 1 || !port.pointee.received.isEmpty }
 
     private func read(into buffer: inout ByteBuffer, upTo limit: Int) -> Int32 {
@@ -138,8 +135,8 @@ extension TLSSession {
 }
 
 extension TLSSession {
-    /// Sends `bytes`, up to 64 KiB of them. `.done(n)`: the system has taken all ciphertext of the first n bytes. After
-    /// `.wouldBlock` offer the same bytes again; they may have moved, and more may follow them.
+    /// Sends up to 64 KiB of `bytes`. `.done(n)`: the kernel has all ciphertext of the first n bytes. After `.wouldBlock`
+    /// offer the same bytes again; they may have moved, and more may follow them.
     package mutating func send(_ bytes: RawSpan) -> IOOutcome {
         guard unsafe port.pointee.flush() else { return unsent() }
         if owed > 0 || bytes.isEmpty { return settle(bytes.byteCount) }
@@ -154,10 +151,10 @@ extension TLSSession {
     }
 
     private static var recordLimit: Int { 16384 }
-    /// So many bytes are sealed at a time.
+    /// Bytes encrypted at a time.
     private static var sendLimit: Int { 4 * recordLimit }
 
-    /// All that was sealed is gone: the bytes it stood for are the caller's no more.
+    /// All ciphertext was sent: reports the bytes it stands for.
     private mutating func settle(_ total: Int) -> IOOutcome {
         defer { owed = 0 }
         return .done(min(owed, total))
@@ -167,7 +164,7 @@ extension TLSSession {
         unsafe port.pointee.failure == 0 ? .wouldBlock : .failed(port.pointee.failure)
     }
 
-    /// Encrypts all of it into the port, which always takes it.
+    /// Encrypts all of `bytes` into the port.
     private mutating func seal(_ bytes: RawSpan) -> Bool {
         var done = 0
         while done < bytes.byteCount {
@@ -184,12 +181,13 @@ extension TLSSession {
         return true
     }
 
-    /// Tells the peer that nothing more will be sent. What cannot go at once waits, as `wantsWrite` says.
+    /// Sends a close-notify. If it cannot leave at once, `wantsWrite` is true.
     package mutating func closeNotify() {
         guard isEstablished, fault == 0 else { return }
         TLSErrors.clear()
         _ = unsafe SSL_shutdown(session)
         TLSErrors.clear()
+        // Sends the replies to key updates and alerts.
         _ = unsafe port.pointee.flush()
     }
 }

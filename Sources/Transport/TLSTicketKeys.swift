@@ -1,8 +1,8 @@
 import COpenSSL
 import Glibc
 
-/// What the tickets of resumable sessions are sealed with (RFC 5077 §4): one key seals, and it and the one before it open.
-/// Immutable: new keys are a new value, so that threads share it without a lock.
+/// Keys of session tickets (RFC 5077, 4): one encrypts, it and the previous one decrypt. Immutable, so threads share it
+/// without a lock.
 struct TLSTicketKeys: Sendable {
     private let sealing: TLSTicketKey
     private let opening: TLSTicketKey?
@@ -14,22 +14,22 @@ struct TLSTicketKeys: Sendable {
         self.opening = opening
     }
 
-    /// A new key seals from here on; what the present one sealed still opens, and what the one before it did not.
+    /// Makes a new key current, and the current one the previous.
     func rotated() throws(TLSFault) -> TLSTicketKeys { TLSTicketKeys(sealing: try TLSTicketKey(), opening: sealing) }
 
-    /// Makes a context seal and open its sessions' tickets with the keys that each session's server context has.
+    /// Installs the ticket callback, which uses the keys of the session's server context.
     static func listen(_ context: OpaquePointer) {
         unsafe SSL_CTX_set_tlsext_ticket_key_evp_cb(context) { session, name, iv, cipher, mac, seals in
             guard let session = unsafe session, let name = unsafe name, let iv = unsafe iv,
                 let cipher = unsafe cipher, let mac = unsafe mac
             else { return -1 }
-            // Without keys there is no ticket, and none that opens.
+            // Without keys, tickets are neither issued nor accepted.
             guard let keys = unsafe TLSPort.server(of: session)?.tickets else { return 0 }
             return unsafe seals == 1 ? keys.seal(name, iv, cipher, mac) : keys.open(name, iv, cipher, mac)
         }
     }
 
-    /// 1: readied; 0: no ticket.
+    /// 1: ready; 0: issue no ticket.
     private func seal(
         _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer, _ mac: OpaquePointer
     ) -> Int32 {
@@ -38,7 +38,7 @@ struct TLSTicketKeys: Sendable {
         return 1
     }
 
-    /// 1: readied; 2: readied, and the client should have a new ticket; 0: a key that is not known, so a whole handshake.
+    /// 1: ready; 2: ready, and the client should get a new ticket; 0: unknown key, so a full handshake.
     private func open(
         _ name: UnsafeMutablePointer<UInt8>, _ iv: UnsafeMutablePointer<UInt8>, _ cipher: OpaquePointer, _ mac: OpaquePointer
     ) -> Int32 {
@@ -48,15 +48,14 @@ struct TLSTicketKeys: Sendable {
     }
 }
 
-/// One key for tickets: its name, which they carry in the clear, a key for AES-256-CBC and one for HMAC-SHA-256. Wiped with
-/// its last holder.
+/// One ticket key: its public name, an AES-256-CBC key and an HMAC-SHA-256 key. Wiped when its last owner releases it.
 @safe
 private final class TLSTicketKey: Sendable {
     static let nameLength = 16
     private static let keyLength = 32
     private static let length = nameLength + 2 * keyLength
 
-    // Written before the object is shared, only read after that, and freed with it.
+    // Written before the object is shared, read-only afterwards, freed with it.
     private nonisolated(unsafe) let bytes: UnsafeMutablePointer<UInt8>
 
     init() throws(TLSFault) {

@@ -1,38 +1,36 @@
 package import Wire
 
-/// Deadlines by small integer id, made for timeouts that are nearly always extended or cleared before they are due.
+/// Timer wheel: deadlines by small integer id, for timeouts that are usually extended or cleared before they are due.
 ///
-/// Time is cut into ticks; an id sits in the slot of the tick at which it has to be looked at. Extending a deadline
-/// only stores it: when the slot's tick comes, an id that is not due yet moves on to its new slot. A deadline beyond
-/// the horizon (`slots` ticks) sits in the furthest slot and moves on from there. Setting, clearing and expiring are
-/// constant work each; an id costs 16 bytes.
+/// Time is divided into ticks; an id is in the slot of the tick at which it must be checked. Extending a deadline only
+/// stores it: at the slot's tick an id that is not due moves to its new slot. A deadline beyond the horizon (`slots` ticks)
+/// is in the farthest slot and moves on from there. Set, clear and expire take constant time; an id costs 16 bytes.
 package struct TimerWheel: ~Copyable {
     struct Entry {
         var next: UInt32
         var previous: UInt32
-        /// The tick at which the id is due.
+        /// Tick at which the id is due.
         var due: UInt32
-        /// Where it is linked, `nowhere` if it is not.
+        /// Its slot, `nowhere` if it has no deadline.
         var slot: UInt32
     }
 
     private static let nowhere = UInt32.max
 
     private var entries = UniqueArray<Entry>()
-    /// The first id of each slot; the last slot holds what was due already when it was set.
+    /// First id of each slot; the last slot holds ids that were due when set.
     private var heads: UniqueArray<UInt32>
-    /// One bit a slot: whether it holds anything.
+    /// One bit per slot: whether it is occupied.
     private var occupied: UniqueArray<UInt64>
-    /// The last tick that was looked at.
+    /// Last tick that was checked.
     private var cursor: UInt32 = 0
     private let mask: UInt32
     private let origin: MonotonicTime
     private let nanosecondsPerTick: UInt64
-    /// 2^64 divided by that, rounded down: to multiply by it costs a tenth of a division.
+    /// 2^64 / nanosecondsPerTick, rounded down: a multiplication costs a tenth of a division.
     private let reciprocal: UInt64
 
-    /// `slots` is a power of two from 64 on. Ticks count from `now` and last for 2 years at 16 ms; ids are below
-    /// 2^32 - 1.
+    /// `slots` is a power of two, at least 64. Ticks count from `now` and last for 2 years at 16 ms; ids are below 2^32 - 1.
     package init(tickMilliseconds: Int = 16, slots: Int = 1024, now: MonotonicTime) {
         precondition(tickMilliseconds > 0 && slots >= 64 && slots & (slots - 1) == 0 && slots <= 1 << 20)
         mask = UInt32(slots - 1)
@@ -43,7 +41,7 @@ package struct TimerWheel: ~Copyable {
         reciprocal = .max / nanosecondsPerTick
     }
 
-    /// Sets or moves the deadline of `id`. A store, unless the deadline is new or comes before the slot `id` sits in.
+    /// Sets or moves the deadline of `id`. One store, unless it is new or earlier than the slot of `id`.
     package mutating func set(_ id: Int, deadline: MonotonicTime) {
         let due = tick(atOrAfter: deadline)
         if id >= entries.count { grow(id) }
@@ -59,14 +57,14 @@ package struct TimerWheel: ~Copyable {
     /// Whether `id` has a deadline.
     package func isSet(_ id: Int) -> Bool { id < entries.count && entries[id].slot != Self.nowhere }
 
-    /// Forgets the deadline of `id`, if it has one.
+    /// Clears the deadline of `id`, if it has one.
     package mutating func clear(_ id: Int) {
         guard id < entries.count, entries[id].slot != Self.nowhere else { return }
         unlink(id)
     }
 
-    /// Appends the ids that are due to `due`, in no particular order, and forgets them. An id is due from the first
-    /// tick at or after its deadline: never early, less than a tick late.
+    /// Appends the due ids to `due`, in no particular order, and clears them. An id is due at the first tick at or after its
+    /// deadline: never early, less than a tick late.
     package mutating func expire(_ now: MonotonicTime, into due: inout [Int]) {
         if heads[Int(mask) + 1] != Self.nowhere { empty(mask + 1, into: &due) }
         let target = max(cursor, tick(atOrBefore: now))
@@ -80,7 +78,7 @@ package struct TimerWheel: ~Copyable {
         }
     }
 
-    /// How long an event loop may wait before it calls `expire`: `longest` milliseconds, or less if a deadline comes before.
+    /// How long the loop may wait before the next `expire`, at most `longest` milliseconds.
     package func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         if heads[Int(mask) + 1] != Self.nowhere { return 0 }
         let end = tick(atOrAfter: now.advanced(milliseconds: UInt64(max(longest, 0))))
@@ -99,12 +97,12 @@ extension TimerWheel {
         return UInt32(clamping: rest == 0 ? whole : whole + 1)
     }
 
-    /// How many ticks there are from the origin to `time`, and what is left.
+    /// Ticks from the origin to `time`, and the remainder in nanoseconds.
     private func ticks(_ time: MonotonicTime) -> (whole: UInt64, rest: UInt64) {
         let nanoseconds = time.nanoseconds(since: origin)
         var whole = nanoseconds.multipliedFullWidth(by: reciprocal).high
         var rest = nanoseconds &- whole &* nanosecondsPerTick
-        // What is rounded down twice is too small by one or two.
+        // Two roundings make it too small by one or two.
         while rest >= nanosecondsPerTick {
             whole += 1
             rest -= nanosecondsPerTick
@@ -112,18 +110,18 @@ extension TimerWheel {
         return (whole, rest)
     }
 
-    /// The first tick after the cursor that looks at `slot`.
+    /// The first tick after the cursor that checks `slot`.
     private func nextTick(of slot: UInt32) -> UInt32 {
         cursor &+ 1 &+ ((slot &- cursor &- 1) & mask)
     }
 
-    /// The next slot that holds anything and is looked at before the tick `end`, or up to 64 ticks later.
+    /// The next occupied slot that is checked before the tick `end`, or up to 64 ticks later.
     private func nextOccupied(before end: UInt32) -> UInt32? {
         let first = Int((cursor &+ 1) & mask)
         let last = occupied.count - 1
         let ahead = occupied[first / 64] & (UInt64.max << UInt64(first % 64))
         if ahead != 0 { return UInt32(first / 64 * 64 + ahead.trailingZeroBitCount) }
-        // The last of them is the first again, for what lies a whole turn ahead.
+        // The last step is the first word again, for slots almost a full turn ahead.
         for step in 1...min(Int(end - min(end, cursor)) / 64 + 1, last + 1) {
             let index = (first / 64 + step) & last
             if occupied[index] != 0 { return UInt32(index * 64 + occupied[index].trailingZeroBitCount) }
@@ -164,7 +162,7 @@ extension TimerWheel {
         if slot <= mask { occupied[Int(slot) / 64] &= ~(1 << UInt64(slot % 64)) }
     }
 
-    /// Takes every id out of `slot`: the due ones into `due`, the others to where they belong now.
+    /// Empties `slot`: due ids go to `due`, others to their current slot.
     private mutating func empty(_ slot: UInt32, into due: inout [Int]) {
         var id = heads[Int(slot)]
         heads[Int(slot)] = Self.nowhere

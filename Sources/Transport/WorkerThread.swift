@@ -2,12 +2,11 @@ import CLinux
 import Glibc
 import Synchronization
 
-/// A thread of the system's that runs one closure.
+/// A system thread that runs one closure.
 package final class WorkerThread: Sendable {
     private let thread: Mutex<pthread_t?>
 
-    /// Starts it. `name` is what `top -H` shows (the first 15 bytes); `cpu` keeps it on one processor, if the system
-    /// allows that.
+    /// Starts the thread. `name` is shown by `top -H` (its first 15 bytes); `cpu` pins it to a processor, if allowed.
     package init(name: String, cpu: Int? = nil, _ body: @escaping @Sendable () -> Void) throws(SystemFault) {
         let work = unsafe Unmanaged.passRetained(Work(name: name, cpu: cpu, body: body))
         var thread = pthread_t()
@@ -19,7 +18,7 @@ package final class WorkerThread: Sendable {
         self.thread = Mutex(thread)
     }
 
-    /// Starts a thread and answers what waits for its end; nil if the system gives none. For pools that own their threads.
+    /// Starts a thread and returns a closure that joins it; nil if no thread is available. For pools that own their threads.
     package static let start: @Sendable (String, @escaping @Sendable () -> Void) -> (@Sendable () -> Void)? = { name, body in
         do {
             let thread = try WorkerThread(name: name, body)
@@ -43,7 +42,7 @@ package final class WorkerThread: Sendable {
     }
 }
 
-/// What crosses to the new thread: made by the starting thread, used up by the new one.
+/// Closure and name handed to the new thread.
 private final class Work: Sendable {
     let name: String
     let cpu: Int?

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Gate
 
-/// Tokens with an actor: good for routes, and for nothing that the gateway answers itself.
+/// Tokens with an actor: valid for routes, not for the gateway's own endpoints.
 @Suite struct ActorTests {
     private static let user = "0193a1b2-0000-7000-8000-000000000001"
     private static let session = "0193a1b2-0000-7000-8000-0000000000aa"
@@ -54,7 +54,7 @@ import Wire
         #expect(open.status == 0 && open.forwardsAuthorization && open.identity == [])
     }
 
-    /// Whether the token was seen before, has a session, or belongs to an account that anybody knows.
+    /// Whether the token was seen before, has a session, or belongs to a cached account.
     @Test(arguments: endpoints)
     func nothingElseDoes(_ name: String, _ auth: AuthMode) throws {
         for (subject, session) in [(Self.user, Self.session), (Self.user, nil), ("service", nil)] as [(String, String?)] {
@@ -80,7 +80,7 @@ import Wire
         #expect(harness.get("/required", token: Self.token()).reason == .actor)
     }
 
-    @Test func tokensThatAreNoGoodAreRefusedAsEverAndIgnoredWhereNoneIsNeeded() throws {
+    @Test func invalidTokensAreRefusedAndIgnoredWhereNoneIsNeeded() throws {
         let harness = try Self.harness()
         let unknown = AdmissionHarness.token(Self.user, issuer: "https://nobody.test") { $0.actorType = "merchant" }
         let forged = AdmissionHarness.token(Self.user, key: AdmissionHarness.otherKey) { $0.actorType = "merchant" }
@@ -111,15 +111,15 @@ import Wire
         #expect(harness.get("/document", token: Self.token()).verdict == .local(64))
     }
 
-    /// Who learns that a token has arrived learns it from the first request that is let in by it.
-    @Test func aLookForAnActorIsNoSighting() throws {
+    /// Delivery is confirmed by the first admitted request.
+    @Test func readingAnActorDoesNotConfirmDelivery() throws {
         let harness = try Self.harness()
         let token = Self.token(actor: nil)
         #expect(harness.sighting("/none", token) == nil)
         #expect(harness.sighting("/api/x", token) == TokenDelivery(session: Self.session, token: "t-1"))
     }
 
-    @Test func noRefreshTokenMakesAnActorsTokenMore() throws {
+    @Test func anActorsTokenIsNotRefreshed() throws {
         let harness = try Self.harness()
         let sent = "X-Refresh-Token: r1"
         for (name, auth) in Self.endpoints {

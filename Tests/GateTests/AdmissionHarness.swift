@@ -5,7 +5,7 @@ import Wire
 
 @testable import Gate
 
-/// Everything a decision says, as a value that can be compared and kept.
+/// A copy of a decision that can be compared and kept.
 struct Judged: Equatable {
     var verdict: Verdict
     /// 0 if it passes.
@@ -31,10 +31,10 @@ struct Judged: Equatable {
     var limitLines: [String]
     var refreshLines: [String]
     var refreshRole: RefreshRole
-    /// What is asked for where a refresh is.
+    /// The refresh order of a decision `.refresh`.
     var order: RefreshOrder?
     var issuerToRefetch: Int
-    /// What `WWW-Authenticate`, `Retry-After` and `Allow` the refusal brings.
+    /// `WWW-Authenticate`, `Retry-After` and `Allow` of the refusal.
     var headers: [String]
     var explanation: Explanation
 
@@ -79,7 +79,7 @@ struct Judged: Equatable {
     func hasIdentity(_ line: String) -> Bool { identity.contains(line) }
 }
 
-/// A gate with one worker, for asking it about requests as they stand on the wire.
+/// An Admission that decides requests given as text.
 final class AdmissionHarness {
     static let now = Moment(monotonic: MonotonicTime(nanoseconds: 1_000_000_000_000), wall: WallTime(seconds: 1_800_000_000))
     static let issuer = "https://issuer.test"
@@ -103,7 +103,7 @@ final class AdmissionHarness {
         self.init(policy)
     }
 
-    /// Asks about `request`; lines may end in LF alone, and the blank line is added.
+    /// Decides `request`; lines may end in LF alone, and the blank line is added.
     func ask(
         _ request: String, from: String = "192.0.2.7", certificate names: [String] = [], refresh: RefreshAnswer? = nil
     ) -> Judged {
@@ -117,7 +117,7 @@ final class AdmissionHarness {
         return judged
     }
 
-    /// Asks as `get` does, and answers the charge with `answer` in place of the count.
+    /// Like `get`, with `answer` as the verdict of the charge.
     func get(_ path: String, answer: LimitVerdict) -> Judged {
         let bytes = Self.request(path)
         if admit(bytes) {
@@ -127,12 +127,12 @@ final class AdmissionHarness {
         return Judged(decision, head, bytes.rawBytes, admission.policy, at: now.wall)
     }
 
-    /// What is kept of a request while its charge waits for an answer; nil if nothing is charged.
+    /// The pending limit of a request; nil if nothing is charged.
     func pending(_ path: String) -> PendingLimit? {
         admit(Self.request(path)) ? admission.pendingLimit(&decision) : nil
     }
 
-    /// What a request is charged to.
+    /// Keys that a request is charged to.
     func keys(_ path: String, _ more: String = "") -> [LimitKey] {
         guard admit(Self.request(path, more)) else { return [] }
         return (0..<decision.charge.count).map { decision.charge[$0].key }
@@ -148,7 +148,7 @@ final class AdmissionHarness {
         Array("GET \(path) HTTP/1.1\r\nHost: gate.test\r\n\(more.isEmpty ? "" : more + "\r\n")\r\n".utf8)
     }
 
-    /// Asks with raw bytes; nil if they are no request.
+    /// Decides raw bytes; nil if they are not a request.
     func ask(raw bytes: [UInt8], from peer: Peer) -> Judged? {
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { return nil }
         admission.decide(head, bytes.rawBytes, peer: peer, at: now, &decision)
@@ -164,10 +164,10 @@ final class AdmissionHarness {
         return ask(request, from: from, certificate: names, refresh: refresh)
     }
 
-    /// What the answer to the latest request is bound to.
+    /// Lifetime of the latest request's answer.
     var streamLife: StreamLife? { admission.streamLife(decision) }
 
-    /// What the decision about a request with this token tells whoever issued it.
+    /// The delivery that a request with this token confirms.
     func sighting(_ path: String, _ token: String) -> TokenDelivery? {
         _ = get(path, token: token)
         return decision.effects.deliveredToken
@@ -197,7 +197,7 @@ extension AdmissionHarness {
         Trust(issuers: issuers, clockSkewSeconds: 30, requirements: requirements)
     }
 
-    /// A token that is good for an hour unless told otherwise.
+    /// A token that is good for an hour by default.
     static func token(
         _ subject: String = "user-1", tier: String? = nil, lifetime: Int64 = 3_600, issuer: String? = issuer,
         key: SigningKey = key, change: (inout TokenClaims) -> Void = { _ in }

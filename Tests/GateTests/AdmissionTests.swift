@@ -114,7 +114,7 @@ import Wire
         }
     }
 
-    @Test func whatIsMatchedIsWhatIsForwarded() throws {
+    @Test func theMatchedPathIsTheForwardedOne() throws {
         let harness = try AdmissionHarness([rule("open", "/open/*", auth: .none), rule("shut", "/shut/*")])
         for path in ["/open/../shut/x", "/open/%2e%2e/shut/x", "//shut/x", "/./shut/x", "/%73hut/x", "/shut//x"] {
             let judged = harness.get(path)
@@ -129,7 +129,7 @@ import Wire
         #expect(harness.get("/100%25%20sure").path ?? "/100%25%20sure" == "/100%25%20sure")
     }
 
-    /// `/me` asks for more than `/*`; a server that cuts parameters off would take each of these for it.
+    /// `/me` requires more than `/*`; a server that cuts parameters off would route each of these to it.
     @Test(arguments: [
         "/me;a=b", "/me;", "/me;a=b/", "/me;a=b/x", "/me%3B/x", "/me%3b/x", "/me%3Ba%3Db", "/;x/me", "/;/me;y", "/%6de;x", "/x/../me;x",
         "//me;x", "/login;x", "/login;x/", "/%3B/login",
@@ -146,8 +146,8 @@ import Wire
         #expect(judged.explanation.step("path")?.contains("parameters") == true)
     }
 
-    /// Some servers take all behind the first `;` for parameters.
-    @Test func allBehindAParameterHidesNoRoute() throws {
+    /// Some servers treat everything after the first `;` as parameters.
+    @Test func aPathCutAtAParameterHidesNoRoute() throws {
         let harness = try AdmissionHarness([rule("open", "/*", auth: .none), rule("me", "/me")])
         for path in ["/me;a=b/x", "/me;/x/y", "/me%3B/x"] { #expect(harness.get(path).status == 400, "\(path)") }
         for path in ["/mex;a=b/x", "/a/me;a=b/x"] { #expect(harness.get(path).route == "open", "\(path)") }
@@ -241,7 +241,7 @@ import Wire
         }
     }
 
-    @Test func optionalTakesNobodyAndNoOtherScheme() throws {
+    @Test func optionalAcceptsAnonymousCallersAndIgnoresOtherSchemes() throws {
         let harness = try AdmissionHarness([rule("api", "/api/*", auth: .optional)])
         for header in ["", "Authorization: Basic dXNlcjpwYXNz"] {
             let judged = harness.get("/api/x", header)
@@ -285,7 +285,7 @@ import Wire
         #expect(harness.get("/api/x", token: AdmissionHarness.token(lifetime: -10)).status == 0)
     }
 
-    @Test func keysThatWereNeverHadAre503AndNever401() throws {
+    @Test func keysThatWereNeverFetchedAre503AndNever401() throws {
         let harness = try AdmissionHarness([rule("api", "/api/*")], trust: AdmissionHarness.trust([AdmissionHarness.trusted(nil)]))
         let judged = harness.get("/api/x", token: AdmissionHarness.token())
         #expect(judged.status == 503 && judged.code == "UNAVAILABLE" && judged.headers == ["Retry-After: 10"])
@@ -293,7 +293,7 @@ import Wire
         #expect(harness.get("/api/x").status == 401)
     }
 
-    @Test func anUnknownKeySaysWhoseKeysToFetch() throws {
+    @Test func anUnknownKeyAsksForItsIssuersKeys() throws {
         let generated = try SigningKey.generate(.HS256)
         let trust = AdmissionHarness.trust([
             AdmissionHarness.trusted(issuer: "https://first.test"), AdmissionHarness.trusted(try SigningKey.generate(.HS256)),
@@ -311,7 +311,7 @@ import Wire
 
     // MARK: Claims and tier
 
-    @Test func tooLowATierIs403AndNobodyIs401() throws {
+    @Test func tooLowATierIs403AndAnonymousIs401() throws {
         var premium = rule("api", "/api/*", auth: .optional)
         premium.tier = Tier(rawValue: 1)
         premium.limits = [try LimitPolicy(parsing: "1/h", tiers: .standard)]
@@ -347,7 +347,7 @@ import Wire
         #expect(throws: RouteFault.identityNeeded("api")) { try AdmissionHarness([contradiction]) }
     }
 
-    @Test func aShadowedTierIsOnlyWatched() throws {
+    @Test func aTierInShadowModeRefusesNothing() throws {
         var premium = rule("api", "/api/*", auth: .optional)
         premium.tier = Tier(rawValue: 1)
         premium.shadow = .tier

@@ -25,12 +25,12 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         "/12345678/12345678/1234567", "/a%20b", "/%C3%A9", "/%E2%82%AC", "/100%25", "/%2525", "/%2541", "/%25%20", "/%0D%0A",
         "/...", "/.a", "/..a/b", "/.well-known/jwks.json",
     ])
-    func whatIsCanonicalStaysAsItIs(_ path: String) {
+    func aCanonicalPathIsUnchanged(_ path: String) {
         #expect(canonical(path) == (.same([]), path))
     }
 
     @Test(arguments: ["/a;v=1/b", "/m;jsessionid=1", "/a%3Bb", "/;", "/12345678;"])
-    func parametersAreTold(_ path: String) {
+    func parametersAreReported(_ path: String) {
         #expect(canonical(path) == (.same(.parameters), path))
         #expect(canonical("/" + path) == (.rewritten(.parameters), path))
     }
@@ -46,7 +46,7 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         ("/%0d%0a", "/%0D%0A"),
         ("/%3f%23", "/%3F%23"),
     ])
-    func whatIsNotIsRewritten(_ path: String, _ expected: String) {
+    func otherPathsAreRewritten(_ path: String, _ expected: String) {
         #expect(canonical(path) == (.rewritten([]), expected))
     }
 
@@ -72,7 +72,7 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         ("/..;/a", .parameterisedDots), ("/a/..;x=1/b", .parameterisedDots), ("/a/.;", .parameterisedDots),
         ("/a/..%3B/b", .parameterisedDots), ("/a/%2e%2e;/b", .parameterisedDots), ("/a/%2e%2e%3b", .parameterisedDots),
     ] as [(String, PathFault)])
-    func whatTwoParsersMayReadDifferentlyIsRefused(_ path: String, _ fault: PathFault) {
+    func ambiguousPathsAreRefused(_ path: String, _ fault: PathFault) {
         #expect(canonical(path) == (.refused(fault), ""))
     }
 
@@ -92,8 +92,8 @@ private func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash = .r
         for fault in PathFault.allCases { #expect(fault.message.utf8CodeUnitCount > 10) }
     }
 
-    /// Pieces that matter, strung together at random: never a trap, and what comes out stays as it is.
-    @Test func whateverComesTheOutcomeIsCanonicalOrARefusal() {
+    /// Random sequences of relevant pieces: never a trap, and canonical output is stable.
+    @Test func everyInputBecomesCanonicalOrIsRefused() {
         var random = SplitMix64(seed: 2024)
         let pieces = [
             "/", "//", ".", "..", "%2e", "%2E", "%2f", "%2F", "%5c", "\\", "%00", "%25", "%252f", ";", "%3b", "a", "bc", "%61", "%c3%a9",

@@ -13,7 +13,7 @@ import Wire
         ClientAddress(address: IPAddress(parsing: address) ?? IPAddress(high: 0, low: 0), peerIsTrusted: trusted)
     }
 
-    @Test func strangersAreNotBelieved() throws {
+    @Test func untrustedPeersAreNotBelieved() throws {
         for header in ["X-Forwarded-For: 1.1.1.1", "Forwarded: for=1.1.1.1", "X-Forwarded-For: 10.0.0.9"] {
             #expect(try client(header, from: "203.0.113.9") == certain("203.0.113.9", trusted: false))
         }
@@ -50,7 +50,7 @@ import Wire
         ("Forwarded: for=1.1.1.1;for=2.2.2.2", "10.0.0.1"), ("Forwarded: for=\"1.1.1.1", "10.0.0.1"),
         ("X-Forwarded-For: 203.0.113.5\nForwarded: for=203.0.113.6", "203.0.113.5"),
     ])
-    func whatDoesNotAddUpIsNotCertain(_ headers: String, _ counted: String) throws {
+    func contradictingFieldsAreNotCertain(_ headers: String, _ counted: String) throws {
         let found = try client(headers)
         #expect(!found.isCertain && found.peerIsTrusted)
         #expect(found.address == IPAddress(parsing: counted))

@@ -113,7 +113,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
         #expect("\(Dialect.dlauth.contentType)" == "application/json; charset=utf-8")
     }
 
-    @Test func whateverTheWordsTheEnvelopeHolds() throws {
+    @Test func theEnvelopeIsValidForAnyMessage() throws {
         let nasty = "a\"b\\c\u{0}\u{1F}\u{7F}é"
         for dialect in Dialect.allCases {
             var out = ByteBuffer()

@@ -24,13 +24,13 @@ import Wire
             proxies: ["10.0.0.0/8"], internals: [InternalCaller(name: "backend", networks: [CIDR(parsing: "192.0.2.0/24")!])])
     }
 
-    @Test func everyStepIsTold() throws {
+    @Test func everyStepIsExplained() throws {
         let harness = try harness()
         let token = AdmissionHarness.token("u7", tier: "premium")
         let request = "POST //export HTTP/1.1\nHost: a\nX-Forwarded-For: 203.0.113.4\nAuthorization: Bearer \(token)"
         let told = harness.ask(request, from: "10.0.0.1").explanation
         #expect(told.steps.map(\.name) == ["client", "path", "route", "identity", "standing", "tier", "limit", "verdict"])
-        #expect(told.step("client") == "203.0.113.4, told by a trusted proxy")
+        #expect(told.step("client") == "203.0.113.4, named by a trusted proxy")
         #expect(told.step("path") == "//export becomes /export")
         #expect(told.step("route") == "export: POST /export, auth=required")
         #expect(told.step("identity") == "user u7 of test, tier premium, by HS256")
@@ -44,7 +44,7 @@ import Wire
         #expect(again.step("verdict") == "refused: 429 RATE_LIMITED, Too many requests. Try again later.")
     }
 
-    @Test func aRefusalTellsWhatHeldItUp() throws {
+    @Test func aRefusalExplainsItsStep() throws {
         let harness = try harness()
         #expect(harness.get("/a/../..").explanation.step("path") == "/a/../..: The path leads above the root.")
         #expect(harness.get("/nowhere").explanation.step("route") == "none")
@@ -56,13 +56,13 @@ import Wire
         let stranger = harness.get("/inner", from: "203.0.113.1").explanation
         #expect(stranger.step("caller") == "no internal caller matches" && stranger.step("identity") == nil)
         #expect(harness.get("/inner").explanation.step("caller") == "backend")
-        #expect(harness.get("/shadow").explanation.step("tier") == "premium is needed and missing, but only watched")
-        #expect(harness.get("/open/x").explanation.step("identity") == "not looked at")
+        #expect(harness.get("/shadow").explanation.step("tier") == "premium is needed and missing, shadow mode lets it pass")
+        #expect(harness.get("/open/x").explanation.step("identity") == "not checked")
     }
 
-    /// The command's verdict and the gateway's are one: over every combination of what a request can be, and asked of two
+    /// The command and the gateway have the same verdict, over every combination of request features, asked of two
     /// gates that count alike.
-    @Test func theVerdictToldIsTheVerdict() throws {
+    @Test func theExplainedVerdictIsTheVerdict() throws {
         let telling = try harness()
         let deciding = try harness()
         var codes: Set<String> = []

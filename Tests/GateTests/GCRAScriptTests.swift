@@ -20,8 +20,8 @@ extension LimitCharge {
         link = try server.connect()
     }
 
-    /// The product's script, but for the one line that reads the clock. Its counts stay in the server an hour longer, whose
-    /// clock does not stand still between two steps of the test's.
+    /// The script with a fixed time. Its keys live an hour longer, because the server's
+    /// clock runs on between two steps of the test.
     private static let timed = GCRAScript.source(
         clock: """
             local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}
@@ -49,7 +49,7 @@ extension LimitCharge {
         return (keys, runs.flatMap { ["\($0.length)"] + $0.numbers.map { "\($0)" } })
     }
 
-    /// What the server answers at `now`, or by its own clock.
+    /// The server's reply at `now`, or by its own clock.
     private func take(_ takes: [(charge: LimitCharge, want: UInt32)], now: UInt64? = nil) throws -> [GCRAReply] {
         let (keys, arguments) = words(takes)
         let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(keys.count)"] + keys + arguments
@@ -124,7 +124,7 @@ extension LimitCharge {
         #expect(granted > 500 && refused > 500)
     }
 
-    /// By the server's own clock, which each answer tells.
+    /// By the server's own clock, which is in each reply.
     @Test func theProductsScriptGoesByTheServersClock() throws {
         let charge = LimitCharge([.init(key: key(1), rate: try rate("2000/s+burst=40"))])
         var store = SimulatedRedis()
@@ -167,7 +167,7 @@ extension LimitCharge {
         #expect(try link.ask("EXISTS", name(key(50))) == .integer(0))
     }
 
-    /// What one count refuses is taken from no other.
+    /// A refusal by one count charges none.
     @Test func aRefusalCostsNothing() throws {
         let (wide, narrow) = (LimitCharge.Item(key: key(1), rate: try rate("10/h")), LimitCharge.Item(key: key(2), rate: try rate("1/h")))
         let now: UInt64 = 1_800_000_000_000_000
@@ -181,7 +181,7 @@ extension LimitCharge {
         #expect(try take(LimitCharge([wide]), want: 99, now: now + 60).granted == 9)
     }
 
-    /// Whatever stands under a key: no error, no more than the bound, and one interval later all is well.
+    /// Any value under a key: no error, no more than the bound, and repaired one interval later.
     @Test(arguments: [
         ["SET", "no number"], ["SET", ""], ["SET", "1e300"], ["SET", "-5"], ["SET", "1800000000000000.5"], ["SET", "inf"],
         ["SET", "nan"], ["SET", "0x7fffffffffffff"], ["SET", "9007199254740993"], ["SET", "1800003600000001"],
@@ -200,7 +200,7 @@ extension LimitCharge {
         #expect(try take(charge, want: 3, now: now + 360_000_000).granted == 1)
     }
 
-    @Test func aClockThatWasSetBackLocksNobodyOut() throws {
+    @Test func aClockThatWasSetBackLocksNoCallerOut() throws {
         let charge = LimitCharge([.init(key: key(1), rate: try rate("10/h"))])
         let now: UInt64 = 1_800_000_000_000_000
         #expect(try take(charge, want: 20, now: now).granted == 10)
@@ -209,7 +209,7 @@ extension LimitCharge {
         #expect(try take(charge, want: 1, now: now - day + 360_000_000).granted == 1)
     }
 
-    @Test func theServerLearnsNothingOfAnybody() throws {
+    @Test func redisKeysRevealNoSubject() throws {
         let harness = try AdmissionHarness([try { var rule = rule("feed", "/f/*", auth: .none); rule.limits = [try LimitPolicy(parsing: "5/m", tiers: .standard)]; return rule }()])
         let keys = harness.keys("/f/x")
         _ = try take(LimitCharge([.init(key: keys[0], rate: try rate("5/m"))]), want: 1)
@@ -244,12 +244,12 @@ extension LimitCharge {
         "0 9 1 9.5", "0 9 1 9e1", "0,9,1,9", "0 9 4294967296 9", "0 9 99999999999999999 9", "10000000000 0 1 9999999999999999",
         "0 1000000 1 1000000", "0 9 1 123456789012345678901234567890", "0 9 1 1234567x", "0 9 1 x2345678", "0 9 1 nan",
     ])
-    func whatIsNoReplyIsNone(_ text: String) {
+    func anInvalidReplyIsNil(_ text: String) {
         #expect(GCRAReply(counts: 1, text) == nil)
     }
 
-    /// Whatever a server says, reading it ends, and each reply is one that the script could have given.
-    @Test func damagedRepliesAreReadToSomeEnd() {
+    /// Parsing any input ends, and each parsed reply is one that the script could have sent.
+    @Test func corruptRepliesAreParsedToAnEnd() {
         var random = SplitMix64(seed: 3)
         let whole = Array("1700000000 5 1 1700000000500000 0 1700000001000000 31 1700000000000005".utf8)
         var read = 0

@@ -70,7 +70,7 @@ func keepsItsBound(_ times: [UInt64], burst: UInt32, count: UInt32, windowSecond
     }
 
     /// Retry-After is exact: not a microsecond earlier, and then it does pass.
-    @Test func whoWaitsAsLongAsTheyAreToldPasses() throws {
+    @Test func aCallerWhoWaitsForRetryAfterPasses() throws {
         var random = SplitMix64(seed: 4)
         let rates = ["10/s+burst=2", "60/m+burst=7", "7/s+burst=1", "3/d"].compactMap { LimitRate(parsing: $0) }
         for _ in 0..<4_000 {

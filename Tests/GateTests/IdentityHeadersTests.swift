@@ -13,7 +13,7 @@ import Wire
             "X-Real-IP",
         ] + believed
 
-    /// By which upstreams route or believe.
+    /// Fields that upstreams trust.
     private static let believed = [
         "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "Proxy",
         "X-Forwarded-Prefix", "X-Forwarded-Uri", "X-Forwarded-User", "X-Forwarded-Port", "X-Forwarded-Scheme", "X-Forwarded-Ssl",
@@ -29,7 +29,7 @@ import Wire
         #expect(owns(name))
     }
 
-    /// No name of a row here may be one that HTTP knows: those are told before anybody looks here.
+    /// No name of a row here may be one that HTTP knows: those are recognised earlier.
     @Test func everyRowIsReached() {
         for name in ProxyFields.spellings + ["X-Real-IP", "X-User-Email-Verified"] {
             #expect(name.withRawBytes { FieldName.recognise($0) } == .other)

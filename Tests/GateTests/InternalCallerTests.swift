@@ -33,7 +33,7 @@ import Wire
         #expect(harness.get("/api/x", "X-Internal-Key: \(Self.key)\nX-Internal-Key: \(Self.key)").status == 403)
     }
 
-    @Test func everythingGivenMustHold() throws {
+    @Test func allConfiguredCriteriaMustMatch() throws {
         let both = InternalCaller(name: "backend", keySHA256: Self.digest, networks: networks("10.0.0.0/8", "::1/128"))
         let harness = try harness(both)
         let header = "X-Internal-Key: \(Self.key)"
@@ -63,7 +63,7 @@ import Wire
         #expect(harness.get("/api/x", certificate: ["spiffe://x"]).status == 403)
     }
 
-    @Test func whatNothingIsSaidOfNeverMatches() throws {
+    @Test func anEmptyInternalCallerNeverMatches() throws {
         let header = "X-Internal-Key: \(Self.key)"
         #expect(try harness(InternalCaller(name: "empty")).get("/api/x", header).status == 403)
         #expect(try harness(InternalCaller(name: "short", keySHA256: [])).get("/api/x", header).status == 403)

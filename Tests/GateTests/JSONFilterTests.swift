@@ -4,7 +4,7 @@ import Wire
 
 @testable import Gate
 
-/// What a caller of the second of three tiers receives.
+/// Output for a caller of the second of three tiers.
 @Suite struct JSONFilterTests {
     static let tiers = try! TierList(["free", "plus", "premium"])
 
@@ -13,7 +13,7 @@ import Wire
             try paths.map { try FilterPath(parsing: $0) }, tiers: tiers, isStrict: false, requiresField: requiresField, isShadow: false)
     }
 
-    /// What comes out of a text that arrives cut at `cuts`, until it goes no further.
+    /// Output of a text that arrives in pieces cut at `cuts`, up to a fault.
     struct Run {
         var out: [UInt8] = []
         var fault: FilterFault?
@@ -51,7 +51,7 @@ import Wire
     // MARK: elements and members
 
     @Test(arguments: [
-        // Nothing to remove: byte for byte.
+        // Nothing to remove: identical bytes.
         (#" [ 1 , "tier" , { "tier" : "free" , "x" : [ ] } ] "#, #" [ 1 , "tier" , { "tier" : "free" , "x" : [ ] } ] "#),
         ("", ""), (" \n", " \n"), ("null", "null"), ("-12.5e3", "-12.5e3"), (#""premium""#, #""premium""#), ("{}", "{}"),
         // An element leaves with its comma, the first with the one behind it.
@@ -61,10 +61,10 @@ import Wire
         // A member leaves with its name.
         (#"{"a":{"tier":"premium"}}"#, "{}"), (#"{"a":1,"b":{"tier":"premium"}}"#, #"{"a":1}"#),
         (#"{"a":{"tier":"premium"},"b":1}"#, #"{"b":1}"#), (#"{"a":1,"b":{"tier":"premium"},"c":2}"#, #"{"a":1,"c":2}"#),
-        // Tiers that the caller has, wherever they stand.
+        // Visible tiers, in any position.
         (#"[{"x":1,"tier":"plus"},{"tier":"free","x":1}]"#, #"[{"x":1,"tier":"plus"},{"tier":"free","x":1}]"#),
         (#"[{"x":{"y":[1,2]},"tier":"premium"}]"#, "[]"),
-        // What is no tier is above all of them.
+        // An unknown tier is above all.
         (#"[{"tier":null}]"#, "[]"), (#"[{"tier":1}]"#, "[]"), (#"[{"tier":true}]"#, "[]"), (#"[{"tier":"gold"}]"#, "[]"),
         (#"[{"tier":["free"]}]"#, "[]"), (#"[{"tier":{"tier":"free"}}]"#, "[]"), (#"[{"tier":""}]"#, "[]"), (#"[{"tier":"Free"}]"#, "[]"),
         // Names and tiers in other spellings.
@@ -79,7 +79,7 @@ import Wire
         // Without a tier.
         (#"[{"x":1},{}]"#, #"[{"x":1},{}]"#),
     ])
-    func whatIsAboveTheCallersTierLeaves(_ text: String, _ expected: String) throws {
+    func elementsAboveTheCallersTierAreRemoved(_ text: String, _ expected: String) throws {
         let plan = try Self.plan(["tier"])
         let bytes = Array(text.utf8)
         for cuts in [[], Array(0..<bytes.count)] + (0..<bytes.count).map({ [$0] }) {
@@ -98,7 +98,7 @@ import Wire
         (["results[].tier"], #"{"results":[1],"results":[{"tier":"premium"}]}"#, #"{"results":[],"results":[]}"#),
         (["data.results[].tier"], #"{"data":{"results":[{"tier":"premium"},{"tier":"plus"}]},"results":[1]}"#, #"{"data":{"results":[{"tier":"plus"}]},"results":[1]}"#),
         (["a[].b[].tier"], #"{"a":[{"b":[{"tier":"premium"}]},2,{"b":[{"tier":"free"}]}]}"#, #"{"a":[{"b":[]},2,{"b":[{"tier":"free"}]}]}"#),
-        // An array where the path goes on with a name is not judged by it.
+        // An array where the path continues with a name does not match.
         (["data.results[].tier"], #"{"data":[{"results":[{"tier":"free"}]}],"x":1}"#, #"{"x":1}"#), (["data.results[].tier"], #"{"data":null}"#, #"{"data":null}"#),
         (["a[].b[].tier"], #"{"a":[[{"tier":"premium"}],{"b":[{"tier":"free"}]},[]]}"#, #"{"a":[{"b":[{"tier":"free"}]}]}"#),
         (["data.results[].tier"], #"{"data":{"x":[{"tier":"premium"}]}}"#, #"{"data":{"x":[{"tier":"premium"}]}}"#),
@@ -126,7 +126,7 @@ import Wire
         #expect(run.counts == FilterCounts(kept: 1, dropped: 1, unlabelled: 1))
     }
 
-    @Test func whatWasFoundIsCounted() throws {
+    @Test func elementsAreCounted() throws {
         let text = Array(#"{"results":[{"tier":"free"},{"tier":"premium","x":[{"tier":"free"}]},{"x":1}],"y":{"tier":"plus"},"z":{}}"#.utf8)
         #expect(Run(try Self.plan(["tier"]), text).counts == FilterCounts(kept: 3, dropped: 1, unlabelled: 1))
         #expect(Run(try Self.plan(["results[].tier"]), text).counts == FilterCounts(kept: 1, dropped: 2, unlabelled: 1))
@@ -152,7 +152,7 @@ import Wire
         }
     }
 
-    @Test func aRootObjectGoesOutWhenItsTierIsKnown() throws {
+    @Test func aRootObjectIsReleasedWhenItsTierIsKnown() throws {
         var filter = JSONFilter()
         filter.begin(try Self.plan(["tier"]), tier: .lowest)
         try filter.feed(#"{"x":1,"#.utf8Bytes.rawBytes)
@@ -173,7 +173,7 @@ import Wire
         }
     }
 
-    @Test func aRootObjectWithoutTierGoesOutAfterOneMebibyte() throws {
+    @Test func aRootObjectWithoutTierIsReleasedAfterOneMebibyte() throws {
         let member = #","m":"\#(String(repeating: "x", count: 1_000))""#
         var text = Array((#"{"a":1"# + String(repeating: member, count: 1_500)).utf8)
         var filter = JSONFilter()
@@ -212,7 +212,7 @@ import Wire
                     #expect(isBlank)
                 }
             }
-            // An error is an object or a word, as a rule; one that is a list might be any list.
+            // Errors are usually objects or strings; a list could be any list.
             var filter = JSONFilter()
             filter.begin(plan, tier: .lowest, toleratesAnyRoot: true)
             #expect(throws: FilterFault.noList) { try filter.feed(#"[{"tier":"premium"}]"#.utf8Bytes.rawBytes) }
@@ -267,19 +267,19 @@ import Wire
 
     // MARK: bounds
 
-    @Test func whatMustBeJudgedAsAWholeHasABound() throws {
+    @Test func heldBytesAreBounded() throws {
         let long = String(repeating: "x", count: JSONFilter.mostHeld)
         let large = Array(#"[1,{"x":"\#(long)","tier":"free"}]"#.utf8)
         let cuts = Array(stride(from: 10_000, to: large.count, by: 10_000))
         for cuts in [[], cuts] { #expect(Run(try Self.plan(["tier"]), large, cuts: cuts).fault == .tooLarge) }
         let within = Array(#"[1,{"x":"\#(long.dropLast(100))","tier":"free"}]"#.utf8)
         #expect(Run(try Self.plan(["tier"]), within, cuts: cuts.dropLast()).out == within)
-        // Once it is known to leave, it need not be held.
+        // A unit that is being removed is not held.
         let above = Array(#"[1,{"tier":"premium","x":"\#(long)"},2]"#.utf8)
         let run = Run(try Self.plan(["tier"]), above, cuts: cuts)
         #expect(run.text == "[1,2]")
         #expect(run.mostPending < 20_000)
-        // What stands between elements is held as well.
+        // White space between elements is held as well.
         let blank = Array("[1,\(String(repeating: " ", count: JSONFilter.mostHeld + 30_000))2]".utf8)
         #expect(Run(try Self.plan(["tier"]), blank, cuts: cuts + [blank.count - 10]).fault == .tooLarge)
     }
@@ -313,7 +313,7 @@ import Wire
             #expect(Run(plan, Array(within.utf8)).text == within)
             #expect(Run(plan, Array((open + within + close).utf8)).fault == .broken(.tooDeep))
         }
-        // Also in members that nobody looks for.
+        // Also in members that no filter looks for.
         for (depth, fault) in [(127, nil), (128, FilterFault.broken(.tooDeep))] {
             let member = #"{"x":1,"tags":["a",2],"text":"and so much text that nothing ends here"}"#
             let text = String(repeating: "[", count: depth - 1) + member + String(repeating: "]", count: depth - 1)
@@ -326,7 +326,7 @@ extension String {
     fileprivate var utf8Bytes: [UInt8] { Array(utf8) }
 }
 
-/// Against another implementation, over documents made at random.
+/// Against another implementation, over random documents.
 @Suite struct FilterDifferentialTests {
     private static let routes: [([String], Bool)] = [
         (["tier"], false), (["tier"], true), (["results[].tier"], false), (["results[].tier", "data.items[].tier"], false),
@@ -334,7 +334,7 @@ extension String {
         (["results[][].tier", "results[].tier"], false),
     ]
 
-    @Test(arguments: 0..<9) func whatComesOutIsWhatTheReferenceSays(_ route: Int) throws {
+    @Test(arguments: 0..<9) func theOutputIsThatOfTheReference(_ route: Int) throws {
         let (texts, requiresField) = Self.routes[route]
         let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
         let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
@@ -356,8 +356,8 @@ extension String {
         }
     }
 
-    /// What servers answer, as they write it: the same members in each element.
-    @Test(arguments: 0..<9) func listsComeOutAsTheReferenceSays(_ route: Int) throws {
+    /// Typical answers of servers: the same members in each element.
+    @Test(arguments: 0..<9) func listsAreThoseOfTheReference(_ route: Int) throws {
         let (texts, requiresField) = Self.routes[route]
         let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
         let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
@@ -386,7 +386,7 @@ extension String {
         }
     }
 
-    @Test func whatIsSecretNeverComesOut() throws {
+    @Test func hiddenElementsNeverReachTheOutput() throws {
         let plan = try JSONFilterTests.plan(["tier"])
         var random = SplitMix64(seed: 11)
         var removed = 0
@@ -401,7 +401,7 @@ extension String {
         #expect(removed > 200)
     }
 
-    @Test func aDamagedTextGoesNoFurtherOrIsFilteredAsWhatItSaysNow() throws {
+    @Test func aCorruptTextIsRefusedOrFilteredByItsNewMeaning() throws {
         let plan = try JSONFilterTests.plan(["tier"])
         let reference = ReferenceFilter(paths: ["tier"], tiers: JSONFilterTests.tiers.names, tier: 1)
         var random = SplitMix64(seed: 12)

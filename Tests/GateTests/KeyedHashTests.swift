@@ -5,7 +5,7 @@ import Wire
 
 @Suite struct KeyedHashTests {
     /// SipHash-1-3 of the bytes 0, 1, 2, … under the key 0, 1, …, 15, as other implementations have it.
-    @Test func itIsSipHash13() {
+    @Test func theHashIsSipHash13() {
         let hash = KeyedHash(first: 0x0706_0504_0302_0100, second: 0x0F0E_0D0C_0B0A_0908)
         let known: [(Int, UInt64)] = [(0, 0xABAC_0158_050F_C4DC), (1, 0xC9F4_9BF3_7D57_CA93), (7, 0xD392_7D98_9BB1_1140)]
         for (count, expected) in known {
@@ -30,7 +30,7 @@ import Wire
         #expect(seen.count == 40 * 4 + 39 * 40 / 2)
     }
 
-    @Test func whoKnowsTheSecretHasTheSameHash() {
+    @Test func theSameSecretGivesTheSameHash() {
         let value = Array("user-1".utf8)
         let hashed = { (secret: String) in KeyedHash(derivedFrom: Array(secret.utf8).rawBytes).hash128(value.rawBytes, domain: 1) }
         #expect(hashed("one") == hashed("one"))

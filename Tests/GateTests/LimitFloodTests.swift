@@ -8,7 +8,7 @@ import Wire
 @Suite struct LimitFloodTests {
     private static let capacity = 1_024
     private static let rates = ["5/s", "100/s+burst=1", "60/m", "3/m+burst=1", "100/h", "20/h+burst=500", "100/d", "1/d"]
-    /// Kinds of which anybody has as many as they like.
+    /// Kinds of which a client may have any number.
     private static let invented: [SubjectKind] = [.header, .attemptName]
     private static let held: [SubjectKind] = [.user, .session, .address, .attemptAddress]
 
@@ -42,7 +42,7 @@ import Wire
         #expect(refused.value == 0)
     }
 
-    @Test func nobodyIsRefusedForOthers() {
+    @Test func noCallerIsRefusedForOthers() {
         flood(SubjectKind.allCases, rates: Array(rates.indices))
         for kind in SubjectKind.allCases {
             for subject in 1_000_000..<1_050 + 1_000_000 as Range<UInt64> {
@@ -52,8 +52,8 @@ import Wire
         }
     }
 
-    /// Counts that are used up stay so while others are invented by the thousand.
-    @Test func whatIsInventedEvictsNothingElse() {
+    /// Exhausted counts stay so while thousands of other subjects are invented.
+    @Test func inventedSubjectsEvictNoOtherKind() {
         let spent = Self.held.flatMap { kind in (0..<240 as Range<UInt64>).map { item(kind, $0, Int($0) % rates.count) } }
         for item in spent { #expect(limiter.take(item, now: now, want: .max).granted == item.rate.burst) }
         #expect(limiter.evictions == 0)
@@ -62,7 +62,7 @@ import Wire
         for item in spent { #expect(limiter.take(item, now: now, want: 1).granted == 0) }
     }
 
-    /// One request a day keeps a count alive for longer than any count of a minute; it takes none of their places.
+    /// One request a day keeps a count alive for longer than any count of a minute; it evicts none of them.
     @Test func slowLimitsEvictNoFastOnes() {
         let fast = (0..<300 as Range<UInt64>).map { item(.address, $0, $0 % 2 == 0 ? 2 : 3) }
         for item in fast { #expect(limiter.take(item, now: now, want: .max).granted == item.rate.burst) }

@@ -41,31 +41,31 @@ import Testing
         "", "60", "/m", "60/", "60/w", "0/m", "-1/m", "+1/m", "60/m+", "60/m+burst=0", "60/m+burst=", "60/m+burst=1+burst=2",
         "60/m+lease+lease", "60/m+x", "99999999999/d", "60 /m", "1/d+burst=4000000000", "60/m/s", "６0/m",
     ])
-    func whatIsNoRateIsRefused(_ text: String) {
+    func anInvalidRateIsRefused(_ text: String) {
         #expect(LimitRate(parsing: text) == nil)
     }
 
     @Test func oneRateIsForEveryone() throws {
         let policy = try LimitPolicy(parsing: "60/m", tiers: tiers)
-        #expect([nil, .lowest, Tier(rawValue: 1)].map { policy.term(of: $0).rate.count } == [60, 60, 60])
+        #expect([nil, .lowest, Tier(rawValue: 1)].map { policy.rule(of: $0).rate.count } == [60, 60, 60])
     }
 
     @Test func aTierLeftOutHasTheNearestLowerOnesLimit() throws {
         let tiers = try TierList(["free", "plus", "premium", "gold"])
         let policy = try LimitPolicy(parsing: "premium:600/m,free:60/m", tiers: tiers)
-        #expect((0..<4).map { policy.term(of: Tier(rawValue: $0)).rate.count } == [60, 60, 600, 600])
-        #expect(policy.term(of: nil).rate.count == 60)
+        #expect((0..<4).map { policy.rule(of: Tier(rawValue: $0)).rate.count } == [60, 60, 600, 600])
+        #expect(policy.rule(of: nil).rate.count == 60)
         let named = try LimitPolicy(parsing: "anonymous:20/m,free:60/m", tiers: tiers)
-        #expect(named.term(of: nil).rate.count == 20)
-        #expect(named.term(of: .lowest).rate.count == 60)
+        #expect(named.rule(of: nil).rate.count == 20)
+        #expect(named.rule(of: .lowest).rate.count == 60)
     }
 
     @Test func eachRateMaySayWhomItCounts() throws {
         let plain = try LimitPolicy(parsing: "60/m+by=header:X-Key+burst=3", tiers: tiers)
-        #expect(plain.term(of: nil).by == .header("x-key"))
-        #expect(plain.term(of: nil).rate.burst == 3)
+        #expect(plain.rule(of: nil).by == .header("x-key"))
+        #expect(plain.rule(of: nil).rate.burst == 3)
         let list = try LimitPolicy(parsing: "anonymous:5/m+by=address,free:60/m,premium:1/s+by=header:X-Key", tiers: tiers)
-        #expect([nil, .lowest, Tier(rawValue: 1)].map { list.term(of: $0).by } == [.address, nil, .header("x-key")])
+        #expect([nil, .lowest, Tier(rawValue: 1)].map { list.rule(of: $0).by } == [.address, nil, .header("x-key")])
         #expect(list.text == "anonymous:5/m+by=address,free:60/m,premium:1/s+by=header:X-Key")
     }
 

@@ -17,7 +17,7 @@ import Wire
         (0..<10).filter { _ in harness.get("/p/x", token: token, header, from: from).status == 0 }.count
     }
 
-    @Test func theAnswerSaysWhatIsLeft() throws {
+    @Test func theAnswerShowsTheRemainingRequests() throws {
         let harness = try AdmissionHarness([try limited("60/m+burst=3")])
         #expect(
             harness.get("/p/x").limitLines == [
@@ -54,7 +54,7 @@ import Wire
         #expect(passing(harness, AdmissionHarness.token(tier: "free")) == 0)
     }
 
-    @Test func usersAreCountedByUserAndNobodyByAddress() throws {
+    @Test func usersAreCountedByUserAndAnonymousCallersByAddress() throws {
         let harness = try AdmissionHarness([try limited("3/h")])
         #expect(passing(harness, AdmissionHarness.token("a"), from: "192.0.2.1") == 3)
         #expect(passing(harness, AdmissionHarness.token("a") { $0.email = "x@y" }, from: "192.0.2.2") == 0)
@@ -108,7 +108,7 @@ import Wire
         #expect(passing(harness, nil, "X-Device: 192.0.2.7") == 3)
     }
 
-    /// The upstream may go by another one than was counted.
+    /// The upstream may read another one than was counted.
     @Test(arguments: [
         "X-Device: one\nX-Device: two", "X-Device: one\nx-device: one", "X-Device: one\nX_Device: two", "X_DEVICE: one\nx.device: two",
         "X-Device:\nX-Device: one", "X-Device: one\nX-Other: 1\nX-Device:",
@@ -138,14 +138,14 @@ import Wire
         let harness = try AdmissionHarness([try limited("3/h", by: #require(LimitBy(parsing: "header:X-Device")))])
         #expect(passing(harness, nil, "X_Device: one") == 3)
         #expect(passing(harness, nil, "X-Device: one") == 0)
-        // The upstream gets none, so there is none.
+        // The upstream does not receive it, so it does not count.
         #expect(passing(harness, nil, "Connection: X-Device\nX-Device: two") == 3)
         #expect(passing(harness, nil, "Connection: X-Device\nX-Device: three") == 0)
         #expect(passing(harness) == 0)
     }
 
     @Test(arguments: ["", "users", "header:", "header:a b", "User"])
-    func whatALimitCannotCountByIsRefused(_ text: String) {
+    func anInvalidSubjectIsRefused(_ text: String) {
         #expect(LimitBy(parsing: text) == nil)
     }
 
@@ -171,7 +171,7 @@ import Wire
         #expect(passing(harness, token) == 3)
     }
 
-    @Test func aShadowedLimitIsOnlyWatched() throws {
+    @Test func aLimitInShadowModeRefusesNothing() throws {
         var watched = try limited("2/h")
         watched.shadow = .limit
         let harness = try AdmissionHarness([watched])

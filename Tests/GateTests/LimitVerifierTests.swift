@@ -3,7 +3,7 @@ import Wire
 
 @testable import Gate
 
-/// Whether grants, as the logs of all gateways tell them, kept burst + rate × T in every window.
+/// Check of logged grants against burst + rate × T in every window.
 @Suite struct LimitVerifierTests {
     private let minute = LimitRate(count: 60, windowSeconds: 60, burst: 10)!
 
@@ -84,7 +84,7 @@ import Wire
     }
 
     @Test(arguments: 0..<20)
-    func `what the algorithm grants is proven, and one grant more is named`(_ seed: UInt64) throws {
+    func `grants of the algorithm pass, and one more is reported`(_ seed: UInt64) throws {
         var random = SplitMix64(seed: seed)
         let rates: [(UInt32, UInt32, UInt32)] = [(5, 1, 5), (7, 60, 3), (600, 60, 20), (1_000, 1, 1)]
         for (count, window, burst) in rates {
@@ -100,7 +100,7 @@ import Wire
                 if outcome.granted == 1 { times.append(now) } else { refused.append(now) }
             }
             #expect(proof(rate, at: times).violations().isEmpty)
-            // Intervals are rounded up by less than a microsecond each: what is a whole grant too many cannot hide.
+            // Intervals are rounded up by less than a microsecond each, which cannot hide a whole grant.
             guard let extra = refused.last else { continue }
             let more = times + Array(repeating: extra, count: 2)
             #expect(proof(rate, at: more).violations().count == 1)

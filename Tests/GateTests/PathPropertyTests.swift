@@ -4,9 +4,9 @@ import Wire
 
 @testable import Gate
 
-/// Every path ends up in one form, or is refused: what is matched is what is forwarded, and sent directly it is decided alike.
+/// Every path has one canonical form, or is refused: the matched path is the forwarded one, and sent directly it is decided alike.
 @Suite struct PathPropertyTests {
-    /// What became of a path: its canonical bytes; nil if it is refused.
+    /// Canonical bytes of a path; nil if it is refused.
     private static func canonical(_ path: [UInt8], _ slash: CanonicalPath.EncodedSlash, _ out: inout ByteBuffer) -> [UInt8]? {
         switch CanonicalPath.canonicalise(path.rawBytes, into: &out, encodedSlash: slash) {
         case .same: path
@@ -33,7 +33,7 @@ import Wire
         return out
     }
 
-    /// What an upstream sees that decodes until nothing is left to decode.
+    /// The path as an upstream sees it that decodes repeatedly.
     private static func decodedFully(_ path: [UInt8]) -> [UInt8] {
         var (last, next) = (path, decodedOnce(path))
         while next != last { (last, next) = (next, decodedOnce(next)) }
@@ -109,7 +109,7 @@ import Wire
 
     /// The forwarded path, sent in its turn, takes the same route unchanged; without its parameters too. Where the route strips
     /// a prefix, the rest is canonical.
-    @Test func whatIsForwardedIsWhatWasMatched() throws {
+    @Test func theForwardedPathMatchesTheSameRoute() throws {
         var slashed = rule("slashed", "/a/*", auth: .none)
         slashed.encodedSlashPasses = true
         var cut = rule("cut", "/cut/*", auth: .none)

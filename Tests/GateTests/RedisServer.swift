@@ -1,7 +1,7 @@
 import Glibc
 import Testing
 
-/// Something that a test needed and did not get.
+/// A failure of the test's environment.
 struct ServerFault: Error, CustomStringConvertible {
     let description: String
 }

@@ -62,14 +62,14 @@ import Wire
         #expect(outside.order == RefreshOrder(issuer: "outside", isOwn: false, user: "u", session: "s", token: Array("r1".utf8)))
     }
 
-    @Test func whoeverIsNoInternalCallerIsRefusedAsEver() throws {
+    @Test func otherCallersAreRefusedWithoutARefresh() throws {
         let harness = try Self.harness([rule("api", "/api/*"), rule("open", "/open/*", auth: .optional)])
         #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: "192.0.2.1").code == "TOKEN_EXPIRED")
         #expect(harness.get("/open/x", Self.sent, from: "192.0.2.1").status == 0)
     }
 
-    /// What is sent with the request, and how it ends: all but expiry is refused without a refresh.
-    @Test func onlyExpiryIsHealed() throws {
+    /// Request fields and the expected refusal: everything but expiry is refused without a refresh.
+    @Test func onlyAnExpiredTokenIsRefreshed() throws {
         let harness = try Self.harness()
         func refusal(_ token: String, _ header: String = Self.sent) -> String {
             let judged = harness.get("/api/x", token: token, header, from: Self.inside)
@@ -80,11 +80,11 @@ import Wire
         #expect(refusal(AdmissionHarness.token(Self.user, lifetime: -100, issuer: "https://nobody.test")) == "UNAUTHORIZED")
         #expect(refusal("bad") == "UNAUTHORIZED")
         #expect(refusal(Self.outside(issuer: Self.lostIssuer)) == "TOKEN_EXPIRED")
-        // A token without a session here belongs to nothing that could be refreshed.
+        // A token without a session of this gateway cannot be refreshed.
         #expect(refusal(Self.token(session: nil)) == "TOKEN_EXPIRED")
         #expect(refusal(Self.token(session: "s")) == "TOKEN_EXPIRED")
         #expect(refusal(Self.token("minted")) == "TOKEN_EXPIRED")
-        // No refresh brings a token with which to act as somebody.
+        // A refresh never issues a token with an actor.
         #expect(refusal(Self.token(actor: "admin")) == "TOKEN_EXPIRED")
         #expect(refusal(Self.token(), "Accept: */*") == "TOKEN_EXPIRED")
         #expect(refusal(Self.token(), "X-Refresh-Token:") == "TOKEN_EXPIRED")
@@ -94,7 +94,7 @@ import Wire
         #expect(refusal(Self.token()) == "refresh")
     }
 
-    @Test func aSessionThatHasEndedIsNotRefreshed() throws {
+    @Test func aRevokedSessionIsNotRefreshed() throws {
         let harness = try Self.harness()
         harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: harness.now.wall.seconds)
         #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).code == "TOKEN_REVOKED")
@@ -103,13 +103,13 @@ import Wire
     }
 
     @Test(arguments: [AuthMode.required, .optional, .internal])
-    func aRefreshTokenAloneIsNobodys(_ auth: AuthMode) throws {
+    func aRefreshTokenAloneIsNoIdentity(_ auth: AuthMode) throws {
         let harness = try Self.harness([rule("api", "/api/*", auth: auth)])
         let judged = harness.get("/api/x", Self.sent, from: Self.inside)
         #expect(judged.status == 401 && judged.code == "UNAUTHORIZED")
     }
 
-    @Test func whereIdentityIsNotLookedAtNothingIsRefreshed() throws {
+    @Test func aRouteWithoutAuthenticationRefreshesNothing() throws {
         let harness = try Self.harness([rule("api", "/api/*", auth: .none)])
         #expect(harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside).status == 0)
     }
@@ -128,8 +128,8 @@ import Wire
         #expect(kept.refreshLines == [first, "X-New-Access-Token: \(fresh)", last])
     }
 
-    /// That a pair has arrived is known when its owner uses it, not when the gateway has seen it itself.
-    @Test func aRefreshedTokenCountsAsSeenOnlyWhenItsOwnerBringsIt() throws {
+    /// A pair is delivered when its client uses it, not when the gateway verifies it.
+    @Test func aRefreshedTokenIsDeliveredOnlyWhenItsClientUsesIt() throws {
         let harness = try Self.harness()
         let fresh = Self.token(lifetime: 900)
         _ = harness.get("/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
@@ -137,7 +137,7 @@ import Wire
         #expect(harness.sighting("/api/x", fresh) == nil)
     }
 
-    @Test func whoIsUnknownIsStillLookedUp() throws {
+    @Test func theTierIsStillLookedUpAfterARefresh() throws {
         let harness = try Self.harness()
         let fresh = Self.token(Self.otherID, lifetime: 900)
         let asked = harness.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
@@ -147,7 +147,7 @@ import Wire
         #expect(judged.status == 0 && judged.refreshLines.count == 4)
     }
 
-    @Test func aRefusalBehindTheRefreshStillBringsTheNewTokens() throws {
+    @Test func aRefusalAfterTheRefreshStillReturnsTheNewTokens() throws {
         var premium = rule("premium", "/premium/*")
         premium.tier = Tier(rawValue: 1)
         let harness = try Self.harness([premium])
@@ -155,7 +155,7 @@ import Wire
         #expect(judged.code == "PREMIUM_REQUIRED" && judged.refreshLines.count == 4)
     }
 
-    @Test func tokensOfSomebodyElseAreRefused() throws {
+    @Test func newTokensOfAnotherUserAreRefused() throws {
         let harness = try Self.harness()
         func judged(_ sent: String, _ got: String) -> Judged {
             harness.get("/api/x", token: sent, Self.sent, from: Self.inside, refresh: Self.answer(got))
@@ -177,14 +177,14 @@ import Wire
         #expect(judged(Self.outside(), Self.outside(session: "s", lifetime: 900)).status == 0)
     }
 
-    @Test func aDefiniteNoIsTheRefusalThatTheTokenDeserved() throws {
+    @Test func aDefiniteRefusalIs401() throws {
         let judged = try Self.harness().get(
             "/api/x", token: Self.token(), Self.sent, from: Self.inside, refresh: RefreshAnswer(.refused, .leader))
         #expect(judged.status == 401 && judged.code == "TOKEN_EXPIRED" && judged.refreshRole == .leader)
         #expect(judged.identity == [])
     }
 
-    @Test func whatIsNoAnswerIsOurOwnInability() throws {
+    @Test func anUnavailableAuthServerIs503() throws {
         let harness = try Self.harness()
         let unknown = AdmissionHarness.token("u", lifetime: 900, issuer: Self.outsideIssuer)
         let answers = [RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader)]
@@ -198,7 +198,7 @@ import Wire
 
     // MARK: streams
 
-    @Test func anAnswerIsBoundToItsOwnTokenAndSession() throws {
+    @Test func aStreamEndsWithItsOwnTokenAndSession() throws {
         var kept = rule("kept", "/kept/*")
         kept.keepsStreams = true
         let harness = try Self.harness([rule("api", "/api/*"), kept])

@@ -16,7 +16,7 @@ import Wire
     @Test(arguments: [
         (chargedAt: 100, now: 100, credit: 50), (100, 120, 30), (100, 149, 1), (100, 150, 0), (100, 9_000, 0), (100, 60, 50),
     ] as [(UInt64, UInt64, UInt64)])
-    func whatHasDrainedIsNotGivenBackAgain(_ chargedAt: UInt64, _ now: UInt64, _ credit: UInt64) {
+    func aDrainedChargeIsNotRefunded(_ chargedAt: UInt64, _ now: UInt64, _ credit: UInt64) {
         #expect(GCRA.credit(interval: 50, chargedAt: chargedAt, now: now) == credit)
     }
 
@@ -68,7 +68,7 @@ import Wire
     /// Right guesses for eleven minutes, 25 of them under way at a time, and then as many wrong ones as pass. Were whole
     /// intervals given back, far more would pass than the burst.
     @Test(arguments: [false, true])
-    func aStreamOfRightGuessesBuysNoWrongOnes(_ givesBackAll: Bool) {
+    func aStreamOfRightGuessesAdmitsNoExtraWrongOnes(_ givesBackAll: Bool) {
         var guessing = Guessing(rate, flight: 3_000_000, givesBackAll: givesBackAll)
         for step in 0..<5_500 as Range<UInt64> { _ = guessing.guess(1_000_000 + step * 120_000, isRight: true) }
         let end: UInt64 = 1_000_000 + 5_500 * 120_000
@@ -122,7 +122,7 @@ import Wire
         #expect(given > 5_000)
     }
 
-    @Test func theTableGivesBackWhatItWasCharged() {
+    @Test func theTableRefundsACharge() {
         let limiter = SharedLimiter(capacity: 64)
         for now in 100...200 as ClosedRange<UInt64> {
             #expect(limiter.take(item(1), now: time(now), want: 1).granted == 1)
@@ -135,7 +135,7 @@ import Wire
         #expect(limiter.take(item(2), now: time(200), want: 99).granted == 30)
     }
 
-    @Test func threadsThatGiveBackEverythingHaveChargedNothing() {
+    @Test func threadsThatRefundEverythingHaveChargedNothing() {
         let limiter = SharedLimiter(capacity: 64)
         let (item, now) = (item(1), time(1_000))
         let interval = rate.interval
@@ -158,8 +158,8 @@ import Wire
         link = try server.connect()
     }
 
-    /// The product's script, but for the line that reads the clock. What it keeps stays an hour longer in the server, whose
-    /// clock does not stand still between two steps of the test's.
+    /// The script with a fixed time. Its keys live an hour longer, because the server's
+    /// clock runs on between two steps of the test.
     private static let timed = RefundScript.source(
         clock: """
             local time = {ARGV[#ARGV - 1], ARGV[#ARGV]}
@@ -194,7 +194,7 @@ import Wire
             now += random.next() % 3 == 0 ? random.next() % 5_000_000 : random.next() % 2_000
             if random.next() % 2 == 0, !charges.isEmpty {
                 let charge = charges.remove(at: Int(random.next() % UInt64(charges.count)))
-                // A server that took over may have a clock that is behind.
+                // After a failover the server's clock may be behind.
                 let chargedAt = random.next() % 9 == 0 ? now + 1_000 : charge.at
                 try refund(charge.items, chargedAt: chargedAt, now: now)
                 store.refund(charge.items, chargedAt: chargedAt, now: now)
@@ -240,7 +240,7 @@ import Wire
         ["SET", "no number"], ["SET", ""], ["SET", "1e300"], ["SET", "-5"], ["SET", "9007199254740993"], ["SET", "inf"], ["SET", "nan"], ["RPUSH", "x"],
         ["HSET", "f", "v"], ["SADD", "x"], ["ZADD", "1", "x"],
     ])
-    func whatIsNoCountIsLeftAlone(_ words: [String]) throws {
+    func keysThatAreNoCountAreUnchanged(_ words: [String]) throws {
         try link.ask([words[0], name(1)] + words.dropFirst())
         let before = try link.ask("DUMP", name(1))
         let item = LimitCharge.Item(key: LimitKey(high: 1, low: ~1), rate: try #require(LimitRate(parsing: "1/h")))

@@ -24,7 +24,7 @@ import Wire
         #expect(verdicts.dropFirst(30).allSatisfy { $0 == .refused([20_000_000]) })
     }
 
-    @Test func whatOneCountRefusesIsChargedOnNone() throws {
+    @Test func aRefusalByOneCountChargesNone() throws {
         let (limiter, narrow, wide) = (limiter(), try item(1, "1/h"), try item(2, "1000/h"))
         #expect(admitted(limiter.charge([wide, narrow], now: now)) != nil)
         for _ in 0..<5_000 { #expect(limiter.charge([wide, narrow], now: now) == .refused([0, 3_600_000_000])) }
@@ -32,7 +32,7 @@ import Wire
         #expect(rest.count == 999)
     }
 
-    @Test func whatRedisRefusesIsGivenBackHere() throws {
+    @Test func aRefusalByRedisIsRefundedLocally() throws {
         let (limiter, item) = (limiter(), try item(1, "180/h+burst=30"))
         var refusal = GCRAReply()
         refusal.at = 1_800_000_000_000_000
@@ -43,7 +43,7 @@ import Wire
         }
     }
 
-    @Test func withoutRedisTheOwnCountDecides() throws {
+    @Test func withoutRedisTheLocalCountDecides() throws {
         let (limiter, item) = (limiter(), try item(1, "180/h+burst=30"))
         let passed = (0..<500).filter { _ in
             guard let charge = admitted(limiter.charge([item], now: now)) else { return false }
@@ -52,7 +52,7 @@ import Wire
         #expect(passed.count == 30)
     }
 
-    @Test func whatIsGivenBackAtOnceIsNotCharged() throws {
+    @Test func anImmediateRefundCancelsTheCharge() throws {
         let (limiter, items) = (limiter(), [try item(1, "180/h+burst=30"), try item(2, "1800/h+burst=150")])
         for _ in 0..<2_000 { limiter.refund(try #require(admitted(limiter.charge(items, now: now))), now: now) }
         #expect((0..<200).prefix { _ in admitted(limiter.charge([items[1]], now: now)) != nil }.count == 150)
@@ -62,7 +62,7 @@ import Wire
 
 /// Any interleaving of attempts at two gateways that share a Redis, whose answers come late or never.
 ///
-/// Whatever happens, of the attempts that were judged wrong no window has more than burst + rate × T: by the clock of Redis
+/// No window has more wrong attempts than burst + rate × T: by the clock of Redis
 /// those that it counted, over both gateways, and by the own clock those of each gateway.
 @Suite struct AttemptModelTests {
     /// An attempt on its way.
@@ -70,7 +70,7 @@ import Wire
         enum Stage {
             /// Charged here, and not yet at Redis.
             case asking
-            /// Redis has said something that the gateway has not heard.
+            /// Redis replied; the gateway has not received it.
             case answered(GCRAReply)
             case admitted
         }
@@ -87,7 +87,7 @@ import Wire
         var random: SplitMix64
         var now: UInt64 = 1_000_000
         var attempts: [Attempt] = []
-        /// Given back by a gateway, and not yet by Redis.
+        /// Refunded by a gateway, not yet by Redis.
         var givenBack: [RefundableLimiter.Charge] = []
         /// The wrong ones, by count: of each gateway, and of Redis.
         var own: [[LimitKey: [UInt64]]] = [[:], [:]]
@@ -108,7 +108,7 @@ import Wire
             }
         }
 
-        /// Something happens to some attempt.
+        /// Advances a random attempt.
         mutating func step(losing lost: UInt64) {
             guard !attempts.isEmpty else { return }
             let index = Int(random.next() % UInt64(attempts.count))
@@ -142,7 +142,7 @@ import Wire
                     if let sharedAt = charge.sharedAt { shared[item.key, default: []].append(sharedAt) }
                 }
             } else {
-                // Right, or failed through no fault of the caller's; some only on part of their counts.
+                // Right, or failed for another reason; some are refunded only on part of their counts.
                 right += 1
                 let kept = charge.items.count > 1 && random.next() % 4 == 0 ? 1 : 0
                 let back = RefundableLimiter.Charge(Array(charge.items.dropFirst(kept)), at: charge.at, sharedAt: charge.sharedAt)
@@ -151,7 +151,7 @@ import Wire
             }
         }
 
-        /// Redis hears of something that is given back, unless that gets lost.
+        /// A refund reaches Redis, or is lost.
         mutating func hear(losing lost: UInt64) {
             guard !givenBack.isEmpty else { return }
             let charge = givenBack.remove(at: Int(random.next() % UInt64(givenBack.count)))

@@ -39,7 +39,7 @@ import Wire
         #expect(tokens.map { source(harness, $0) } == ["UNAUTHORIZED", "hit"])
     }
 
-    @Test func aKeyThatMovesToAnotherIssuerVouchesForNothingItDidBefore() throws {
+    @Test func aKeyThatMovesToAnotherIssuerInvalidatesItsTokens() throws {
         let second = "https://second.test"
         let before = [AdmissionHarness.trusted(), AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "second", issuer: second)]
         let after = [AdmissionHarness.trusted(AdmissionHarness.otherKey), AdmissionHarness.trusted(AdmissionHarness.key, name: "second", issuer: second)]
@@ -74,7 +74,7 @@ import Wire
         #expect(try after(tiers: TierList(["free", "plus", "premium"])) == "miss")
     }
 
-    /// The mask of a remembered token answers for the old requirements, in their old order.
+    /// The mask of a cached token refers to the old requirements, in their old order.
     @Test func otherRequirementsMeanThatEveryTokenIsJudgedAnew() throws {
         var claiming = rule("api", "/api/*")
         claiming.claims = [ClaimRequirement(name: "role", value: "admin")]
@@ -95,7 +95,7 @@ import Wire
         harness.advance(milliseconds: 9_999)
         #expect(source(harness, token) == "hit")
         harness.advance(milliseconds: 1)
-        // Within the leeway it is the verifier that answers, each time.
+        // Within the leeway the token is verified each time.
         #expect([source(harness, token), source(harness, token)] == ["miss", "miss"])
         harness.advance(milliseconds: 31_000)
         #expect(source(harness, token) == "TOKEN_EXPIRED")

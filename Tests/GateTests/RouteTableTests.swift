@@ -209,7 +209,7 @@ extension RouteTable {
                 let place = path()
                 let pattern = "\(method)\(host)\(place.isEmpty ? "/" : place)\(random.next() % 2 == 0 ? "*" : "")"
                 let candidate = rule("\(number)", pattern)
-                // What clashes with an earlier rule is left out.
+                // Rules that conflict with an earlier one are left out.
                 if case .success = Result(catching: { try RouteTable(rules + [candidate]) }) { rules.append(candidate) }
             }
             let table = try RouteTable(rules)

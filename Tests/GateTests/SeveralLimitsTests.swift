@@ -13,7 +13,7 @@ import Wire
         return rule
     }
 
-    @Test func eachLimitHasItsItemAndTheTightestTellsTheRest() throws {
+    @Test func eachLimitHasItsItemAndTheTightestTheOtherFields() throws {
         let harness = try AdmissionHarness([try limited("2/s", "600/h+burst=3", "1000/m+by=address")])
         let first = harness.get("/f/x")
         #expect(
@@ -36,7 +36,7 @@ import Wire
         #expect(refused.limitLines.contains(#"RateLimit: "feed";r=1;t=1, "feed.2";r=0;t=17, "feed.3";r=999;t=1"#))
     }
 
-    @Test func ofSeveralThatRefuseTheLongestWaitIsTold() throws {
+    @Test func ofSeveralRefusalsTheLongestWaitIsReported() throws {
         let harness = try AdmissionHarness([try limited("1/s", "1/h", "1/m")])
         #expect(harness.get("/f/x").status == 0)
         let refused = harness.get("/f/x")
@@ -45,7 +45,7 @@ import Wire
     }
 
     /// A refusal costs the caller nothing in any of them.
-    @Test func whatOneLimitRefusesNoOtherCounts() throws {
+    @Test func aRefusalByOneLimitIsCountedByNone() throws {
         let harness = try AdmissionHarness([try limited("1/s", "5/h")])
         var passed = 0
         for _ in 0..<5 {
@@ -56,7 +56,7 @@ import Wire
         #expect(harness.get("/f/x").limit.index == 1)
     }
 
-    @Test func eachCountsWhomItSays() throws {
+    @Test func eachLimitCountsItsSubject() throws {
         let harness = try AdmissionHarness([try limited("2/h", "5/h+by=address")])
         let passing = { (user: String) in (0..<4).filter { _ in harness.get("/f/x", token: AdmissionHarness.token(user)).status == 0 }.count }
         #expect(passing("a") == 2)
@@ -80,7 +80,7 @@ import Wire
         #expect((0..<3).map { _ in harness.get("/f/x", token: AdmissionHarness.token("f")).status } == [0, 0, 429])
     }
 
-    /// What several gateways must agree on to count together, and what must never meet.
+    /// Keys that several gateways must share, and keys that must differ.
     @Test func gatewaysWithOneSecretUseTheSameKeysAndDifferentThingsDifferentOnes() throws {
         let secret = Array("between gateways".utf8)
         let keys = { (limits: String) in
@@ -100,7 +100,7 @@ import Wire
         #expect(Set(AdmissionHarness(policy, limiter: limiter).keys("/f/x")).count == 2)
     }
 
-    @Test func explainTellsOfEach() throws {
+    @Test func theExplanationListsEachLimit() throws {
         let harness = try AdmissionHarness([try limited("1/m", "10/h+by=address")])
         #expect(harness.get("/f/x").explanation.steps.filter { $0.name == "limit" }.map(\.text) == ["1/m by user: 0 left", "10/h by address: 9 left"])
         #expect(
@@ -133,8 +133,8 @@ import Wire
         #expect(text.hasSuffix("X-RateLimit-Limit: 600\r\nX-RateLimit-Remaining: 0\r\nX-RateLimit-Reset: 18\r\n"))
     }
 
-    /// A limit that was not asked about is not told of; one that refuses always is.
-    @Test func whatIsNotKnownIsNotTold() throws {
+    /// A limit that was not read is not reported; one that refuses always is.
+    @Test func unreadCountsAreNotReported() throws {
         let harness = try AdmissionHarness([try limited("2/s", "600/h", "9/d")])
         let pending = try #require(harness.pending("/f/x"))
         var counts = LimitVerdict()
@@ -205,8 +205,8 @@ extension SharedLimiter {
         #expect(granted > 1_000 && granted < 19_000)
     }
 
-    /// Threads that overtake each other between look and taking, in tables of every size: no window of any count admits
-    /// more than its bound, and what was put back is not lost by more than those who raced for it.
+    /// Threads that race between read and charge, in tables of every size: no window of any count admits
+    /// more than its bound, and reverts lose at most the units of the threads that raced.
     @Test(arguments: [8, 64, 4_096])
     func threadsTogetherKeepEveryBound(_ capacity: Int) {
         let limiter = SharedLimiter(capacity: capacity, hash: hash)
@@ -235,11 +235,11 @@ extension SharedLimiter {
         }
     }
 
-    /// What was taken and put back stands as if it had never been taken, however much time had passed for the count.
-    @Test func whatIsPutBackIsExact() {
+    /// A reverted charge leaves no trace, however much time had passed for the count.
+    @Test func aRevertedChargeLeavesNoTrace() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         let narrow = LimitRate(count: 1, windowSeconds: 3_600, burst: 1)!
-        // The address has one grant an hour: whoever is second is refused by it.
+        // The address has one grant an hour, which refuses the second request.
         #expect(limiter.take(charge(1, 100, (rates.0, narrow)), at: 10_000_000).kind == .granted)
         for second in 11..<200 as Range<UInt64> {
             #expect(limiter.take(charge(2, 100, (rates.0, narrow)), at: second * 1_000_000).kind == .refused)

@@ -3,7 +3,7 @@ import Wire
 
 @testable import Gate
 
-/// The promise, under whatever traffic and delays: over any window of length T all gateways together admit at most
+/// The bound, under any traffic and delays: over any window of length T all gateways together admit at most
 /// burst + rate × T.
 @Suite struct SharedLimitBoundTests {
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
@@ -59,7 +59,7 @@ import Wire
 
     /// Leases are opened everywhere, sat on until they are about to end, and spent at once, as traffic comes and goes.
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
-    func leasesKeepTheBoundWhoeverHoldsThem(_ seed: UInt64) throws {
+    func leasesKeepTheBoundOnAnyWorker(_ seed: UInt64) throws {
         let world = SharedLimitSimulation(seed: seed, workers: 4)
         world.delay = { $0.next() % 30 == 0 ? $0.next() % 20_000 : 20 + $0.next() % 800 }
         let rate = try rate(["100/s+burst=40+lease", "400/s+lease", "1000/s+burst=200+lease", "50/s+burst=12+lease"][Int(seed % 4)])
@@ -75,7 +75,7 @@ import Wire
         world.run()
         expectBounds(world, [charge], "seed \(seed)")
         #expect(world.wrongRefusals == 0)
-        // A slow count is soon too near its limit to be held in advance by four.
+        // A slow count is soon too close to its limit for leases of four holders.
         if rate.count >= 400 { #expect(world.verdicts[.lease, default: 0] > 20, "leases were spent: \(world.verdicts)") }
     }
 
@@ -120,7 +120,7 @@ import Wire
         #expect(world.verdicts[.redis] == 4_000)
     }
 
-    /// Near the limit leases shrink to nothing, so that what is left goes to whoever asks.
+    /// Near the limit leases shrink to nothing, so that any worker gets the rest.
     @Test func leasesShrinkNearTheLimit() throws {
         let world = SharedLimitSimulation(seed: 8, workers: 4)
         world.delay = { 60 + $0.next() % 200 }

@@ -3,8 +3,8 @@ import Wire
 
 @testable import Gate
 
-/// A limit client with its clock, and words for what happens to it.
-private final class Desk {
+/// A limit client with its clock, and short names for its events.
+private final class LimitClientHarness {
     var limitClient: SharedLimitClient
     let limiter = SharedLimiter(capacity: 256, hash: KeyedHash(first: 1, second: 2))
     /// Microseconds.
@@ -55,7 +55,7 @@ private final class Desk {
     }
 }
 
-/// What the server answers: so much granted, and of each count so much left or `reset` microseconds until it is full.
+/// A reply: the grants, and per count what remains or `reset` microseconds until the full burst.
 private struct Told {
     var granted: UInt32
     var remaining: UInt64 = 0
@@ -89,280 +89,280 @@ private struct Told {
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
 
     @Test func requestsOfOneTurnAreOneCommandAndGrantsGoInOrder() throws {
-        let desk = Desk()
-        for _ in 0..<5 { #expect(desk.waits(charge)) }
-        #expect(desk.waits(other))
-        let first = try #require(desk.command())
-        let second = try #require(desk.command())
-        #expect(desk.command() == nil)
+        let harness = LimitClientHarness()
+        for _ in 0..<5 { #expect(harness.waits(charge)) }
+        #expect(harness.waits(other))
+        let first = try #require(harness.command())
+        let second = try #require(harness.command())
+        #expect(harness.command() == nil)
         #expect([first.want, second.want] == [5, 1])
-        desk.now += 300
-        desk.answer(first, .granting(3, reset: 970_000))
-        let verdicts = desk.verdicts()
+        harness.now += 300
+        harness.answer(first, .granting(3, reset: 970_000))
+        let verdicts = harness.verdicts()
         #expect(verdicts.map(\.ticket) == [1, 2, 3, 4, 5])
         #expect(verdicts.map(\.verdict.kind) == [.granted, .granted, .granted, .refused, .refused])
         #expect(verdicts.allSatisfy { $0.verdict.source == .redis })
         #expect(verdicts[4].verdict[0] == LimitReading(remaining: 0, reset: 970_000, retryAfter: 70_000))
-        desk.answer(second, .granting(1, remaining: 9))
-        #expect(desk.verdicts().map(\.ticket) == [6])
+        harness.answer(second, .granting(1, remaining: 9))
+        #expect(harness.verdicts().map(\.ticket) == [6])
     }
 
-    @Test func whatComesMeanwhileFormsTheNextCommand() throws {
-        let desk = Desk()
-        #expect(desk.waits(charge))
-        let first = try #require(desk.command())
-        for _ in 0..<3 { #expect(desk.waits(charge)) }
-        #expect(desk.command() == nil, "one is under way at a time")
-        desk.answer(first, .granting(1, remaining: 8))
-        #expect(desk.verdicts().map(\.ticket) == [1])
-        #expect(try #require(desk.command()).want == 3)
-        #expect(desk.command() == nil)
+    @Test func requestsDuringACommandFormTheNextOne() throws {
+        let harness = LimitClientHarness()
+        #expect(harness.waits(charge))
+        let first = try #require(harness.command())
+        for _ in 0..<3 { #expect(harness.waits(charge)) }
+        #expect(harness.command() == nil, "one is under way at a time")
+        harness.answer(first, .granting(1, remaining: 8))
+        #expect(harness.verdicts().map(\.ticket) == [1])
+        #expect(try #require(harness.command()).want == 3)
+        #expect(harness.command() == nil)
     }
 
     @Test func aRefusedCountCostsNoCommandUntilItsExactTime() throws {
-        let desk = Desk()
-        #expect(desk.waits(charge))
-        let sentAt = desk.now
-        let command = try #require(desk.command())
-        desk.now += 900
-        desk.answer(command, .granting(0))
-        _ = desk.verdicts()
+        let harness = LimitClientHarness()
+        #expect(harness.waits(charge))
+        let sentAt = harness.now
+        let command = try #require(harness.command())
+        harness.now += 900
+        harness.answer(command, .granting(0))
+        _ = harness.verdicts()
         for time in [sentAt + 901, sentAt + 50_000, sentAt + 99_999] {
-            desk.now = time
-            let verdict = try #require(desk.ask(charge).verdict)
+            harness.now = time
+            let verdict = try #require(harness.ask(charge).verdict)
             #expect(verdict.kind == .refused && verdict.source == .denyCache)
             let left = sentAt + 100_000 - time
             #expect(verdict[0] == LimitReading(remaining: 0, reset: left + 900_000, retryAfter: left))
         }
-        #expect(desk.command() == nil)
-        desk.now = sentAt + 100_000
-        #expect(desk.waits(charge))
-        #expect(desk.command() != nil)
+        #expect(harness.command() == nil)
+        harness.now = sentAt + 100_000
+        #expect(harness.waits(charge))
+        #expect(harness.command() != nil)
     }
 
     @Test func theLastGrantSaysWhenTheNextMayPass() throws {
-        let desk = Desk()
-        #expect(desk.waits(charge))
-        desk.answer(try #require(desk.command()), .granting(1))
-        #expect(desk.verdicts().map(\.verdict.kind) == [.granted])
-        #expect(desk.ask(charge).verdict?.source == .denyCache)
+        let harness = LimitClientHarness()
+        #expect(harness.waits(charge))
+        harness.answer(try #require(harness.command()), .granting(1))
+        #expect(harness.verdicts().map(\.verdict.kind) == [.granted])
+        #expect(harness.ask(charge).verdict?.source == .denyCache)
     }
 
-    @Test func whoCameMeanwhileIsRefusedByTheAnswerOfOthers() throws {
-        let desk = Desk()
-        #expect(desk.waits(charge))
-        let command = try #require(desk.command())
-        #expect(desk.waits(charge))
-        desk.answer(command, .granting(1))
-        let verdicts = desk.verdicts()
+    @Test func requestsDuringACommandAreRefusedByItsReply() throws {
+        let harness = LimitClientHarness()
+        #expect(harness.waits(charge))
+        let command = try #require(harness.command())
+        #expect(harness.waits(charge))
+        harness.answer(command, .granting(1))
+        let verdicts = harness.verdicts()
         #expect(verdicts.map(\.ticket) == [1, 2])
         #expect(verdicts.map(\.verdict.source) == [.redis, .denyCache])
-        #expect(desk.command() == nil)
+        #expect(harness.command() == nil)
     }
 
-    @Test func oneOfSeveralThatIsRefusedIsEnoughAndWhatIsUnknownIsNotTold() throws {
-        let desk = Desk()
+    @Test func oneCachedRefusalIsEnoughAndUnreadCountsAreNotReported() throws {
+        let harness = LimitClientHarness()
         let (user, address) = (try rate("10/s"), try rate("5/s"))
         let first = LimitCharge.of((1, user), (100, address))
-        #expect(desk.waits(first))
-        let command = try #require(desk.command())
+        #expect(harness.waits(first))
+        let command = try #require(harness.command())
         var reply = Told.granting(0).reply(to: command)
         reply.tats[0] = reply.at + 300_000
-        desk.answer(command, reply)
-        _ = desk.verdicts()
-        let again = try #require(desk.ask(first).verdict)
+        harness.answer(command, reply)
+        _ = harness.verdicts()
+        let again = try #require(harness.ask(first).verdict)
         #expect(again.kind == .refused && again.tightest == 1)
         #expect(again[0] == LimitReading(remaining: 7, reset: 300_000, retryAfter: 0))
         // Another user of the same address: the address is known, the user is not.
-        let another = try #require(desk.ask(LimitCharge.of((2, user), (100, address))).verdict)
+        let another = try #require(harness.ask(LimitCharge.of((2, user), (100, address))).verdict)
         #expect(another.source == .denyCache && !another[0].isKnown && another[1].retryAfter == 200_000)
-        #expect(desk.waits(LimitCharge.of((1, user), (101, address))), "the same user elsewhere may pass")
+        #expect(harness.waits(LimitCharge.of((1, user), (101, address))), "the same user elsewhere may pass")
     }
 
-    @Test func whoWaitsTooLongIsJudgedByTheFailureModeAndALateGrantIsLost() throws {
-        let desk = Desk { $0.failureMode = .closed }
-        #expect(desk.limitClient.nextDeadline == nil)
-        #expect(desk.waits(charge))
-        let start = desk.now
-        let command = try #require(desk.command())
-        desk.now += 10_000
-        #expect(desk.waits(charge))
-        #expect(desk.limitClient.nextDeadline == MonotonicTime(nanoseconds: (start + 25_000) * 1_000))
-        desk.now = start + 24_999
-        desk.limitClient.expire(desk.time)
-        #expect(desk.verdicts().isEmpty)
-        desk.now = start + 25_000
-        desk.limitClient.expire(desk.time)
-        #expect(desk.verdicts().map(\.ticket) == [1])
-        desk.now += 5_000
-        desk.answer(command, .granting(1, remaining: 3))
-        #expect(desk.verdicts().isEmpty, "who came later asks for themselves")
-        #expect(try #require(desk.command()).want == 1)
-        desk.now = start + 35_000
-        desk.limitClient.expire(desk.time)
-        #expect(desk.verdicts().map { [$0.ticket, UInt64($0.verdict.retryAfterSeconds)] } == [[2, 1]])
-        #expect(desk.limitClient.nextDeadline == nil)
+    @Test func afterTheDeadlineTheFailureModeDecidesAndALateGrantIsLost() throws {
+        let harness = LimitClientHarness { $0.failureMode = .closed }
+        #expect(harness.limitClient.nextDeadline == nil)
+        #expect(harness.waits(charge))
+        let start = harness.now
+        let command = try #require(harness.command())
+        harness.now += 10_000
+        #expect(harness.waits(charge))
+        #expect(harness.limitClient.nextDeadline == MonotonicTime(nanoseconds: (start + 25_000) * 1_000))
+        harness.now = start + 24_999
+        harness.limitClient.expire(harness.time)
+        #expect(harness.verdicts().isEmpty)
+        harness.now = start + 25_000
+        harness.limitClient.expire(harness.time)
+        #expect(harness.verdicts().map(\.ticket) == [1])
+        harness.now += 5_000
+        harness.answer(command, .granting(1, remaining: 3))
+        #expect(harness.verdicts().isEmpty, "who came later asks for themselves")
+        #expect(try #require(harness.command()).want == 1)
+        harness.now = start + 35_000
+        harness.limitClient.expire(harness.time)
+        #expect(harness.verdicts().map { [$0.ticket, UInt64($0.verdict.retryAfterSeconds)] } == [[2, 1]])
+        #expect(harness.limitClient.nextDeadline == nil)
     }
 
-    @Test func grantsOfThoseWhoLeftGoToThoseBehindThem() throws {
-        let desk = Desk { $0.failureMode = .closed }
-        let tickets = (0..<4).map { _ in desk.ask(charge).ticket }
-        let command = try #require(desk.command())
-        let later = desk.ask(charge).ticket
-        for ticket in [tickets[0], tickets[2], later] { desk.limitClient.cancel(try #require(desk.waits[ticket])) }
-        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
-        desk.answer(command, .granting(1))
-        let verdicts = desk.verdicts()
+    @Test func grantsOfCancelledRequestsGoToTheNextOnes() throws {
+        let harness = LimitClientHarness { $0.failureMode = .closed }
+        let tickets = (0..<4).map { _ in harness.ask(charge).ticket }
+        let command = try #require(harness.command())
+        let later = harness.ask(charge).ticket
+        for ticket in [tickets[0], tickets[2], later] { harness.limitClient.cancel(try #require(harness.waits[ticket])) }
+        harness.limitClient.cancel(try #require(harness.waits[tickets[0]]))
+        harness.answer(command, .granting(1))
+        let verdicts = harness.verdicts()
         #expect(verdicts.map(\.ticket) == [tickets[1], tickets[3]])
         #expect(verdicts.map(\.verdict.kind) == [.granted, .refused])
-        #expect(desk.command() == nil && desk.limitClient.nextDeadline == nil)
+        #expect(harness.command() == nil && harness.limitClient.nextDeadline == nil)
     }
 
     @Test func aVerdictThatWasNotFetchedCanStillBeCancelled() throws {
-        let desk = Desk()
-        let tickets = (0..<2).map { _ in desk.ask(charge).ticket }
-        desk.answer(try #require(desk.command()), .granting(2, remaining: 3))
-        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
-        #expect(desk.verdicts().map(\.ticket) == [tickets[1]])
-        // Its place is another's by now.
-        let next = desk.ask(charge).ticket
-        desk.limitClient.cancel(try #require(desk.waits[tickets[0]]))
-        desk.answer(try #require(desk.command()), .granting(1, remaining: 3))
-        #expect(desk.verdicts().map(\.ticket) == [next])
+        let harness = LimitClientHarness()
+        let tickets = (0..<2).map { _ in harness.ask(charge).ticket }
+        harness.answer(try #require(harness.command()), .granting(2, remaining: 3))
+        harness.limitClient.cancel(try #require(harness.waits[tickets[0]]))
+        #expect(harness.verdicts().map(\.ticket) == [tickets[1]])
+        // Its slot has been reused.
+        let next = harness.ask(charge).ticket
+        harness.limitClient.cancel(try #require(harness.waits[tickets[0]]))
+        harness.answer(try #require(harness.command()), .granting(1, remaining: 3))
+        #expect(harness.verdicts().map(\.ticket) == [next])
     }
 
-    @Test func aCommandWhoseRequestsHaveLeftIsNotSent() {
-        let desk = Desk()
-        let ticket = desk.ask(charge).ticket
-        let hasCommands = desk.limitClient.hasCommands
+    @Test func aCommandWithOnlyCancelledRequestsIsNotSent() {
+        let harness = LimitClientHarness()
+        let ticket = harness.ask(charge).ticket
+        let hasCommands = harness.limitClient.hasCommands
         #expect(hasCommands)
-        desk.limitClient.cancel(desk.waits[ticket]!)
-        #expect(desk.command() == nil)
-        #expect(desk.waits(charge))
-        #expect(desk.command()?.want == 1)
+        harness.limitClient.cancel(harness.waits[ticket]!)
+        #expect(harness.command() == nil)
+        #expect(harness.waits(charge))
+        #expect(harness.command()?.want == 1)
     }
 
     @Test func aFailedCommandIsJudgedByTheFailureModeAndTheNextIsSent() throws {
-        let desk = Desk { $0.failureMode = .open }
-        #expect(desk.waits(charge))
-        let command = try #require(desk.command())
-        #expect(desk.waits(charge))
-        desk.limitClient.failed(command.id, now: desk.time)
-        let verdicts = desk.verdicts()
+        let harness = LimitClientHarness { $0.failureMode = .open }
+        #expect(harness.waits(charge))
+        let command = try #require(harness.command())
+        #expect(harness.waits(charge))
+        harness.limitClient.failed(command.id, now: harness.time)
+        let verdicts = harness.verdicts()
         #expect(verdicts.map(\.ticket) == [1])
         #expect(verdicts[0].verdict == .open)
-        #expect(try #require(desk.command()).want == 1)
-        // It has ended: neither is heard any more.
-        desk.answer(command, .granting(9))
-        desk.limitClient.failed(command.id, now: desk.time)
-        #expect(desk.verdicts().isEmpty)
+        #expect(try #require(harness.command()).want == 1)
+        // The command has ended: neither has an effect.
+        harness.answer(command, .granting(9))
+        harness.limitClient.failed(command.id, now: harness.time)
+        #expect(harness.verdicts().isEmpty)
     }
 
-    @Test func commandsOfOneCallAreFoundOneBehindTheOther() throws {
-        let desk = Desk()
+    @Test func commandsOfOneCallAreLinked() throws {
+        let harness = LimitClientHarness()
         let charges = try (1...3).map { LimitCharge.of(($0, try rate("10/s"))) }
-        for charge in charges { #expect(desk.waits(charge)) }
-        let first = try #require(desk.command())
-        let second = try #require(desk.command(behind: first))
-        let third = try #require(desk.command(behind: second))
-        #expect(desk.next(first) == second.id && desk.next(second) == third.id)
-        #expect(desk.next(third) == nil)
-        desk.answer(first, .granting(1, remaining: 5))
-        desk.answer(second, .granting(1, remaining: 5))
-        desk.limitClient.failed(third.id, now: desk.time)
-        #expect(desk.verdicts().map(\.verdict.source) == [.redis, .redis, .fallback])
-        // The next call knows nothing of the one before.
-        #expect(desk.waits(charges[0]) && desk.waits(charges[1]))
-        let fourth = try #require(desk.command())
-        #expect(desk.command() != nil)
-        #expect(desk.next(fourth) == nil && desk.next(first) == nil)
+        for charge in charges { #expect(harness.waits(charge)) }
+        let first = try #require(harness.command())
+        let second = try #require(harness.command(behind: first))
+        let third = try #require(harness.command(behind: second))
+        #expect(harness.next(first) == second.id && harness.next(second) == third.id)
+        #expect(harness.next(third) == nil)
+        harness.answer(first, .granting(1, remaining: 5))
+        harness.answer(second, .granting(1, remaining: 5))
+        harness.limitClient.failed(third.id, now: harness.time)
+        #expect(harness.verdicts().map(\.verdict.source) == [.redis, .redis, .fallback])
+        // The next call is not linked to the one before.
+        #expect(harness.waits(charges[0]) && harness.waits(charges[1]))
+        let fourth = try #require(harness.command())
+        #expect(harness.command() != nil)
+        #expect(harness.next(fourth) == nil && harness.next(first) == nil)
     }
 
-    @Test func whileTheStoreIsAwayNobodyWaits() throws {
-        let desk = Desk { $0.failureMode = .closed }
-        #expect(desk.waits(charge) && desk.waits(other))
-        let command = try #require(desk.command())
-        #expect(desk.waits(charge))
-        desk.limitClient.storeFailed(desk.time)
-        #expect(desk.verdicts().map(\.verdict.kind) == [.closed, .closed, .closed])
-        #expect(desk.command() == nil)
-        #expect(desk.ask(charge).verdict?.kind == .closed)
-        desk.limitClient.failed(command.id, now: desk.time)
-        desk.limitClient.storeRecovered()
-        #expect(desk.waits(charge))
-        #expect(desk.command()?.want == 1)
+    @Test func whileRedisIsDownNoRequestWaits() throws {
+        let harness = LimitClientHarness { $0.failureMode = .closed }
+        #expect(harness.waits(charge) && harness.waits(other))
+        let command = try #require(harness.command())
+        #expect(harness.waits(charge))
+        harness.limitClient.storeFailed(harness.time)
+        #expect(harness.verdicts().map(\.verdict.kind) == [.closed, .closed, .closed])
+        #expect(harness.command() == nil)
+        #expect(harness.ask(charge).verdict?.kind == .closed)
+        harness.limitClient.failed(command.id, now: harness.time)
+        harness.limitClient.storeRecovered()
+        #expect(harness.waits(charge))
+        #expect(harness.command()?.want == 1)
     }
 
-    @Test func whatWasRefusedBeforeStaysRefusedWhileTheStoreIsAway() throws {
-        let desk = Desk { $0.failureMode = .open }
-        #expect(desk.waits(charge))
-        desk.answer(try #require(desk.command()), .granting(0))
-        desk.limitClient.storeFailed(desk.time)
-        #expect(desk.ask(charge).verdict?.source == .denyCache)
-        #expect(desk.ask(other).verdict == .open)
+    @Test func theDenyCacheRefusesWhileRedisIsDown() throws {
+        let harness = LimitClientHarness { $0.failureMode = .open }
+        #expect(harness.waits(charge))
+        harness.answer(try #require(harness.command()), .granting(0))
+        harness.limitClient.storeFailed(harness.time)
+        #expect(harness.ask(charge).verdict?.source == .denyCache)
+        #expect(harness.ask(other).verdict == .open)
     }
 
-    /// The local count knows what Redis granted here, so that its failure is no second burst.
-    @Test func theLocalCountIsWarm() throws {
-        let desk = Desk()
-        desk.limitClient.gatewayCountChanged(2)
-        for _ in 0..<3 { #expect(desk.waits(charge)) }
-        desk.answer(try #require(desk.command()), .granting(3, remaining: 7))
-        _ = desk.verdicts()
-        desk.limitClient.storeFailed(desk.time)
+    /// The local count includes Redis's grants, so that a failure of Redis admits no second burst.
+    @Test func theLocalCountStartsFromRedissGrants() throws {
+        let harness = LimitClientHarness()
+        harness.limitClient.gatewayCountChanged(2)
+        for _ in 0..<3 { #expect(harness.waits(charge)) }
+        harness.answer(try #require(harness.command()), .granting(3, remaining: 7))
+        _ = harness.verdicts()
+        harness.limitClient.storeFailed(harness.time)
         // Half of the burst of ten, less the three.
-        let kinds = (0..<4).map { _ in desk.ask(charge).verdict }
+        let kinds = (0..<4).map { _ in harness.ask(charge).verdict }
         #expect(kinds.map { $0?.kind } == [.granted, .granted, .refused, .refused])
         #expect(kinds.allSatisfy { $0?.source == .fallback })
         #expect(kinds[3]?[0].retryAfter == 200_000)
     }
 
-    @Test func whatWasGrantedBeforeRunsDownAtTheShareOfTheRate() throws {
-        let desk = Desk()
-        desk.limitClient.gatewayCountChanged(2)
-        for _ in 0..<3 { #expect(desk.waits(charge)) }
-        desk.answer(try #require(desk.command()), .granting(3, remaining: 7))
-        _ = desk.verdicts()
-        desk.now += 400_000
-        desk.limitClient.storeFailed(desk.time)
+    @Test func earlierGrantsDrainAtTheShareOfTheRate() throws {
+        let harness = LimitClientHarness()
+        harness.limitClient.gatewayCountChanged(2)
+        for _ in 0..<3 { #expect(harness.waits(charge)) }
+        harness.answer(try #require(harness.command()), .granting(3, remaining: 7))
+        _ = harness.verdicts()
+        harness.now += 400_000
+        harness.limitClient.storeFailed(harness.time)
         // Half of the burst of ten, less the one of the three that is left.
-        let kinds = (0..<6).map { _ in desk.ask(charge).verdict?.kind }
+        let kinds = (0..<6).map { _ in harness.ask(charge).verdict?.kind }
         #expect(kinds == [.granted, .granted, .granted, .granted, .refused, .refused])
     }
 
-    /// A server that says what cannot be must not bring the gateway down, nor forbid more than a burst.
+    /// An impossible reply must not crash the gateway, nor forbid more than a burst.
     @Test func absurdGrantsCountAsOneBurst() throws {
-        let desk = Desk()
+        let harness = LimitClientHarness()
         let slow = LimitCharge.of((7, try rate("2/d")))
-        desk.limitClient.gatewayCountChanged(.max)
-        #expect(desk.waits(slow))
-        desk.answer(try #require(desk.command()), .granting(.max, remaining: 1))
-        _ = desk.verdicts()
-        desk.limitClient.gatewayCountChanged(1)
-        desk.limitClient.storeFailed(desk.time)
-        #expect(desk.ask(slow).verdict?.kind == .refused)
-        desk.now += 86_400_000_000
-        #expect(desk.ask(slow).verdict?.kind == .granted)
+        harness.limitClient.gatewayCountChanged(.max)
+        #expect(harness.waits(slow))
+        harness.answer(try #require(harness.command()), .granting(.max, remaining: 1))
+        _ = harness.verdicts()
+        harness.limitClient.gatewayCountChanged(1)
+        harness.limitClient.storeFailed(harness.time)
+        #expect(harness.ask(slow).verdict?.kind == .refused)
+        harness.now += 86_400_000_000
+        #expect(harness.ask(slow).verdict?.kind == .granted)
     }
 
-    /// All gateways together, each by its share, keep the bound while Redis is away.
+    /// All gateways together, each by its share, keep the bound while Redis is down.
     @Test(arguments: [1, 2, 3, 7] as [UInt32])
     func sharesAddUpToTheLimit(_ gateways: UInt32) throws {
         let rate = try rate("20/s+burst=10")
         let charge = LimitCharge.of((1, rate))
-        let desks = (0..<gateways).map { _ in Desk() }
-        for desk in desks {
-            desk.limitClient.gatewayCountChanged(gateways)
-            desk.limitClient.storeFailed(desk.time)
+        let desks = (0..<gateways).map { _ in LimitClientHarness() }
+        for harness in desks {
+            harness.limitClient.gatewayCountChanged(gateways)
+            harness.limitClient.storeFailed(harness.time)
         }
         var random = SplitMix64(seed: UInt64(gateways))
         var admitted: [UInt64] = []
         var now: UInt64 = 60_000_000
         for _ in 0..<6_000 {
             now += random.next() % 2_000
-            let desk = desks[Int(random.next() % UInt64(gateways))]
-            desk.now = now
-            if desk.ask(charge).verdict?.kind == .granted { admitted.append(now) }
+            let harness = desks[Int(random.next() % UInt64(gateways))]
+            harness.now = now
+            if harness.ask(charge).verdict?.kind == .granted { admitted.append(now) }
         }
         #expect(keepsItsBound(admitted, burst: 10, count: 20, windowSeconds: 1))
         #expect(admitted.count > 90)
@@ -374,70 +374,70 @@ private struct Told {
         #expect(try rate("10/m").share(of: 0) == rate("10/m"))
     }
 
-    @Test func whatDoesNotFitIsJudgedByTheFailureMode() throws {
-        let desk = Desk {
+    @Test func requestsBeyondTheBoundsAreJudgedByTheFailureMode() throws {
+        let harness = LimitClientHarness {
             $0.failureMode = .closed
             $0.waiters = 3
             $0.queues = 2
         }
         let third = LimitCharge.of((3, try rate("10/s")))
-        #expect(desk.waits(charge) && desk.waits(other))
-        #expect(desk.ask(third).verdict?.kind == .closed)
-        #expect(desk.waits(charge))
-        #expect(desk.ask(charge).verdict?.kind == .closed)
-        let commands = [desk.command(), desk.command()].compactMap { $0 }
-        for command in commands { desk.answer(command, .granting(command.want, remaining: 5)) }
-        #expect(desk.verdicts().count == 3)
-        #expect(desk.waits(third))
+        #expect(harness.waits(charge) && harness.waits(other))
+        #expect(harness.ask(third).verdict?.kind == .closed)
+        #expect(harness.waits(charge))
+        #expect(harness.ask(charge).verdict?.kind == .closed)
+        let commands = [harness.command(), harness.command()].compactMap { $0 }
+        for command in commands { harness.answer(command, .granting(command.want, remaining: 5)) }
+        #expect(harness.verdicts().count == 3)
+        #expect(harness.waits(third))
     }
 
     @Test func thousandsOfCountsAtATimeFindTheirQueues() throws {
-        let desk = Desk()
+        let harness = LimitClientHarness()
         let rate = try rate("10/s")
-        for number in 0..<8_000 as Range<UInt64> { #expect(desk.waits(.of((number % 4_000, rate)))) }
+        for number in 0..<8_000 as Range<UInt64> { #expect(harness.waits(.of((number % 4_000, rate)))) }
         var commands: [LimitCommand] = []
-        while let command = desk.command() { commands.append(command) }
+        while let command = harness.command() { commands.append(command) }
         #expect(commands.count == 4_000)
         #expect(commands.allSatisfy { $0.want == 2 })
-        for command in commands { desk.answer(command, .granting(1)) }
-        #expect(desk.verdicts().filter { $0.verdict.kind == .granted }.count == 4_000)
-        #expect(desk.limitClient.nextDeadline == nil)
+        for command in commands { harness.answer(command, .granting(1)) }
+        #expect(harness.verdicts().filter { $0.verdict.kind == .granted }.count == 4_000)
+        #expect(harness.limitClient.nextDeadline == nil)
     }
 }
 
 @Suite struct LimitLeaseTests {
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
 
-    /// A desk whose count is hot and has just been granted `extra` more than was waited for.
-    private func leased(_ charge: LimitCharge, _ desk: Desk) throws -> LimitCommand {
-        for _ in 0..<20 { #expect(desk.waits(charge)) }
-        desk.answer(try #require(desk.command()), .granting(20, remaining: 800))
-        #expect(desk.waits(charge))
-        let command = try #require(desk.command())
-        desk.answer(command, .granting(command.want, remaining: 780))
-        _ = desk.verdicts()
+    /// A client whose count is hot and was just granted `extra` more than were waiting.
+    private func leased(_ charge: LimitCharge, _ harness: LimitClientHarness) throws -> LimitCommand {
+        for _ in 0..<20 { #expect(harness.waits(charge)) }
+        harness.answer(try #require(harness.command()), .granting(20, remaining: 800))
+        #expect(harness.waits(charge))
+        let command = try #require(harness.command())
+        harness.answer(command, .granting(command.want, remaining: 780))
+        _ = harness.verdicts()
         return command
     }
 
     @Test func aHotCountIsGrantedInAdvanceAndSpentUntilTheLeaseEnds() throws {
-        let desk = Desk()
+        let harness = LimitClientHarness()
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
-        let command = try leased(charge, desk)
+        let command = try leased(charge, harness)
         // Three quarters of the 21 requests of the last 100 ms, and the one that waited.
         #expect(command.want == 16)
-        let sentAt = desk.now
-        desk.now = sentAt + 99_999
+        let sentAt = harness.now
+        harness.now = sentAt + 99_999
         for left in (0..<14).reversed() as ReversedCollection<Range<UInt32>> {
-            let verdict = try #require(desk.ask(charge).verdict)
+            let verdict = try #require(harness.ask(charge).verdict)
             #expect(verdict.kind == .granted && verdict.source == .lease)
             #expect(verdict[0].remaining >= left)
         }
-        desk.now = sentAt + 100_000
-        #expect(desk.waits(charge), "the fifteenth has died")
-        #expect(desk.command() != nil)
+        harness.now = sentAt + 100_000
+        #expect(harness.waits(charge), "the fifteenth has died")
+        #expect(harness.command() != nil)
     }
 
-    @Test func whatIsStoredIsSmallerByTheLease() throws {
+    @Test func theStoredToleranceIsSmallerByTheLease() throws {
         #expect(try rate("1000/s+lease").leaseTime == 100_000)
         #expect(try rate("1000/s+lease").storedTolerance == 900_000)
         #expect(try rate("1000/s+burst=200+lease").leaseTime == 50_000)
@@ -449,76 +449,76 @@ private struct Told {
     }
 
     @Test func aColdCountAndAnExactOneHaveNoLease() throws {
-        let desk = Desk()
+        let harness = LimitClientHarness()
         let cold = LimitCharge.of((1, try rate("1000/s+lease")))
         for _ in 0..<6 {
-            #expect(desk.waits(cold))
-            let command = try #require(desk.command())
+            #expect(harness.waits(cold))
+            let command = try #require(harness.command())
             #expect(command.want == 1)
-            desk.answer(command, .granting(1, remaining: 800))
-            desk.now += 50_000
+            harness.answer(command, .granting(1, remaining: 800))
+            harness.now += 50_000
         }
         let exact = LimitCharge.of((2, try rate("1000/s")))
         let mixed = LimitCharge.of((3, try rate("1000/s+lease")), (4, try rate("1000/s")))
         for charge in [exact, mixed] {
             for _ in 0..<3 {
-                for _ in 0..<20 { #expect(desk.waits(charge)) }
-                let command = try #require(desk.command())
+                for _ in 0..<20 { #expect(harness.waits(charge)) }
+                let command = try #require(harness.command())
                 #expect(command.want == 20)
-                desk.answer(command, .granting(20, remaining: 800))
+                harness.answer(command, .granting(20, remaining: 800))
             }
         }
     }
 
     @Test func leasesAreAShareOfWhatIsLeft() throws {
-        let desk = Desk { $0.workers = 2 }
-        desk.limitClient.gatewayCountChanged(5)
+        let harness = LimitClientHarness { $0.workers = 2 }
+        harness.limitClient.gatewayCountChanged(5)
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
         let wants = try [100, 60, 39, 3].map { (remaining: UInt32) in
-            for _ in 0..<20 { #expect(desk.waits(charge)) }
-            let command = try #require(desk.command())
-            desk.answer(command, .granting(20, remaining: UInt64(remaining)))
+            for _ in 0..<20 { #expect(harness.waits(charge)) }
+            let command = try #require(harness.command())
+            harness.answer(command, .granting(20, remaining: UInt64(remaining)))
             return command.want - 20
         }
-        // Before the first answer nothing is known; then a half of it among ten holders, and never a lease of one.
+        // No lease before the first reply; then half of the remainder among ten holders, and never a lease of one.
         #expect(wants == [0, 5, 3, 0])
     }
 
-    @Test func whatNobodyTookOfAnAnswerIsHeld() throws {
-        let desk = Desk()
+    @Test func surplusGrantsBecomeALease() throws {
+        let harness = LimitClientHarness()
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
-        let tickets = (0..<3).map { _ in desk.ask(charge).ticket }
-        let command = try #require(desk.command())
-        #expect(desk.waits(charge))
-        for ticket in tickets { desk.limitClient.cancel(try #require(desk.waits[ticket])) }
-        desk.answer(command, .granting(3, remaining: 800))
-        #expect(desk.verdicts().map(\.verdict.source) == [.lease])
-        #expect(desk.ask(charge).verdict?.source == .lease)
-        #expect(desk.ask(charge).verdict?.source == .lease)
-        #expect(desk.waits(charge))
+        let tickets = (0..<3).map { _ in harness.ask(charge).ticket }
+        let command = try #require(harness.command())
+        #expect(harness.waits(charge))
+        for ticket in tickets { harness.limitClient.cancel(try #require(harness.waits[ticket])) }
+        harness.answer(command, .granting(3, remaining: 800))
+        #expect(harness.verdicts().map(\.verdict.source) == [.lease])
+        #expect(harness.ask(charge).verdict?.source == .lease)
+        #expect(harness.ask(charge).verdict?.source == .lease)
+        #expect(harness.waits(charge))
     }
 
-    @Test func aLeaseOutlastsTheStore() throws {
-        let desk = Desk { $0.failureMode = .closed }
+    @Test func aLeaseIsSpentWhileRedisIsDown() throws {
+        let harness = LimitClientHarness { $0.failureMode = .closed }
         let charge = LimitCharge.of((1, try rate("1000/s+lease")))
-        _ = try leased(charge, desk)
-        desk.limitClient.storeFailed(desk.time)
-        #expect(desk.ask(charge).verdict?.source == .lease)
-        desk.now += 100_000
-        #expect(desk.ask(charge).verdict?.kind == .closed)
+        _ = try leased(charge, harness)
+        harness.limitClient.storeFailed(harness.time)
+        #expect(harness.ask(charge).verdict?.source == .lease)
+        harness.now += 100_000
+        #expect(harness.ask(charge).verdict?.kind == .closed)
     }
 
     @Test func idleQueuesMakeRoomForOthers() throws {
-        let desk = Desk {
+        let harness = LimitClientHarness {
             $0.failureMode = .closed
             $0.queues = 4
         }
         let rate = try rate("1000/s+lease")
         for number in 0..<40 as Range<UInt64> {
-            #expect(desk.waits(.of((number, rate))))
-            desk.answer(try #require(desk.command()), .granting(1, remaining: 9))
+            #expect(harness.waits(.of((number, rate))))
+            harness.answer(try #require(harness.command()), .granting(1, remaining: 9))
         }
-        #expect(desk.verdicts().count == 40)
+        #expect(harness.verdicts().count == 40)
     }
 }
 
@@ -547,7 +547,7 @@ private struct Told {
         #expect(try count(3, start + 5_400) == 2)
         #expect(try count(3, start + 6_000) == 1)
         #expect(try #require(try link.ask("PTTL", "tollgate:gateways").integer) > 4_000)
-        // A clock that went back by an hour, and a key that holds something else.
+        // A clock that was set back by an hour, and a key of another type.
         #expect(try count(4, start - 3_600_000) == 1)
         for foreign in [["SET", "tollgate:gateways", "x"], ["RPUSH", "tollgate:gateways", "x"]] {
             try link.ask("DEL", "tollgate:gateways")
@@ -558,7 +558,7 @@ private struct Told {
         #expect(GatewayHeartbeat.gateways(try link.ask(["EVAL", GatewayHeartbeat.source, "1"] + words(7)).integer) == 1)
     }
 
-    @Test(arguments: [nil, 0, -1, 1 << 40] as [Int64?]) func whatIsNoCountIsNone(_ reply: Int64?) {
+    @Test(arguments: [nil, 0, -1, 1 << 40] as [Int64?]) func anInvalidCountIsRejected(_ reply: Int64?) {
         #expect(GatewayHeartbeat.gateways(reply) == nil)
     }
 }

@@ -2,10 +2,10 @@ import Wire
 
 @testable import Gate
 
-/// Some workers' ledgers and one Redis, in a time of their own: commands and answers take as long as the test wants, and
-/// every admission is written down with the moment it counts from.
+/// Discrete-event simulation of several workers' limit clients and one Redis: the test sets all delays, and
+/// every admission is logged with its stamp.
 final class SharedLimitSimulation {
-    /// One worker, whose clock is its own.
+    /// A worker with a clock of its own.
     final class Worker {
         var limitClient: SharedLimitClient
         let clockOffset: UInt64
@@ -23,7 +23,7 @@ final class SharedLimitSimulation {
         case answer(worker: Int, LimitCommand, GCRAReply, sentAt: UInt64, stamp: UInt64)
     }
 
-    /// What is to come, the earliest first and at one time in the order of adding: a binary heap.
+    /// Future events by time, then by order of insertion: a binary heap.
     private struct Agenda {
         private var entries: [(time: UInt64, order: Int, event: Event)] = []
         private var order = 0
@@ -63,16 +63,16 @@ final class SharedLimitSimulation {
     var store = SimulatedRedis()
     let workers: [Worker]
     var random: SplitMix64
-    /// How long a command or an answer is under way.
+    /// Network delay of a command or a reply.
     var delay: (inout SplitMix64) -> UInt64 = { _ in 100 }
-    /// A worker has its answer; the command was sent at the time given.
+    /// A worker got its reply; the command was sent at the given time.
     var answered: (SharedLimitSimulation, _ worker: Int, LimitCharge, _ sentAt: UInt64) -> Void = { _, _, _, _ in }
 
     private(set) var requests = 0
     private(set) var commands = 0
     private(set) var verdicts: [LimitOutcome.Source: Int] = [:]
     private(set) var admitted: [LimitKey: [UInt64]] = [:]
-    /// Refusals of the denial cache that the server would not have given.
+    /// Refusals by the deny cache that the server would have admitted.
     private(set) var wrongRefusals = 0
 
     private var agenda = Agenda()
@@ -147,7 +147,7 @@ final class SharedLimitSimulation {
         }
     }
 
-    /// What Redis granted counts from the server's stamp, what a lease gave from now.
+    /// Grants of Redis count from the server's stamp, leased ones from now.
     private func settle(_ charge: LimitCharge, _ verdict: LimitVerdict, stamp: UInt64?) {
         verdicts[verdict.source, default: 0] += 1
         switch (verdict.kind, verdict.source) {
@@ -166,17 +166,17 @@ final class SharedLimitSimulation {
         for index in 0..<charge.count { admitted[charge[index].key, default: []].append(time) }
     }
 
-    /// Whoever waits now is answered or too late; nobody is forgotten.
+    /// Every waiting request gets a verdict or is past the deadline.
     var waiting: Int { tickets.count }
 }
 
 extension LimitCharge.Item {
-    /// For tests to which it is the same whom a limit counts.
+    /// For tests in which the subject does not matter.
     init(key: LimitKey, rate: LimitRate) { self.init(key: key, rate: rate, subject: .address) }
 }
 
 extension LimitCharge {
-    /// A charge of counts that tests name by number.
+    /// A charge of counts identified by number.
     static func of(_ counts: (UInt64, LimitRate)...) -> LimitCharge {
         LimitCharge(counts.map { Item(key: LimitKey(high: $0.0 &* 0x9E37_79B9_7F4A_7C15, low: $0.0 &* 0xBF58_476D_1CE4_E5B9), rate: $0.1) })
     }

@@ -40,7 +40,7 @@ extension SharedLimiter {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         var now: UInt64 = 1
         for subject in 0..<5_000 as Range<UInt64> {
-            // Longer than any count lasts, with what clocks may differ.
+            // Longer than any count lives, including the clocks' difference.
             if subject % 8 == 0 { now += 2_000_000 }
             #expect(limiter.take(charge(subject), now: microseconds(now), want: 9).granted == 5)
         }
@@ -74,7 +74,7 @@ extension SharedLimiter {
         #expect(limiter.evictions == evictions)
     }
 
-    /// A table in which nothing has room refuses nobody for what others did.
+    /// An overfull table refuses no key for the charges of others.
     @Test func aNewKeyHasItsFullBurstInAFullTable() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         for subject in 0..<200 as Range<UInt64> {
@@ -83,7 +83,7 @@ extension SharedLimiter {
         #expect(limiter.evictions == 192)
     }
 
-    @Test func creditsOfEvictedKeysAreNobodyElses() {
+    @Test func creditsOfEvictedKeysChangeNoOtherKey() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         let narrow = LimitRate(count: 1, windowSeconds: 60, burst: 1)!
         for subject in 0..<8 as Range<UInt64> { _ = limiter.take(charge(subject, narrow), now: microseconds(1_000)) }
@@ -95,23 +95,23 @@ extension SharedLimiter {
         }
     }
 
-    /// Not even if the key has come back since, to the same slot and with the same TAT.
-    @Test func aChargeOfAnEvictedKeyIsNotPutBack() {
+    /// Not even if the key was inserted again, into the same slot and with the same TAT.
+    @Test func aChargeOfAnEvictedKeyIsNotReverted() {
         let table = CountTable(partitions: LimitCharge.Item.partitions, capacity: 8)
         let (narrow, wide) = (LimitRate(count: 1, windowSeconds: 60, burst: 1)!, LimitRate(count: 2, windowSeconds: 60)!)
-        var (place, other) = (CountTable.Place(), CountTable.Place())
+        var (undo, other) = (CountTable.UndoRecord(), CountTable.UndoRecord())
         for subject in 1..<8 as Range<UInt64> { _ = table.take(charge(subject, wide), now: 1_000, want: 2, &other) }
-        #expect(table.take(charge(0, narrow), now: 900, want: 1, &place).granted == 1)
+        #expect(table.take(charge(0, narrow), now: 900, want: 1, &undo).granted == 1)
         #expect(table.take(charge(8, narrow), now: 800, want: 1, &other).granted == 1)
         #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 1)
-        #expect(other.slot == place.slot && other.left.tat == place.left.tat)
-        table.putBack(place)
+        #expect(other.slot == undo.slot && other.left.tat == undo.left.tat)
+        table.revert(undo)
         #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 0)
-        table.putBack(CountTable.Place(slot: place.slot, left: other.left, before: 0))
+        table.revert(CountTable.UndoRecord(slot: undo.slot, left: other.left, before: 0))
         #expect(table.take(charge(0, narrow), now: 900, want: 1, &other).granted == 1)
     }
 
-    @Test func whatIsGivenBackCanBeTakenAgain() {
+    @Test func refundedUnitsCanBeTakenAgain() {
         let limiter = SharedLimiter(capacity: 64, hash: hash)
         let now = microseconds(1_000_000)
         #expect(limiter.take(charge(1), now: now, want: 9).granted == 5)
@@ -206,7 +206,7 @@ extension SharedLimiter {
         runThreads(3) { thread in
             var random = SplitMix64(seed: UInt64(thread))
             for round in 0..<rounds {
-                // The round's key is the last that is full again, so nothing may evict it.
+                // The round's key has the largest TAT, so nothing may evict it.
                 let now = microseconds(10_000_000 + UInt64(round) * 4 + random.next() % 2)
                 let older = UInt64(max(0, round - 1 - Int(random.next() % 6)))
                 arrived.wrappingAdd(1, ordering: .sequentiallyConsistent)
@@ -223,7 +223,7 @@ extension SharedLimiter {
     }
 
     /// Seven keys that are far from full, and forty that evict each other from the eighth place.
-    @Test func onlyWhoIsEvictedGainsAndABurstAtMost() {
+    @Test func onlyAnEvictedKeyGainsAndAtMostABurst() {
         let limiter = SharedLimiter(capacity: 8, hash: hash)
         let start: UInt64 = 10_000_000
         let (resident, passing) = (LimitRate(count: 1_000, windowSeconds: 60)!, LimitRate(count: 20, windowSeconds: 1, burst: 1)!)

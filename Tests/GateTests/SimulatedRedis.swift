@@ -1,6 +1,6 @@
 @testable import Gate
 
-/// What Redis is to the gateways, as a value: counts by the pure algorithm. The oracle of the script, and the server of
+/// Simulated Redis: counts by the pure algorithm. The oracle of the script, and the server of
 /// simulations.
 struct SimulatedRedis {
     private(set) var tats: [LimitKey: UInt64] = [:]
@@ -18,7 +18,7 @@ struct SimulatedRedis {
         return reply
     }
 
-    /// Gives back one charge of each of these counts, made at `chargedAt` by the store's clock.
+    /// Refunds one charge on each of these counts, made at `chargedAt` by the store's clock.
     mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64) {
         for item in items {
             guard let tat = tats[item.key], tat > now else { continue }

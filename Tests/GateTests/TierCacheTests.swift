@@ -4,7 +4,7 @@ import Wire
 
 @testable import Gate
 
-/// Own tokens and what the accounts say of their sessions and users.
+/// Own tokens, with revoked sessions and tiers from the accounts.
 @Suite struct TierCacheTests {
     private static let user = "0193a1b2-0000-7000-8000-000000000001"
     private static let session = "0193a1b2-0000-7000-8000-0000000000aa"
@@ -33,7 +33,7 @@ import Wire
 
     // MARK: tiers
 
-    @Test func aUserNobodyKnowsIsLookedUpAndThenDecidedByTheAccount() throws {
+    @Test func anUncachedUserIsLookedUpAndTheAccountsTierCounts() throws {
         let harness = try Self.harness([Self.premium()])
         let token = Self.token(tier: "premium")
         #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
@@ -46,7 +46,7 @@ import Wire
         #expect(judged.identity.suffix(2) == ["X-User-Tier: premium", "X-User-Premium: true"])
     }
 
-    @Test func aSubscriptionThatIsOverIsNone() throws {
+    @Test func anExpiredSubscriptionIsTheLowestTier() throws {
         let harness = try Self.harness()
         harness.admission.learn([UserTier(user: Self.user, status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
@@ -54,7 +54,7 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
-    @Test func whatIsOlderThanWhatIsKnownIsPassedOver() throws {
+    @Test func anOlderVersionIsIgnored() throws {
         let harness = try Self.harness()
         let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
         harness.admission.learn([UserTier(user: Self.user, status: premium, version: 7)])
@@ -65,7 +65,7 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
-    @Test func whatWasToldIsNotUndoneByAnAnswerThatItOvertook() throws {
+    @Test func aPushedTierIsNotReplacedByALookupOfTheSameVersion() throws {
         let harness = try Self.harness()
         let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
         harness.admission.learn([UserTier(user: Self.user, status: premium, version: 3, source: .pushed)])
@@ -75,7 +75,7 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
-    @Test func whatIsForgottenIsLookedUpAnew() throws {
+    @Test func aForgottenUserIsLookedUpAgain() throws {
         let harness = try Self.harness()
         let premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
         harness.admission.learn([UserTier(user: Self.user, status: premium, version: 9, source: .pushed)])
@@ -96,7 +96,7 @@ import Wire
         #expect(harness.get("/api/x").tierOrigin == .none)
     }
 
-    @Test func whereTheAccountsCannotBeAskedOnlyWhatNeedsTheTierWaits() throws {
+    @Test func withoutTheAccountsOnlyRoutesWithATierAre503() throws {
         let harness = try Self.harness([rule("api", "/api/*"), Self.premium()])
         harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: now(harness) + 1), version: 0)])
         let open = harness.get("/api/x", token: Self.token(tier: "premium"))
@@ -108,7 +108,7 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
     }
 
-    @Test func withoutAnAccountTheTokensOwnClaimCounts() throws {
+    @Test func withoutAnAccountTheTokensClaimCounts() throws {
         let harness = try Self.harness()
         // A name that no account has, an account that does not exist, and a gateway without accounts.
         #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).hasIdentity("X-User-Tier: premium"))
@@ -118,31 +118,31 @@ import Wire
         #expect(bare.get("/api/x", token: Self.token(tier: "premium")).hasIdentity("X-User-Tier: premium"))
     }
 
-    @Test func tokensOfOtherIssuersAreNoneOfTheAccountsBusiness() throws {
+    @Test func tokensOfExternalIssuersAreNotLookedUp() throws {
         let harness = AdmissionHarness(try Policy(rules: [rule("api", "/api/*")], trust: AdmissionHarness.trust(), hasAccounts: true))
         harness.admission.revoke([RevokedSession(id: Self.session, until: Self.never)], at: now(harness))
         let judged = harness.get("/api/x", token: Self.token(tier: "premium"))
         #expect(judged.status == 0 && judged.hasIdentity("X-User-Tier: premium"))
     }
 
-    // MARK: what is told of them
+    // MARK: explanations
 
-    @Test func itIsToldWhereATierAndTheEndOfASessionComeFrom() throws {
+    @Test func theExplanationNamesTheSourceOfTheTierAndOfTheRevocation() throws {
         let harness = try Self.harness()
         harness.admission.learn([
             UserTier(user: Self.user, status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
         ])
         let told = harness.get("/api/x", token: Self.token()).explanation.step("standing")
-        #expect(told == "the tier is the account's, told 3 s ago, and no end of the session was told")
+        #expect(told == "the tier is the account's, pushed 3 s ago, and the session is not known to have ended")
         harness.admission.revoke(
             [RevokedSession(id: Self.session, until: now(harness) + 100, endedAt: now(harness) - 7)], at: now(harness))
         let refused = harness.get("/api/x", token: Self.token()).explanation.step("standing")
-        #expect(refused == "the session ended 7 s ago, as this gateway was told")
+        #expect(refused == "the session ended 7 s ago")
     }
 
     // MARK: sessions
 
-    @Test func theTokensOfASessionThatEndedAreRefusedWhetherRememberedOrNot() throws {
+    @Test func tokensOfARevokedSessionAreRefusedCachedOrNot() throws {
         let harness = try Self.harness(hasAccounts: false)
         let (remembered, fresh) = (Self.token(), Self.token(tier: "premium"))
         let other = Self.token(session: "0193a1b2-0000-7000-8000-0000000000bb")
@@ -156,13 +156,13 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token(session: nil)).status == 0)
     }
 
-    @Test func anEndedSessionIsRememberedUntilItsLastTokenIsOver() {
+    @Test func aRevokedSessionIsKeptUntilItsLastTokenExpires() {
         var revoked = RevokedSessions()
         let keys = (0..<10_000).map { LimitKey(high: UInt64($0), low: UInt64($0) &* 0x9E37_79B9_7F4A_7C15) }
         for (index, key) in keys.enumerated() { revoked.insert(key, until: index % 2 == 0 ? 50 : 5_000, at: 0) }
         #expect(keys.allSatisfy { revoked.contains($0) })
         revoked.insert(keys[0], until: 10, at: 0)
-        // What is over leaves when room is wanted, and nothing else does.
+        // Only expired entries are removed, when the table is full.
         for index in 10_000..<30_000 {
             revoked.insert(LimitKey(high: 1, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15), until: 5_000, at: 100)
         }
@@ -172,7 +172,7 @@ import Wire
         #expect(!revoked.contains(keys[0]))
     }
 
-    @Test func whoComesOftenStaysKnown() {
+    @Test func aFrequentUserStaysCached() {
         var tierCache = TierCache(capacity: 1_000)
         let regular = LimitKey(high: 1, low: 1)
         let nobody = UserTier(user: "", status: .noAccount, version: 0)
@@ -187,9 +187,9 @@ import Wire
         #expect(tierCache.count <= 1_001)
     }
 
-    // MARK: sightings
+    // MARK: delivery
 
-    @Test func theFirstSightOfATokenIsTold() throws {
+    @Test func theFirstUseOfATokenConfirmsItsDelivery() throws {
         let harness = try Self.harness()
         let token = Self.token(id: "pair-7")
         #expect(harness.sighting("/api/x", token) == TokenDelivery(session: Self.session, token: "pair-7"))

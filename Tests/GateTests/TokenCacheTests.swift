@@ -66,7 +66,7 @@ private struct CacheBench: ~Copyable {
         #expect(bench.cache.evictions == 0)
     }
 
-    @Test func aFullCacheGivesUpWhatWasNotUsed() {
+    @Test func aFullCacheEvictsAnUnusedToken() {
         var bench = CacheBench(capacity: 100)
         for user in 0..<100 { bench.insert("token-\(user)") }
         for user in 0..<50 { #expect(bench.lookup("token-\(user)") != nil) }
@@ -78,7 +78,7 @@ private struct CacheBench: ~Copyable {
         #expect((100..<150).filter { bench.lookup("token-\($0)") == nil } == [])
     }
 
-    @Test func whatExpiredIsGivenUpFirst() {
+    @Test func expiredTokensAreEvictedFirst() {
         var bench = CacheBench(capacity: 10)
         let short = CacheBench.identity(AdmissionHarness.token(lifetime: 5))
         for user in 0..<10 { bench.insert("token-\(user)", identity: user < 5 ? short : nil) }
@@ -91,7 +91,7 @@ private struct CacheBench: ~Copyable {
         #expect((5..<15).filter { bench.lookup("token-\($0)", at: bench.seconds + 6) == nil } == [])
     }
 
-    @Test func nothingIsAnsweredFromItsExpiryOn() {
+    @Test func anExpiredTokenIsNoHit() {
         var bench = CacheBench(capacity: 10)
         bench.insert("token")
         let expiry = bench.identity.expiresAt

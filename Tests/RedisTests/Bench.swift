@@ -21,7 +21,7 @@ struct Bench: ~Copyable {
     var scriptCall = RedisCall()
     /// Results in their order.
     var answers: [Answer] = []
-    /// What the log was told.
+    /// Log lines.
     var changes: [String] = []
     /// Commands in each write that had any.
     var batches: [Int] = []

@@ -20,7 +20,7 @@ import Wire
         #expect(breaker.state == .closed)
     }
 
-    @Test func `what is missed at one moment is one miss`() {
+    @Test func `timeouts at one instant count once`() {
         var breaker = RedisBreaker()
         for _ in 0..<64 { breaker.missed(time(10), random: 0) }
         #expect(breaker.state == .closed)
@@ -46,7 +46,7 @@ import Wire
         #expect(breaker.state == .closed)
     }
 
-    @Test func `chance spreads the probes over a quarter of the pause`() {
+    @Test func `jitter spreads the probes over the pause`() {
         var random = SplitMix64(seed: 3)
         var pauses: Set<UInt64> = []
         for _ in 0..<1_000 {

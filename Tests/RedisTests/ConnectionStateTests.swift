@@ -39,7 +39,7 @@ import Wire
         #expect(state.phase == .waiting(until: time(1_035)))
     }
 
-    @Test func `the wait doubles up to two seconds, and chance takes up to half of it`() {
+    @Test func `the backoff doubles up to two seconds, up to half of it jitter`() {
         for (random, expected) in [
             (0, [25, 50, 100, 200, 400, 800, 1_000, 1_000]), (25_000_000, [50, 75, 125, 225, 425, 825, 1_025, 1_025]),
         ] as [(UInt64, [UInt64])] {
@@ -97,7 +97,7 @@ import Wire
         }
     }
 
-    /// What must hold of each step, in the words of a driver: it has a socket from `connect` to `close`.
+    /// Invariants of each step: the driver has a socket from `connect` to `close`.
     private func broken(
         _ action: RedisAction, _ before: RedisConnectionState.Phase, _ after: RedisConnectionState.Phase, _ usesTLS: Bool
     ) -> String? {

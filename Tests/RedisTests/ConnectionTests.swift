@@ -52,7 +52,7 @@ import Wire
         #expect(bench.changes[0].hasPrefix("not connected: the TLS handshake failed: the certificate is refused: "))
     }
 
-    @Test func `a server that does not speak TLS is told as such`() throws {
+    @Test func `a server without TLS is reported as such`() throws {
         let server = try FakeServer { peer, _ in
             guard peer.hear() != nil else { return }
             peer.say("-ERR unknown command\r\n")
@@ -67,7 +67,7 @@ import Wire
     @Test(arguments: [
         (":open@", "\"default\""), ("ada:s%65cret%2F@", "\"ada\""),
     ])
-    func `who we are is said first`(_ credentials: String, _ name: String) throws {
+    func `authentication is sent first`(_ credentials: String, _ name: String) throws {
         let server = try RedisServer(.tcp, ["--requirepass", "open", "--user", "ada", "on", ">secret/", "~*", "&*", "+@all"])
         var bench = try Bench("redis://\(credentials)\(server.address)/2")
         try bench.becomeReady()
@@ -82,7 +82,7 @@ import Wire
         ("", "SCRIPT LOAD of count is refused: NOAUTH ", "; the URL must carry the server's password, and the user if it is not the default one"),
         ("bob:b@", "SCRIPT LOAD of count is refused: NOPERM ", "; the user of the URL must be allowed to call and load scripts"),
     ])
-    func `who may not come in is told why, once, and tries again`(_ credentials: String, _ start: String, _ end: String) throws {
+    func `a rejected login is reported once and retried`(_ credentials: String, _ start: String, _ end: String) throws {
         let server = try RedisServer(.tcp, ["--requirepass", "open", "--user", "bob", "on", ">b", "~*", "+ping"])
         var bench = try Bench("redis://\(credentials)\(server.address)", scripts: Self.count2)
         try bench.turn { $0.redis.attempts == 4 }
@@ -131,7 +131,7 @@ import Wire
     }
 
     @Test(arguments: [(UInt64(1_000_000), [1, 3]), (UInt64(0), [1, 1, 1, 1])])
-    func `commands that come while others are awaited gather for as long as is set`(_ batchWindow: UInt64, _ batches: [Int]) throws {
+    func `commands during others are batched for the batching window`(_ batchWindow: UInt64, _ batches: [Int]) throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) { $0.batchWindow = batchWindow }
         try bench.becomeReady()
@@ -144,7 +144,7 @@ import Wire
         #expect(bench.batches == batches)
     }
 
-    @Test func `what is wrong with one command is told of that command alone`() throws {
+    @Test func `an error reply belongs to its command alone`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url)
         try bench.becomeReady()

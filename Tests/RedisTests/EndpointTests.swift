@@ -5,7 +5,7 @@ import Wire
 @testable import Redis
 
 @Suite struct EndpointTests {
-    /// The URL, what it comes to (place, TLS, database), and who says AUTH with what.
+    /// The URL, its meaning (address, TLS, database), and the credentials.
     static let good: [(String, RedisEndpoint)] = [
         ("redis://localhost", .init(topology: .single(.host("localhost", port: 6379)), usesTLS: false)),
         ("redis://localhost/", .init(topology: .single(.host("localhost", port: 6379)), usesTLS: false)),
@@ -32,7 +32,7 @@ import Wire
     ]
 
     @Test(arguments: good)
-    func `a URL says where the server is and who we are`(_ text: String, _ expected: RedisEndpoint) throws {
+    func `a URL has the server's address and the credentials`(_ text: String, _ expected: RedisEndpoint) throws {
         let endpoint = try RedisEndpoint(parsing: text)
         #expect(endpoint.topology == expected.topology)
         #expect(endpoint.usesTLS == expected.usesTLS)
@@ -63,7 +63,7 @@ import Wire
     ]
 
     @Test(arguments: bad)
-    func `what cannot be meant is a fault that says what would be right`(_ text: String, _ fault: RedisEndpointFault) {
+    func `an invalid URL is a fault that says what would be valid`(_ text: String, _ fault: RedisEndpointFault) {
         #expect(throws: fault) { try RedisEndpoint(parsing: text) }
         #expect(!fault.description.contains("secret"))
     }

@@ -4,7 +4,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// A server that says what a test wants, on a thread of its own: `behave` has each connection in turn.
+/// A scripted server on a thread of its own: `behave` handles each connection in turn.
 final class FakeServer: Sendable {
     let address: SocketAddress
     private let listener: Socket
@@ -32,7 +32,7 @@ final class FakeServer: Sendable {
 
     var url: String { "redis://\(address)" }
 
-    /// Connections whose turn came so far.
+    /// Number of connections handled so far.
     var connections: Int { served.value.load(ordering: .relaxed) }
 
     deinit {

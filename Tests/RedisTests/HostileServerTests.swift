@@ -4,19 +4,19 @@ import Wire
 
 @testable import Redis
 
-/// Servers that are none, or have gone mad.
+/// Servers that violate the protocol.
 @Suite struct HostileServerTests {
-    /// What the server says to the first thing that it hears, and what the log is told.
+    /// The server's first reply, and the log line.
     static let nonsense: [(String, String)] = [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", #"it does not speak Redis's protocol: Protocol error, got "H" as reply type byte"#),
         ("$5\r\nabcdefg\r\n", "it does not speak Redis's protocol: a bulk string does not end where its length says"),
-        ("+OK\r\n+OK\r\n", "it does not speak Redis's protocol: an answer that nobody asked for"),
-        ("+OK\r\n-ERR go away\r\n", "it does not speak Redis's protocol: an answer that nobody asked for: ERR go away"),
+        ("+OK\r\n+OK\r\n", "it does not speak Redis's protocol: a reply without a command"),
+        ("+OK\r\n-ERR go away\r\n", "it does not speak Redis's protocol: a reply without a command: ERR go away"),
         ("*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "it does not speak Redis's protocol: No support for nested multi bulk replies with depth > 7"),
     ]
 
     @Test(arguments: nonsense)
-    func `nonsense ends the connection, and every command has its result`(_ said: String, _ reason: String) throws {
+    func `a protocol error ends the connection, and every command has its result`(_ said: String, _ reason: String) throws {
         let server = try FakeServer { peer, _ in
             guard peer.hear() != nil else { return }
             peer.say(said)
@@ -71,7 +71,7 @@ import Wire
         #expect(bench.redis.input.capacity <= 128 * 1_024)
     }
 
-    @Test func `a server that turns us away is tried again with a growing wait`() throws {
+    @Test func `a server that rejects the connection is retried with a growing backoff`() throws {
         let server = try FakeServer { peer, _ in peer.say("-ERR max number of clients reached\r\n") }
         var bench = try Bench(server.url, scripts: RedisScripts.with(RedisScript(name: "x", source: "return 1")))
         try bench.turn { $0.redis.attempts == 4 }
@@ -91,7 +91,7 @@ import Wire
         #expect(bench.changes == ["not connected: it does not speak Redis's protocol: SCRIPT LOAD is answered with something else than a SHA-1"])
     }
 
-    @Test func `a script that is never there is told after one more try`() throws {
+    @Test func `a script that stays missing is reported after one retry`() throws {
         let sha = String(repeating: "a", count: 40)
         let server = try FakeServer { peer, _ in
             while let heard = peer.hear() {
@@ -112,7 +112,7 @@ import Wire
         #expect(bench.redis.inFlight == 0)
     }
 
-    @Test func `a server that ends each connection is no reason to hurry`() throws {
+    @Test func `a server that closes each connection does not shorten the backoff`() throws {
         let server = try FakeServer { _, _ in }
         var bench = try Bench(server.url)
         try bench.turn { $0.redis.attempts == 5 }
@@ -120,10 +120,10 @@ import Wire
         #expect(server.connections <= 5)
     }
 
-    /// Seeded servers that answer, err, stall, cut and babble in any order: every accepted command has one result, in the
+    /// Seeded servers that reply, fail, stall, disconnect and send garbage in any order: every accepted command has one result, in the
     /// end, and the connection always comes back.
     @Test(arguments: 1...6 as ClosedRange<UInt64>)
-    func `whatever a server does, every command has exactly one result`(_ seed: UInt64) throws {
+    func `every command has exactly one result, whatever the server sends`(_ seed: UInt64) throws {
         let server = try FakeServer { peer, number in
             var random = SplitMix64(seed: seed * 1_000 + UInt64(number))
             while let heard = peer.hear() {

@@ -12,7 +12,7 @@ import Wire
         bench.answers.filter { $0.outcome == outcome }.map(\.tag)
     }
 
-    @Test func `a server that comes late is reached then, and told of once`() throws {
+    @Test func `a server that starts late is reached then, and reported once`() throws {
         let server = try RedisServer()
         server.kill()
         var bench = try Bench(server.url)
@@ -25,7 +25,7 @@ import Wire
     }
 
     @Test(arguments: [false, true])
-    func `what is unanswered when the server ends is lost once, and the next server serves`(_ overTCP: Bool) throws {
+    func `unanswered commands are lost once when the server ends, and the next server serves`(_ overTCP: Bool) throws {
         let server = try RedisServer(overTCP ? .tcp : .unix)
         var scripts = RedisScripts()
         let script = scripts.register(Self.set)
@@ -50,7 +50,7 @@ import Wire
         }
     }
 
-    @Test func `nobody waits longer than the deadline, and a late answer is dropped`() throws {
+    @Test func `no caller waits longer than the deadline, and a late reply is dropped`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) { $0.replyDeadline = 30 }
         try bench.becomeReady()
@@ -66,7 +66,7 @@ import Wire
         #expect(bench.answers.count == 20 && bench.redis.attempts == 1)
     }
 
-    @Test func `a server that stands still is left, and found again when it goes on`() throws {
+    @Test func `a server that hangs is disconnected, and reconnected when it resumes`() throws {
         let server = try RedisServer(.tcp)
         var bench = try Bench(server.url, scripts: RedisScripts.with(Self.set)) {
             $0.replyDeadline = 25
@@ -79,7 +79,7 @@ import Wire
         try bench.turn { !$0.redis.isReady }
         #expect(bench.answers == [Answer(tag: 1, outcome: .late)])
         #expect(bench.changes.last == "not connected: it has not answered for 200ms")
-        // Its listener still takes connections, which are never greeted.
+        // Its listener still accepts connections, but sends no reply.
         try bench.turn { $0.redis.attempts == 3 }
         #expect(bench.append(["PING"]) == .notReady)
         #expect(bench.changes.last == "not connected: connecting and greeting took longer than 200ms")
@@ -89,7 +89,7 @@ import Wire
         #expect(bench.answers.count == 1)
     }
 
-    @Test func `after five misses nothing is sent, until a probe is answered`() throws {
+    @Test func `after five timeouts nothing is sent until a probe is answered`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) { $0.replyDeadline = 20 }
         try bench.becomeReady()
@@ -158,7 +158,7 @@ import Wire
         #expect(bench.changes.last?.hasPrefix("commands are refused: READONLY ") == true)
     }
 
-    @Test func `a user who loses a permission is told so`() throws {
+    @Test func `a lost permission is reported`() throws {
         let server = try RedisServer(.tcp, ["--user", "ada", "on", ">x", "~*", "+@all"])
         var bench = try Bench("redis://ada:x@\(server.address)")
         try bench.becomeReady()
@@ -166,13 +166,13 @@ import Wire
         #expect(bench.append(["INCR", "k"]) == .accepted)
         try bench.turn { !$0.answers.isEmpty }
         #expect(bench.answers[0].outcome == .refused(.notPermitted))
-        // A user who is taken away is cut off, and not let in again.
+        // A deleted user is disconnected and rejected.
         try server.ask("ACL", "DELUSER", "ada")
         try bench.turn { $0.changes.last?.contains("AUTH is refused: WRONGPASS") == true }
         #expect(bench.append(["PING"]) == .notReady)
     }
 
-    @Test func `what is unanswered has a bound, and past it a command is not taken`() throws {
+    @Test func `unanswered commands are bounded, and one more is rejected`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) {
             $0.mostCommands = 10
@@ -193,7 +193,7 @@ import Wire
         #expect(bench.append(["ECHO", long]) == .accepted)
     }
 
-    @Test func `commands that the system does not take at once go when it does`() throws {
+    @Test func `commands that the kernel does not accept are sent when it does`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url) { $0.mostBytes = 64 << 20 }
         try bench.becomeReady()
@@ -242,7 +242,7 @@ import Wire
         #expect(bench.changes == ["not connected: cannot connect to \(gone.address): connection refused", "ready"])
     }
 
-    @Test func `whoever ends the connection gets every command back`() throws {
+    @Test func `closing the connection reports every command as lost`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url)
         try bench.becomeReady()

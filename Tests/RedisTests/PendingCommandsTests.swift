@@ -33,7 +33,7 @@ import Wire
     }
 
     /// Against a plain list.
-    @Test func `whatever the order of events, the oldest is abandoned first and nobody twice`() {
+    @Test func `in any order of events the oldest command is abandoned first and none twice`() {
         var random = SplitMix64(seed: 8)
         for _ in 0..<50 {
             var commands = PendingCommands()
@@ -48,7 +48,7 @@ import Wire
                     commands.append(command)
                     list.append(command)
                 case 4:
-                    // As the driver does: those that are sent again keep their order.
+                    // Like the driver: repeated commands keep their order.
                     repeated = max(repeated, clock - min(50, clock)) + random.next() % 2
                     let command = call(tag, repeated, isRepeat: true)
                     commands.append(command)

@@ -72,7 +72,7 @@ final class RedisServer {
         }
     }
 
-    /// Stops it in the middle of whatever it does; `resume` lets it go on.
+    /// Suspends it (SIGSTOP); `resume` continues it.
     func pause() { Glibc.kill(process.processIdentifier, SIGSTOP) }
     func resume() { Glibc.kill(process.processIdentifier, SIGCONT) }
 
@@ -83,7 +83,7 @@ final class RedisServer {
         process.waitUntilExit()
     }
 
-    /// What the server answers to a command that is sent over a connection of its own, blocking.
+    /// The server's reply to a command on a separate, blocking connection.
     @discardableResult
     func ask(_ words: String...) throws -> String {
         var bench = try Bench(url, addresses: [address])
@@ -92,7 +92,7 @@ final class RedisServer {
     }
 }
 
-/// A free port of 127.0.0.1: nobody else listens there now, and the system gives it to nobody for a while.
+/// A free port of 127.0.0.1: it has no listener, and the kernel will not hand it out for a while.
 private func freeAddress() throws -> SocketAddress {
     let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!, reusePort: false)
     defer { socket.close() }

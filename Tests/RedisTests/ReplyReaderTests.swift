@@ -35,7 +35,7 @@ extension RedisReplyReader {
         feed(buffer)
     }
 
-    /// All replies that are there, and why it went no further if that is not for want of bytes.
+    /// All complete replies, and the reason if the stream is broken.
     mutating func readAll() -> (replies: [String], fault: String?) {
         var replies: [String] = []
         while true {
@@ -48,7 +48,7 @@ extension RedisReplyReader {
     }
 }
 
-/// Everything that `pieces` come to, fed one after the other.
+/// The result of feeding `pieces` one after the other.
 private func read(_ pieces: [[UInt8]], limits: RedisReplyLimits = RedisReplyLimits()) -> (replies: [String], fault: String?) {
     var reader = RedisReplyReader(limits: limits)
     var replies: [String] = []
@@ -106,7 +106,7 @@ private func cuts(_ bytes: [UInt8]) -> [[[UInt8]]] {
     ]
 
     @Test(arguments: bad)
-    func `what is no reply breaks the stream for good`(_ stream: String, _ reason: String) {
+    func `an invalid reply breaks the stream for good`(_ stream: String, _ reason: String) {
         for pieces in cuts(Array(stream.utf8)) {
             let found = read(pieces + [Array("+OK\r\n".utf8)])
             #expect(found.fault == reason, "\(pieces.map(\.count))")

@@ -4,7 +4,7 @@ import Wire
 
 @testable import Redis
 
-/// A connection that hears a channel.
+/// A subscribed connection.
 @Suite struct SubscriptionTests {
     private static let channel: StaticString = "news"
 
@@ -13,7 +13,7 @@ import Wire
         bench.answers.filter { $0.tag == RedisConnection.messageTag }.map(\.text)
     }
 
-    @Test func `messages are heard, and commands are answered in between`() throws {
+    @Test func `messages arrive, and commands are answered in between`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url, subscription: Self.channel)
         try bench.becomeReady()
@@ -28,7 +28,7 @@ import Wire
         #expect(bench.answers.allSatisfy { $0.outcome == .answered })
     }
 
-    @Test func `a server that comes back is heard again`() throws {
+    @Test func `a restarted server is subscribed to again`() throws {
         let server = try RedisServer()
         var bench = try Bench(server.url, subscription: Self.channel)
         try bench.becomeReady()
@@ -41,25 +41,25 @@ import Wire
         #expect(messages(bench) == [#"["message", "news", "again"]"#])
     }
 
-    @Test func `who may not subscribe is told so`() throws {
+    @Test func `a forbidden subscription is reported`() throws {
         let server = try RedisServer(.unix, ["--user", "default", "on", "nopass", "~*", "resetchannels", "+@all"])
         var bench = try Bench(server.url, subscription: Self.channel)
         try bench.turn { $0.changes.contains { $0.contains("SUBSCRIBE is refused: NOPERM") } }
     }
 
     @Test(arguments: ["+OK\r\n", ":1\r\n", "*3\r\n$3\r\nfoo\r\n$4\r\nnews\r\n$1\r\nx\r\n", "*2\r\n$7\r\nmessage\r\n$4\r\nnews\r\n"])
-    func `what is neither a message nor an answer ends the connection`(_ said: String) throws {
+    func `an unexpected reply ends the connection`(_ said: String) throws {
         let server = try FakeServer { peer, _ in
             guard peer.hear() != nil else { return }
             peer.say("*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n" + said)
             peer.hearAll()
         }
         var bench = try Bench(server.url, subscription: Self.channel)
-        try bench.turn { $0.changes.contains { $0.contains("an answer that nobody asked for") } }
+        try bench.turn { $0.changes.contains { $0.contains("a reply without a command") } }
         #expect(messages(bench).first == #"["message", "news", "hi"]"#)
     }
 
-    @Test func `without a subscription a message is nonsense`() throws {
+    @Test func `without a subscription a message is a protocol error`() throws {
         let server = try FakeServer { peer, _ in
             guard peer.hear() != nil else { return }
             peer.say("+PONG\r\n*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$2\r\nhi\r\n")
@@ -68,6 +68,6 @@ import Wire
         var bench = try Bench(server.url)
         try bench.becomeReady()
         #expect(bench.append(["PING"], tag: 1) == .accepted)
-        try bench.turn { $0.changes.contains { $0.contains("an answer that nobody asked for") } }
+        try bench.turn { $0.changes.contains { $0.contains("a reply without a command") } }
     }
 }

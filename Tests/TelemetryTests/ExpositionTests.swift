@@ -48,7 +48,7 @@ import Wire
         #expect(counts.last == 1_000)
     }
 
-    @Test func theProcessTellsItsBuildItsReloadsAndItsKeySets() {
+    @Test func theProcessShowsItsBuildItsReloadsAndItsKeySets() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         process.configurationLoaded(succeeded: true, at: WallTime(microseconds: 1_700_000_000_250_000))
         process.configurationLoaded(succeeded: false, at: WallTime(seconds: 1_700_000_100))
@@ -71,10 +71,10 @@ import Wire
         #expect(!shown.contains { $0.contains("gone") })
     }
 
-    @Test func clocksThatDifferAreToldOnceAndShown() {
+    @Test func clockSkewIsReportedOnceAndShown() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         let now = WallTime(seconds: 1_700_000_010)
-        // What the other clock says, and whether that is news.
+        // The other clock, and whether the warning changes.
         let readings: [(seconds: Int64, change: ClockSkews.Change)] = [
             (1_700_000_010, .none), (1_700_000_005, .none), (1_700_000_003, .differs), (1_600_000_000, .none),
             (1_700_000_016, .none), (1_700_000_010, .agrees), (1_700_000_016, .differs), (1_700_000_013, .agrees),
@@ -90,14 +90,14 @@ import Wire
         #expect(!samples([], process).contains { $0.contains("aunt") })
     }
 
-    @Test func countsThatWereEvictedAreTold() {
+    @Test func evictedCountsAreShown() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         #expect(samples([], process).contains("tollgate_ratelimit_evictions_total 0"))
         process.limitEvictions = 12
         #expect(samples([], process).contains("tollgate_ratelimit_evictions_total 12"))
     }
 
-    @Test func howLongChangesTakeIsTold() {
+    @Test func theLagOfChangesIsShown() {
         var process = ProcessMetrics(build: BuildInfo(version: "1.2", commit: "0af", swift: "6.3.1"))
         #expect(!samples([], process).contains { $0.hasPrefix("tollgate_bus_connected") })
         process.bus.carrier = "redis"

@@ -58,7 +58,7 @@ import Wire
         #expect(out.readable.text == " x=\(spelled)")
     }
 
-    @Test func whateverAPeerSendsTheLineIsOneJSONObject() throws {
+    @Test func theLineIsOneJSONObjectForAnyInput() throws {
         var random = SplitMix64(seed: 9)
         let log = AccessLogLine(.json)
         var out = ByteBuffer()

@@ -3,7 +3,7 @@ import Testing
 import Wire
 
 @Suite struct MetricsTests {
-    @Test func everythingThatIsCountedShowsUnderItsLabels() {
+    @Test func everyCounterShowsUnderItsLabels() {
         let labels = sampleLabels()
         var metrics = WorkerMetrics(labels)
         let (route, tier, upstream) = (labels.routes[0], labels.tiers[1], labels.upstreams[0])
@@ -154,7 +154,7 @@ import Wire
         }
     }
 
-    @Test func whatIsNoLongerConfiguredAndWasNeverUsedIsNotShown() {
+    @Test func removedNamesWithoutCountsAreNotShown() {
         var labels = sampleLabels()
         var metrics = WorkerMetrics(labels)
         #expect(samples([metrics.snapshot()]).contains(#"tollgate_http_request_duration_seconds_count{route="export"} 0"#))

@@ -17,7 +17,7 @@ func sampleLabels(
 
 let sampleProcess = ProcessMetrics(build: BuildInfo(version: "1.0", commit: "abc", swift: "6.3"))
 
-/// The lines of the exposition that are no comments.
+/// The sample lines of the exposition.
 func samples(_ workers: [MetricsSnapshot], _ process: ProcessMetrics = sampleProcess, at now: WallTime = WallTime(seconds: 0)) -> [String] {
     lines(workers, process, at: now).filter { !$0.hasPrefix("#") }
 }

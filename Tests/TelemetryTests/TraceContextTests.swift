@@ -31,7 +31,7 @@ import Wire
         "01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01x", " 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         "0x-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 ",
     ])
-    func whatIsNotValidIsIgnored(_ text: String) { #expect(parse(text) == nil) }
+    func invalidValuesAreIgnored(_ text: String) { #expect(parse(text) == nil) }
 
     @Test func aChildStaysInItsTraceAndIsSampledOnlyIfTheCallerIsTrusted() throws {
         let parent = try #require(parse(Self.valid))
@@ -109,7 +109,7 @@ import Wire
 }
 
 @Suite struct ReadinessTests {
-    @Test func nothingToSayIsReady() {
+    @Test func noChecksIsReady() {
         #expect(text(Readiness()) == #"{"status":"ready","checks":[]}"#)
         #expect(Readiness().statusCode == 200)
     }

@@ -5,6 +5,8 @@ struct SourceLine {
     var text = ""
     /// The line without comments, and with the contents of strings blanked out.
     var code = ""
+    /// The comments alone, with their slashes.
+    var comment = ""
     var hasComment = false
 }
 
@@ -119,7 +121,10 @@ struct SourceText {
             let character = Character(Unicode.Scalar(bytes[offset]))
             lines[lines.count - 1].text.append(character)
             lines[lines.count - 1].code.append(asCode ? character : " ")
-            if isComment { lines[lines.count - 1].hasComment = true }
+            if isComment {
+                lines[lines.count - 1].hasComment = true
+                lines[lines.count - 1].comment.append(character)
+            }
             offset += 1
         }
     }

@@ -4,12 +4,12 @@ import Testing
 import Transport
 import Wire
 
-/// A running command that is spoken to: what it prints can be waited for.
+/// A running command with input and awaited output.
 final class CommandPeer {
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
-    /// What it has printed and nobody has waited for yet.
+    /// Output not yet awaited.
     private var printed = ""
 
     init(_ command: String, _ arguments: [String]) throws {
@@ -46,7 +46,7 @@ final class CommandPeer {
         }
     }
 
-    /// What it prints until it ends.
+    /// Its output up to the end.
     func end() throws -> String {
         try input.fileHandleForWriting.close()
         printed += String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

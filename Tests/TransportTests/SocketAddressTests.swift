@@ -17,7 +17,7 @@ import Wire
         "[127.0.0.1]:80", "[::1%lo]:80", "unix:", "unix:/", "unix:@", "unix:relative",
         "unix:/" + String(repeating: "x", count: 107), "unix:/nul\0byte",
     ])
-    func `what is no address is refused`(_ text: String) {
+    func `an invalid address is refused`(_ text: String) {
         #expect(SocketAddress(parsing: text) == nil)
     }
 

@@ -5,7 +5,7 @@ import Wire
 
 @Suite struct SocketTests {
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
-    func `what one end sends the other receives`(_ text: String) throws {
+    func `sent bytes are received`(_ text: String) throws {
         let (client, server) = try pair(text)
         defer {
             client.close()
@@ -31,7 +31,7 @@ import Wire
         #expect(try server.localAddress() == address)
     }
 
-    @Test func `what stays on the machine is not paced, whatever the system's default`() throws {
+    @Test func `loopback is not paced, whatever the system's default`() throws {
         let (client, server) = try pair()
         defer {
             client.close()
@@ -48,7 +48,7 @@ import Wire
         return String(decoding: name.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    @Test func `a unix socket serves its owner and group, and replaces a file that nobody listens on`() throws {
+    @Test func `a unix socket serves its owner and group, and replaces a file without a listener`() throws {
         let folder = try Folder()
         let address = try #require(SocketAddress(parsing: "unix:" + folder.file("socket")))
         let first = try Socket.listen(on: address)
@@ -144,7 +144,7 @@ import Wire
         #expect(client.send(bytes.rawBytes) == .failed(EPIPE))
     }
 
-    @Test func `a refused connection says who refused`() throws {
+    @Test func `a refused connection names the address`() throws {
         let (listener, address) = try listenLocally()
         listener.close()
         switch Socket.connect(to: address) {

@@ -108,7 +108,7 @@ import Wire
     }
 
     @Test(arguments: [true, false])
-    func `systemd hears each state`(_ isAbstract: Bool) throws {
+    func `systemd receives each state`(_ isAbstract: Bool) throws {
         let folder = try Folder()
         let name = isAbstract ? "@notify-\(getpid())" : folder.file("notify")
         let heard = try messages(

@@ -58,7 +58,7 @@ struct TLSEnd: ~Copyable {
         return buffer.readable.array
     }
 
-    /// What the stream ends with, after `.wouldBlock`s.
+    /// The end of the stream, after any `.wouldBlock`.
     mutating func end() throws -> IOOutcome {
         var buffer = ByteBuffer()
         while true {
@@ -94,7 +94,7 @@ struct TLSPairing: ~Copyable {
         self.server = server
     }
 
-    /// Both handshakes come to an end, or one does for good and the other waits for what will not come.
+    /// Both handshakes end, or one fails and the other waits.
     static func make(_ server: TLSServerContext, _ client: TLSClientContext, name: String = "localhost") throws
         -> TLSPairing
     {
@@ -106,7 +106,7 @@ struct TLSPairing: ~Copyable {
             let hasFailed = [pairing.clientOutcome, pairing.serverOutcome].contains { $0 != .done && $0 != .wantRead }
             if hasFailed { break }
         }
-        // The last word of the server may be an alert.
+        // The server may send a last alert.
         if pairing.clientOutcome == .wantRead { pairing.clientOutcome = pairing.client.step() }
         return pairing
     }

@@ -34,7 +34,7 @@ import Wire
         (["-tls1_3"], "TLSv1.3", "TLS_AES_128_GCM_SHA256"),
         (["-tls1_3", "-ciphersuites", "TLS_AES_256_GCM_SHA384"], "TLSv1.3", "TLS_AES_256_GCM_SHA384"),
         (["-tls1_3", "-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256"], "TLSv1.3", "TLS_CHACHA20_POLY1305_SHA256"),
-        // Whoever puts ChaCha20 first has no fast AES.
+        // A client that prefers ChaCha20 has no fast AES.
         (
             ["-ciphersuites", "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256"], "TLSv1.3",
             "TLS_CHACHA20_POLY1305_SHA256"
@@ -63,7 +63,7 @@ import Wire
         ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"],
         ["-alpn", "h2"],
     ])
-    func `what the profile leaves out is refused`(_ extra: [String]) throws {
+    func `versions and ciphers outside the profile are refused`(_ extra: [String]) throws {
         let server = try LineServer(context())
         let output = try run("openssl", client(server, ["-brief"] + extra), input: "bye\n", mayFail: true)
         #expect(!output.contains("bye"))

@@ -26,7 +26,7 @@ import Wire
         #expect(pairing.server.session.wasResumed == false)
     }
 
-    @Test func `what one end sends the other receives`() throws {
+    @Test func `sent bytes are received`() throws {
         var pairing = try pairing()
         try pairing.client.write(Array("hello".utf8))
         #expect(try pairing.server.read(5) == Array("hello".utf8))
@@ -56,7 +56,7 @@ import Wire
         }
     }
 
-    /// Bytes that OpenSSL has taken from the socket are announced by no event loop.
+    /// Bytes buffered by OpenSSL are not reported by the event loop.
     @Test(arguments: [1, 7, 100, 16_384, 20_000])
     func `small reads see pending bytes until all are read`(_ chunk: Int) throws {
         var pairing = try pairing()
@@ -158,7 +158,7 @@ import Wire
         #expect(end.step() != .done)
     }
 
-    /// A real ClientHello with bytes changed: the handshake fails or waits for more, and never does anything else.
+    /// A real ClientHello with bytes changed: the handshake fails or waits for more, and nothing else.
     @Test func `a damaged hello does no harm`() throws {
         let hello = try hello()
         var random = SplitMix64(seed: 7)
@@ -209,7 +209,7 @@ import Wire
         #expect(try read(ends.client, 5)[0] == 22)
     }
 
-    /// What our client sends first.
+    /// The client's first flight.
     private func hello() throws -> [UInt8] {
         let ends = try pair()
         defer { ends.server.close() }

@@ -102,7 +102,7 @@ import Wire
                 #expect(reported == expected)
                 expected.forEach { model[$0] = nil }
                 if wait != 0 { #expect(expected.isEmpty) }
-                // Waiting as told never oversleeps a deadline by a tick, and nobody wakes before there is something to look at.
+                // Waiting as computed never oversleeps a deadline by a tick, and never wakes without a reason.
                 let told = wheel.millisecondsToNext(at(now), longest: longest)
                 if let next = model.values.min() {
                     #expect(now + UInt64(told) < next + tick)

@@ -1,11 +1,10 @@
-/// What a filter found in one answer. Elements are what it judges: objects that carry the field, and objects that are
-/// elements of an array.
+/// Counts of one filtered answer. An element is an object that has the tier field, or that is an element of an array.
 package struct FilterCounts: Equatable, Sendable {
     /// Elements that passed.
     package var kept: UInt32 = 0
-    /// Elements that were removed. What lay in them is not counted.
+    /// Elements that were removed; elements inside them are not counted.
     package var dropped: UInt32 = 0
-    /// Of both, those without the field.
+    /// Elements of both kinds without the field.
     package var unlabelled: UInt32 = 0
 
     package init(kept: UInt32 = 0, dropped: UInt32 = 0, unlabelled: UInt32 = 0) {

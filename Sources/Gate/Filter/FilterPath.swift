@@ -1,9 +1,8 @@
 import Wire
 
-/// Where in an answer a tier stands: `tier`, in objects wherever they are, or `results[].tier`, in the elements of one
-/// array.
+/// Position of the tier in an answer: `tier` in any object, or `results[].tier` in the elements of one array.
 package struct FilterPath: Sendable, Hashable {
-    /// What is wrong with the text of a path. `message` continues "… is no filter: ".
+    /// Parse error. `message` continues "… is no filter: ".
     package enum Fault: Error, Equatable, Sendable {
         case emptyName, noField, noArray, badName(String), tooLong(String), tooDeep
 
@@ -19,7 +18,7 @@ package struct FilterPath: Sendable, Hashable {
         }
     }
 
-    /// One step from a value to one inside it.
+    /// A step from a value to one inside it.
     enum Step: Sendable, Hashable {
         case member(String)
         case element
@@ -28,9 +27,9 @@ package struct FilterPath: Sendable, Hashable {
     static let longestName = 63
     static let mostSteps = 32
 
-    /// From the root to the field; the field alone if it may stand anywhere.
+    /// From the root to the field; only the field if it may be in any object.
     let steps: [Step]
-    /// As it is written.
+    /// As written in the settings.
     package let text: String
 
     package init(parsing text: String) throws(Fault) {
@@ -55,9 +54,9 @@ package struct FilterPath: Sendable, Hashable {
         self.text = text
     }
 
-    /// Whether any object is judged that has the field.
+    /// Whether every object with the field is judged.
     package var isAnywhere: Bool { steps.count == 1 }
 
-    /// How many steps lead to the elements that are judged.
+    /// Number of steps to the judged elements.
     var unitDepth: Int { (steps.lastIndex(of: .element) ?? -1) + 1 }
 }

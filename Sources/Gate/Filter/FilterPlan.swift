@@ -1,35 +1,35 @@
 import Wire
 
-/// The filters of one route, made ready: what `JSONFilter` looks for, and by which tiers it judges.
+/// The filters of one route, compiled for `JSONFilter`.
 package final class FilterPlan: Sendable {
-    /// Filters that a route may have.
+    /// Maximum filters per route.
     package static let capacity = 8
 
-    /// Elements without the field leave too, also where no path names their array (`filter-require=on`).
+    /// Removes elements without the field, also where no path names their array (`filter-require=on`).
     package let requiresField: Bool
-    /// Answers with a body that is not JSON are refused (`filter-strict=on`, the default).
+    /// Refuses answers with a body that is not JSON (`filter-strict=on`, the default).
     package let isStrict: Bool
-    /// The answer is only watched (`shadow=filter`).
+    /// Shadow mode (`shadow=filter`): judges and counts, removes nothing.
     package let isShadow: Bool
 
-    /// Bit n: filter n looks at objects everywhere.
+    /// Bit n: filter n judges objects anywhere.
     let anywhere: UInt8
     /// Bit n: filter n has a path.
     let paths: UInt8
-    /// Of each filter, the steps of its path: the number of a name, or `element`.
+    /// Per filter, the steps of its path: the number of a name, or `element`.
     let steps: [[UInt8]]
-    /// Of each filter, how many steps lead to what it judges.
+    /// Per filter, the number of steps to the judged elements.
     let unitDepths: [Int]
-    /// Of each name, the filters that look for it everywhere.
+    /// Per name, the filters that look for it anywhere.
     let fields: [UInt8]
 
     private let names: [Slice]
     private let tiers: [Slice]
-    /// What ETags carry for each tier.
+    /// Per tier, the suffix of its entity tags.
     private let marks: [[UInt8]]
     private let texts: [UInt8]
 
-    /// In place of a name: into an array.
+    /// Step into an array, in place of a name.
     static let element: UInt8 = 0xFE
 
     /// Judges nothing.
@@ -73,7 +73,7 @@ package final class FilterPlan: Sendable {
         filters.indices.reduce(0) { holds(filters[$1]) ? $0 | 1 << UInt8($1) : $0 }
     }
 
-    /// Changes with everything that changes what a tier receives.
+    /// Changes whenever the filters change what a tier receives.
     private static func fingerprint(_ filters: [FilterPath], _ tiers: TierList, _ requiresField: Bool) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         let words = filters.map(\.text) + ["\(requiresField)"] + tiers.names
@@ -85,17 +85,17 @@ package final class FilterPlan: Sendable {
 
     // MARK: asking
 
-    /// Lets `scanner` stop at the names that some filter looks for.
+    /// Makes `scanner` stop at the names that a filter looks for.
     func watchNames(in scanner: inout JSONScanner) {
         let texts = texts
         for name in names { scanner.watch(texts.rawBytes[name]) }
     }
 
-    /// The number of a name that some filter looks for; -1 for any other.
+    /// Number of a name that a filter looks for; -1 for any other.
     func name(_ text: RawSpan) -> Int { Self.find(text, among: names, texts) }
 
-    /// Whether `text` names a tier that a caller of `tier` may see.
-    func mayPass(_ text: RawSpan, for tier: Tier) -> Bool {
+    /// Whether `text` is the name of a tier that callers of `tier` may see.
+    func isVisible(_ text: RawSpan, to tier: Tier) -> Bool {
         let rank = Self.find(text, among: tiers, texts)
         return rank >= 0 && rank <= Int(tier.rawValue)
     }
@@ -106,7 +106,7 @@ package final class FilterPlan: Sendable {
         return -1
     }
 
-    /// How far the paths of a child have come, one byte each, given how far those of its parent have.
+    /// Progress along the paths (one byte per filter) of a child, from that of its parent.
     func advance(_ progress: UInt64, by step: UInt8) -> UInt64 {
         var child = progress
         var left = paths
@@ -121,12 +121,12 @@ package final class FilterPlan: Sendable {
         return child
     }
 
-    /// How many steps of a filter's path lead to a value; 255 if it does not lie on the path.
+    /// Steps of a filter's path that lead to a value; 255 if it is not on the path.
     static func done(_ progress: UInt64, _ filter: Int) -> Int {
         Int(truncatingIfNeeded: progress &>> UInt64(truncatingIfNeeded: 8 &* filter) & 0xFF)
     }
 
-    /// The filters whose path says of a value that has come so far what `holds` asks.
+    /// The filters with a path for which `holds` is true of a value with this progress.
     func paths(_ progress: UInt64, where holds: (_ filter: Int, _ done: Int) -> Bool) -> UInt8 {
         var found: UInt8 = 0
         var left = paths
@@ -145,17 +145,17 @@ package final class FilterPlan: Sendable {
     /// The filters whose field a value there is.
     func fieldsAt(_ progress: UInt64) -> UInt8 { paths(progress) { $1 == steps[$0].count } }
 
-    /// Whether some path goes on into the elements of the value there, which should be an array.
+    /// Whether a path continues into the elements of a value there, which should be an array.
     func expectsArray(_ progress: UInt64) -> Bool {
         paths(progress) { $1 < steps[$0].count && steps[$0][$1] == Self.element } != 0
     }
 
-    /// Whether some path goes on, before what it judges, with a name in the value there, which should be an object.
+    /// Whether a path continues, before the judged elements, with a name in a value there, which should be an object.
     func expectsObject(_ progress: UInt64) -> Bool {
         paths(progress) { $1 < unitDepths[$0] && steps[$0][$1] != Self.element } != 0
     }
 
-    /// What the ETags of a tier end in.
+    /// The suffix of a tier's entity tags.
     func markText(of tier: Tier) -> [UInt8] { marks[min(Int(tier.rawValue), marks.count - 1)] }
 
     func appendMark(of tier: Tier, to out: inout ByteBuffer) { out.append(markText(of: tier)) }

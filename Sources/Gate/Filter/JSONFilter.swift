@@ -1,89 +1,89 @@
 package import Wire
 
-/// Why an answer cannot go on.
+/// Why a filtered answer cannot be delivered.
 package enum FilterFault: Error, Equatable, Sendable {
-    /// The answer is one object, and it is above the caller's tier.
+    /// The answer is one object above the caller's tier.
     case aboveTier
     case broken(JSONFault.Kind)
-    /// What has to be judged as a whole is larger than what may be held back.
+    /// A unit is larger than the maximum that is held back.
     case tooLarge
-    /// The root of the answer is not what a path begins with: no array, or an array in place of an object.
+    /// The root does not match the start of a path: not an array, or an array instead of an object.
     case noList
 }
 
-/// Lets through of a JSON text what a caller of one tier may see, byte for byte, as it arrives in pieces.
+/// Streaming filter of a JSON text: copies, byte for byte, what a caller of one tier may see, and removes the rest.
 ///
-/// What may leave (a *unit*) is an object, as the element of an array or the member of an object, or any element of an
-/// array that a path names. Its bytes wait until its end, for a tier may stand behind everything else, and a second one
-/// behind the first. Of nested units only the outermost is held; an inner one that leaves is cut off the end of what
-/// waits. With it goes what leads to it, its name and its comma, and if nothing was before it, the comma behind it.
+/// A *unit*, the smallest thing that is removed, is an object that is an array element or a member's value, or any element
+/// of an array that a path names. Its bytes are held until its end, because its tier may be its last member and may be
+/// repeated. Of nested units only the outermost is held; an inner one is cut off the end of the held bytes. A removed unit
+/// takes its name and its comma with it, or, if it was first, the comma behind it.
 ///
-/// UniqueArray in the output are counted from its beginning, also those that have been handed on: `mark + shift` is where the
-/// byte at an offset of the piece comes to stand.
+/// Output positions count from the start of the output, including bytes already handed on: the byte at an offset of the
+/// piece is at `mark + shift`.
 package struct JSONFilter: ~Copyable {
     private let pin = AddressPin()
-    /// Bytes that are held back at most.
+    /// Maximum bytes that are held back.
     package static let mostHeld = 1 << 20
 
     var plan = FilterPlan.none
     var tier = Tier.lowest
-    /// Lines of JSON texts, of which each may leave like the element of an array.
+    /// JSON lines, each of which is a unit.
     var isLines = false
-    /// Whether a root that is no array may pass where a path begins with one: errors are objects in every API. An array
-    /// never passes where a path begins with a name.
+    /// Whether a root that is not an array may pass where a path begins with one, for error objects. An array never passes
+    /// where a path begins with a name.
     var toleratesAnyRoot = false
 
     package internal(set) var counts = FilterCounts()
 
     var scanner = JSONScanner()
-    /// The innermost array or object that is open, or the document: number `last`.
+    /// Innermost open array or object, or the document; its number is `last`.
     var top = Frame(mark: 0)
     var last = 0
-    /// Those around it, number 0 being the document; what stands behind them is left over, for taking it away would cost.
+    /// The frames around it; number 0 is the document. Frames past `last` are stale, which saves removing them.
     var outer: [Frame] = []
-    /// The outermost unit that is being held back; 0 for none.
+    /// Number of the outermost held unit; 0 for none.
     var held = 0
-    /// The unit that is being passed over; 0 for none.
+    /// Number of the unit being skipped; 0 for none.
     var skipped = 0
-    /// The name whose value comes next, if a filter knows it, else -1; and the filters whose field it is.
+    /// The name before the next value, if a filter knows it, otherwise -1; and the filters whose field it is.
     var name = -1
     var fields: UInt8 = 0
 
-    /// Filtered and not handed on yet.
+    /// Filtered bytes not yet handed on.
     var pending = ByteBuffer()
-    /// Bytes that have been handed on.
+    /// Number of bytes handed on.
     var handedOn = 0
-    /// Up to here, the piece is in `pending` or removed.
+    /// Offset in the piece up to which it was copied or removed.
     var copied = 0
     var shift = 0
-    /// Bytes of the pieces before this one.
+    /// Number of bytes in earlier pieces.
     var before = 0
 
-    /// One array or object.
+    /// An open array or object.
     struct Frame {
-        /// Where in the output what leads to it begins.
+        /// Output position where it begins, including its name.
         var mark: Int
-        /// Where in the output its first member or element, or the white space before it, begins.
+        /// Output position of its first member or element, including white space before it.
         var inside = 0
-        /// Where in the input it begins.
+        /// Input position where it begins.
         var start = 0
         var isObject = false
-        /// An element of an array, or a line.
+        /// An array element, or a line.
         var isElement = false
-        /// How far the paths of the filters have come.
+        /// Progress along the filters' paths.
         var progress: UInt64 = 0
-        /// The filters whose unit it is, those among them without whose field it leaves, and those whose field was there.
+        /// Bits of the filters that judge it, of those that require the field, and of those whose field was seen.
         var judges: UInt8 = 0
         var needs: UInt8 = 0
         var labels: UInt8 = 0
-        /// What had been counted before it.
+        /// The counts before it.
         var counts = FilterCounts()
     }
 
-    /// A filter that `begin` makes ready.
+    /// Unusable until `begin`.
     package init() {}
 
-    /// Makes a used filter new, for another text.
+    /// Resets the filter for another text.
     package mutating func begin(_ plan: FilterPlan, tier: Tier, isLines: Bool = false, toleratesAnyRoot: Bool = false) {
         self.plan = plan
         self.tier = tier
@@ -106,7 +106,7 @@ package struct JSONFilter: ~Copyable {
         pending.removeAll()
     }
 
-    /// Lets go of what it knows, and of more memory than should be kept for the next text.
+    /// Releases the plan, and memory beyond 64 KiB.
     package mutating func end() {
         plan = .none
         if pending.capacity > 65_536 { pending = ByteBuffer() }
@@ -114,10 +114,10 @@ package struct JSONFilter: ~Copyable {
 
     // MARK: output
 
-    /// What may go on to the caller now.
+    /// Bytes that may go to the caller now.
     package var output: RawSpan { @_lifetime(borrow self) get { pending.readable.extracting(0..<ready) } }
 
-    /// The first `count` bytes of the output have gone on.
+    /// Removes the first `count` bytes of the output, which were sent.
     package mutating func handOn(_ count: Int) {
         precondition(count <= ready)
         pending.discard(count)
@@ -126,7 +126,7 @@ package struct JSONFilter: ~Copyable {
 
     private var isOver = false
 
-    /// How many bytes of what is pending cannot be taken back any more.
+    /// Number of pending bytes that can no longer be removed.
     private var ready: Int {
         if held > 0 { return frame(held).mark - handedOn }
         if skipped > 0 || scanner.isInsideScalar || isOver { return pending.count }
@@ -163,7 +163,7 @@ package struct JSONFilter: ~Copyable {
                 throw .broken(error.kind)
             }
             if case .starved = step { break }
-            try take(step, piece)
+            try handle(step, piece)
         }
         if skipped == 0 { pending.append(piece.dropping(copied)) }
         scanner.endPiece(piece.byteCount)
@@ -172,7 +172,7 @@ package struct JSONFilter: ~Copyable {
         try checkHeld()
     }
 
-    /// The text is over: what is still held may go.
+    /// Ends the text; the rest of the output may go.
     package mutating func finish() throws(FilterFault) {
         do throws(JSONFault) {
             if !scanner.isBlank { try scanner.end() }
@@ -188,23 +188,23 @@ package struct JSONFilter: ~Copyable {
         shift = handedOn + pending.count
     }
 
-    /// What is held back must end within its bound. A root object does not leave: it goes out when it becomes too large.
+    /// Enforces `mostHeld`. A root object is never removed, so it is released instead.
     private mutating func checkHeld() throws(FilterFault) {
         if held == 1, !isLines, before - frame(1).start > Self.mostHeld { releaseRoot() }
         if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
         if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
     }
 
-    private mutating func take(_ step: JSONStep, _ piece: RawSpan) throws(FilterFault) {
+    private mutating func handle(_ step: JSONStep, _ piece: RawSpan) throws(FilterFault) {
         switch step {
         case .starved: break
         case .beginObject: try open(isObject: true, piece)
         case .beginArray: try open(isObject: false, piece)
         case .endObject, .endArray: try close(piece)
         case .key: readName(piece)
-        case .scalar: try takeScalar(piece)
+        case .scalar: try judgeScalar(piece)
         case .separator:
-            // Nothing is left before it that it could separate.
+            // The comma follows a removed unit and separates nothing.
             cut(to: scanner.valueEnd + shift, piece)
             resumeCopying()
             scanner.valueEnd = scanner.offset
@@ -233,7 +233,7 @@ extension JSONFilter {
                 mark: scanner.lead + shift, inside: scanner.offset + shift, start: before + scanner.offset - 1,
                 isObject: isObject, isElement: isElement, judges: judges, needs: needs, counts: counts))
         if plan.paths != 0 {
-            if last > 1 { place() }
+            if last > 1 { advancePaths() }
             if isObject { try refuseObject(piece) } else { try enterArray(piece) }
             if skipped > 0 { return }
         }
@@ -241,8 +241,8 @@ extension JSONFilter {
         if held == 0, top.judges != 0 { held = last }
     }
 
-    /// How far the paths have come with the array or object just opened.
-    private mutating func place() {
+    /// Advances the paths into the array or object just opened.
+    private mutating func advancePaths() {
         let step = outer[last - 1].isObject ? UInt8(truncatingIfNeeded: name) : FilterPlan.element
         top.progress = plan.advance(outer[last - 1].progress, by: step)
         let units = plan.units(top.progress)
@@ -250,8 +250,8 @@ extension JSONFilter {
         top.needs |= units
     }
 
-    /// The scalars of an array that a path names are judged too; an array among its elements is not what the path says, nor
-    /// is one where the path goes on with a name: nothing inside would be judged.
+    /// Scalars of an array that a path names are judged too. An array among its elements, or one where the path continues
+    /// with a name, does not match the path and is removed: nothing inside it would be judged.
     private mutating func enterArray(_ piece: RawSpan) throws(FilterFault) {
         if top.judges != 0 { return try condemn(last, isLabelled: false, piece) }
         if plan.expectsObject(top.progress) {
@@ -261,7 +261,7 @@ extension JSONFilter {
         scanner.asksForScalar = plan.expectsArray(top.progress)
     }
 
-    /// Where a path names an array, nothing else passes: it would not be judged.
+    /// Removes an object where a path names an array, because it would not be judged.
     private mutating func refuseObject(_ piece: RawSpan) throws(FilterFault) {
         guard plan.expectsArray(top.progress) else { return }
         if last == 1, !isLines {
@@ -271,8 +271,8 @@ extension JSONFilter {
         }
     }
 
-    private mutating func takeScalar(_ piece: RawSpan) throws(FilterFault) {
-        if fields != 0 { return try takeLabel(piece) }
+    private mutating func judgeScalar(_ piece: RawSpan) throws(FilterFault) {
+        if fields != 0 { return try judgeLabel(piece) }
         let known = name
         name = -1
         guard plan.paths != 0, scanner.depth > 0 else { return }
@@ -287,11 +287,11 @@ extension JSONFilter {
         }
     }
 
-    /// The value of a field: a tier that the caller has lets its object pass, anything else does not.
-    private mutating func takeLabel(_ piece: RawSpan) throws(FilterFault) {
+    /// Judges the value of a tier field: a visible tier keeps its unit, anything else removes it.
+    private mutating func judgeLabel(_ piece: RawSpan) throws(FilterFault) {
         let tier = tier
-        let mayPass = scanner.isString && !scanner.isTooLong && plan.mayPass(scanner.text(piece), for: tier)
-        guard mayPass else { return try condemnUnits(isLabelled: true, piece) }
+        let isVisible = scanner.isString && !scanner.isTooLong && plan.isVisible(scanner.text(piece), to: tier)
+        guard isVisible else { return try condemnUnits(isLabelled: true, piece) }
         var left = fields
         fields = 0
         name = -1
@@ -321,7 +321,7 @@ extension JSONFilter {
             if let unit = unit(of: left & (~left &+ 1)) { outermost = min(outermost, unit) }
             left &= left &- 1
         }
-        // It takes the others with it.
+        // Removing the outermost removes the others.
         if outermost <= last { try condemn(outermost, isLabelled: isLabelled, piece) }
     }
 
@@ -338,7 +338,7 @@ extension JSONFilter {
         askForElements()
     }
 
-    /// Whether the innermost unit leaves now that all of it was seen.
+    /// Whether the innermost unit, now complete, is removed.
     private mutating func judge() throws(FilterFault) -> Bool {
         let isRoot = last == 1 && !isLines
         if !isRoot, before + scanner.offset - top.start > Self.mostHeld { throw .tooLarge }

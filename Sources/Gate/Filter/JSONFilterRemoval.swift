@@ -1,8 +1,8 @@
 import Wire
 
-/// How what leaves is taken out of what waits.
+/// Removal of units from the output.
 extension JSONFilter {
-    /// The unit leaves: what of it waits is cut off, the rest is passed over.
+    /// Removes a unit: cuts off its held bytes and skips the rest of it.
     mutating func condemn(_ unit: Int, isLabelled: Bool, _ piece: RawSpan) throws(FilterFault) {
         if unit == 1, !isLines {
             counts = FilterCounts(dropped: 1)
@@ -40,7 +40,7 @@ extension JSONFilter {
         askForSeparator(mark)
     }
 
-    /// Takes back the output from `mark` on.
+    /// Truncates the output to `mark`.
     mutating func cut(to mark: Int, _ piece: RawSpan) {
         let end = handedOn + pending.count
         if mark >= end {
@@ -50,24 +50,24 @@ extension JSONFilter {
         }
     }
 
-    /// What comes now is output again.
+    /// Copies from the current offset again.
     mutating func resumeCopying() {
         copied = scanner.offset
         shift = handedOn + pending.count - copied
     }
 
-    /// If nothing is before what was removed, the separator behind it goes too.
+    /// Asks for the next comma, if the removed unit was the first of its array or object.
     mutating func askForSeparator(_ mark: Int) {
         if mark == top.inside { scanner.asksForSeparator = true }
     }
 
-    /// In an array that a path names, scalars are judged as well.
+    /// Asks for scalars in an array that a path names, which are judged too.
     mutating func askForElements() {
         guard plan.paths != 0, last > 0, !top.isObject else { return }
         if plan.expectsArray(top.progress) { scanner.asksForScalar = true }
     }
 
-    /// The root object goes out before its end; what is open inside it is held for itself.
+    /// Releases the root object before its end; units inside it are held on their own.
     mutating func releaseRoot() {
         let end = skipped > 0 ? skipped : last + 1
         held = (2..<max(2, end)).first { frame($0).judges != 0 } ?? 0

@@ -1,14 +1,14 @@
 package import Wire
 
-/// Entity tags of filtered answers: each tier has its own, so that no tier is told of another's that it is the same.
+/// Entity tags per tier, so that a cache entry of one tier never validates for another.
 ///
-/// What the upstream calls `"x"` is `W/"x~free.1a2b3c4d"` for a caller of the tier `free`; the digits stand for the
-/// filters. Weak, for what the upstream vouches for is not what the caller receives.
+/// The upstream's `"x"` becomes `W/"x~free.1a2b3c4d"` for the tier `free`; the digits are a fingerprint of the filters.
+/// Weak, because the caller does not receive the bytes that the upstream's tag stands for.
 extension FilterPlan {
-    /// Ends the inside of a tag that was weak already.
+    /// Suffix of the opaque part of a tag that was weak already.
     private static let weakSuffix: StaticString = "~w"
 
-    /// Appends the tag of an upstream as one of `tier`; nothing for what is no tag.
+    /// Appends an upstream's tag as one of `tier`; nothing if it is malformed.
     package func write(_ tag: RawSpan, for tier: Tier, into out: inout ByteBuffer) {
         guard let inner = EntityTag(tag) else { return }
         out.append("W/\"")
@@ -18,8 +18,8 @@ extension FilterPlan {
         out.append("\"")
     }
 
-    /// Appends the tags of `list` as the upstream knows them: those that are of `tier`, and with `keepsOthers` also those
-    /// that are not, as they are. Answers whether there were any.
+    /// Appends the tags of `list` as the upstream knows them: those of `tier`, and with `keepsOthers` the others unchanged.
+    /// Returns whether there were any.
     package func restore(_ list: RawSpan, for tier: Tier, keepsOthers: Bool, into out: inout ByteBuffer) -> Bool {
         var hasAny = false
         var offset = 0
@@ -50,22 +50,22 @@ extension FilterPlan {
     }
 }
 
-/// One entity tag (RFC 9110 §8.8.3), as offsets into where it was found.
+/// One entity tag (RFC 9110, 8.8.3), as offsets into its source.
 struct EntityTag {
-    /// With its quotes and, if it is weak, what says so.
+    /// Including quotes and `W/`.
     var whole: Slice
-    /// Without.
+    /// Inside the quotes.
     var text: Slice
     var isWeak: Bool
 
-    /// The tag that `bytes` are.
+    /// Parses a single tag.
     init?(_ bytes: RawSpan) {
         var offset = 0
         guard let tag = EntityTag(bytes, from: &offset), tag.whole.end == bytes.byteCount else { return nil }
         self = tag
     }
 
-    /// The next tag of a list; nil at its end, or where it is none.
+    /// The next tag of a list; nil at its end, or if it is malformed.
     init?(_ list: RawSpan, from offset: inout Int) {
         while offset < list.byteCount, [0x20, 0x09, UInt8(ascii: ",")].contains(list[offset]) { offset += 1 }
         let start = offset

@@ -1,12 +1,12 @@
 import HTTP
 import Wire
 
-/// The limits of a policy, ready to be charged and to be told of. Immutable, so that a request that waits for its answer
-/// keeps the sheet it was charged by while a reload makes another.
+/// The limits of a policy, compiled: keys hashed and header texts rendered. Immutable, so a waiting request keeps the value
+/// it was charged by across a reload.
 ///
-/// Each route with limits has a row for callers without identity, then one for each tier; a row has a line for each limit.
+/// Each route with limits has a row for anonymous callers, then one per tier. A row has a line per limit.
 final class CompiledLimits: Sendable {
-    /// What a limit counts by.
+    /// Subject kind of a limit.
     enum Subject: UInt8 { case user, address, session, header }
 
     struct Line: Sendable {
@@ -14,12 +14,12 @@ final class CompiledLimits: Sendable {
         /// The policy's half of the key.
         let key: LimitKey
         let subject: Subject
-        /// The name of the field that is counted by, in lower case.
+        /// Name of the field that is the subject, in lower case; empty for other kinds.
         let field: Slice
-        /// As `LimitHeaders` renders them; both empty where the row has one line.
+        /// Rendered by `LimitHeaders`; `item` and `tail` are empty in a row of one line.
         let item: Slice
         let tail: Slice
-        /// How the log names the rate, behind the key: `@60/m+burst=10`.
+        /// The rate's name in the log, behind the key: `@60/m+burst=10`.
         let mark: Slice
     }
 
@@ -31,10 +31,10 @@ final class CompiledLimits: Sendable {
 
     let rows: [Row]
     let lines: [Line]
-    /// What stands between the numbers, rendered: up to that of `X-RateLimit-Remaining`, and of `X-RateLimit-Reset`.
+    /// Rendered text before the numbers of `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
     let remaining: Slice
     let reset: Slice
-    /// Where each route's rows begin; -1 without a limit.
+    /// First row of each route; -1 without limits.
     private let starts: [Int]
     private let texts: [UInt8]
 
@@ -55,16 +55,16 @@ final class CompiledLimits: Sendable {
         texts = draft.texts
     }
 
-    /// The row of a caller on a route with limits; `tier` is nil for one without identity.
+    /// Row index for a caller of a route with limits; `tier` is nil for an anonymous caller.
     func row(_ route: Int, _ tier: Tier?) -> Int { starts[route] + (tier.map { Int($0.rawValue) + 1 } ?? 0) }
 
-    /// Appends what `LimitHeaders` rendered.
+    /// Appends a rendered text.
     func append(_ slice: Slice, to edits: inout FieldEdits) {
         let texts = texts
         edits.append(rendered: texts.rawBytes[slice])
     }
 
-    /// Appends whom `charge`, made by row `row`, counts, for the log: `KEY@RATE`, separated by spaces.
+    /// Appends the counts of `charge`, made by row `row`, for the log: `KEY@RATE`, separated by spaces.
     func appendMarks(_ row: Int, _ charge: inout LimitCharge, to out: inout ByteBuffer) {
         for index in 0..<charge.count {
             if index > 0 { out.append(UInt8(ascii: " ")) }
@@ -74,16 +74,16 @@ final class CompiledLimits: Sendable {
         }
     }
 
-    /// The field of a request that a line counts by.
+    /// Result of looking for a limit's field in a request.
     enum CountedField {
         case missing
-        /// Where its value stands in the head.
+        /// Position of its value in the head.
         case sole(Slice)
         case repeated
     }
 
-    /// The field among `fields` that `line` counts by, however its name is spelled: to an upstream behind CGI, `X_Key` is
-    /// `X-Key`. One that ends here is not there for the upstream, and so is not counted by.
+    /// Finds the field of `line`. Names are folded as CGI servers fold them: `X_Key` is `X-Key`. Hop-by-hop fields do not
+    /// count, because the upstream does not receive them.
     func countedField(_ line: Line, _ fields: borrowing FieldTable, _ bytes: RawSpan) -> CountedField {
         let texts = texts
         let name = texts.rawBytes[line.field]
@@ -97,7 +97,7 @@ final class CompiledLimits: Sendable {
     }
 }
 
-/// A sheet in the making.
+/// Builder of the tables.
 private struct Draft {
     let hash: KeyedHash
     var rows: [CompiledLimits.Row] = []
@@ -105,17 +105,17 @@ private struct Draft {
     var texts: [UInt8] = []
 
     mutating func addRow(_ rule: RouteRule, _ tier: Tier?) {
-        let terms = rule.limits.map { $0.term(of: tier) }
-        let names = terms.indices.map(rule.limitName)
-        rows.append(.init(first: lines.count, count: terms.count, head: keep(LimitHeaders.head(names, terms.map(\.rate)))))
-        for (name, term) in zip(names, terms) {
-            let by = term.by ?? rule.limitBy
+        let rules = rule.limits.map { $0.rule(of: tier) }
+        let names = rules.indices.map(rule.limitName)
+        rows.append(.init(first: lines.count, count: rules.count, head: keep(LimitHeaders.head(names, rules.map(\.rate)))))
+        for (name, limit) in zip(names, rules) {
+            let by = limit.by ?? rule.limitBy
             lines.append(
                 .init(
-                    rate: term.rate, key: LimitSubject.policy(name, term.rate, by, hash), subject: .init(by),
-                    field: keep(Array(by.field.utf8)), item: terms.count == 1 ? Slice() : keep(LimitHeaders.item(name)),
-                    tail: terms.count == 1 ? Slice() : keep(LimitHeaders.tail(term.rate)),
-                    mark: keep(Array("@\(term.rate.text)".utf8))))
+                    rate: limit.rate, key: LimitSubject.policy(name, limit.rate, by, hash), subject: .init(by),
+                    field: keep(Array(by.field.utf8)), item: rules.count == 1 ? Slice() : keep(LimitHeaders.item(name)),
+                    tail: rules.count == 1 ? Slice() : keep(LimitHeaders.tail(limit.rate)),
+                    mark: keep(Array("@\(limit.rate.text)".utf8))))
         }
     }
 
@@ -127,7 +127,7 @@ private struct Draft {
 }
 
 extension LimitBy {
-    /// The field that is counted by; empty for none.
+    /// Name of the field that is the subject; empty for other kinds.
     fileprivate var field: String {
         switch self {
         case .user, .address, .session: ""

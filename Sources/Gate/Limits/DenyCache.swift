@@ -1,32 +1,31 @@
 import Wire
 
-/// What a worker last heard of counts that Redis keeps: for each key a TAT on the worker's own clock.
+/// Deny cache: per key, the latest known TAT of a count in Redis, on this worker's clock. Refuses without a Redis command
+/// while Redis could not admit a request.
 ///
-/// What is here is never later than the truth. The server told how long it was until the count is full, and told it
-/// after it was asked, so from the asking on it is at least so long; and a TAT only grows. Hence whoever is refused by
-/// what was heard would be refused by the server, and to refuse them here costs nothing but a look: that is the denial
-/// cache. What others have been granted since is not known, so the rest is an estimate for people.
+/// Entries are lower bounds. Redis computes the remaining time after the command was sent, so adding it to the send time
+/// never overestimates, and a TAT only grows. A refusal from this cache is therefore one that Redis would make. `remaining`
+/// for other requests is an estimate: grants to other workers since are unknown.
 ///
-/// A table of fixed size. A key that finds its bucket full takes the place of the one that is full again first. Whoever fills
-/// it with invented keys makes others cost a command each, never a wrong verdict; and if Redis goes away before that command,
-/// the gateway goes on without knowing what it had granted them, a burst at most.
+/// Fixed size. A full bucket evicts the entry with the smallest TAT. Eviction costs one extra Redis command, never a wrong
+/// verdict; if Redis fails before that command, the local limiter lacks the evicted grants, at most one burst.
 ///
-/// Beside it stands what of the count this gateway was granted, by its own share of the rate: for when it must go on alone.
-/// To keep it here costs nothing more, for the place is at hand whenever something is heard.
+/// Each entry also holds the TAT of this gateway's own grants at its share of the rate, which seeds the local limiter when
+/// Redis fails. It is stored here because the slot is at hand whenever a reply arrives.
 struct DenyCache: ~Copyable {
     struct Slot {
         var key = LimitKey()
         var tat: UInt64 = 0
-        /// The TAT of a count of this worker's grants alone, by the gateway's share.
+        /// TAT of a count of this worker's grants alone, at the gateway's share of the rate.
         var ownTAT: UInt64 = 0
     }
 
     private var slots: UniqueArray<Slot>
     private let mask: Int
-    /// Until when a count may refuse somebody that keys of a group have, by the worker's clock: most requests need not look for
-    /// theirs among the slots, which no cache of the processor holds.
+    /// Latest deny-until per group of keys, in microseconds on the worker's clock: a filter before the table, small enough
+    /// for the processor's cache.
     private var refusing = UniqueArray<UInt64>(repeating: 0, count: groups)
-    /// The latest of them.
+    /// The maximum of `refusing`.
     private var refusingLast: UInt64 = 0
 
     private static let width = 4
@@ -41,7 +40,7 @@ struct DenyCache: ~Copyable {
         mask = count - Self.width
     }
 
-    /// Whether the charge is refused by what was heard, for the server would not admit it yet; then `verdict` says so.
+    /// Whether Redis could not admit the charge yet; then `verdict` is the refusal.
     mutating func refuses(_ charge: inout LimitCharge, _ clock: UInt64, _ verdict: inout LimitVerdict) -> Bool {
         guard mayRefuse(&charge, clock) else { return false }
         var isRefused = false
@@ -69,14 +68,14 @@ struct DenyCache: ~Copyable {
     @inline(__always)
     private static func group(_ key: LimitKey) -> Int { Int(truncatingIfNeeded: key.high) & (groups - 1) }
 
-    /// The TAT of `key`; 0 if nothing is known.
+    /// TAT of `key`; 0 if it is not cached.
     @inline(__always)
     private mutating func tat(_ key: LimitKey) -> UInt64 {
         let slot = find(key)
         return slot < 0 ? 0 : slots[slot].tat
     }
 
-    /// Where `key` stands; -1 if nothing is known of it.
+    /// Slot of `key`; -1 if it is not cached.
     @inline(__always)
     private mutating func find(_ key: LimitKey) -> Int {
         let start = Int(truncatingIfNeeded: key.low) & mask
@@ -84,12 +83,13 @@ struct DenyCache: ~Copyable {
         return -1
     }
 
-    /// The server told a TAT.
+    /// Stores the TAT of a reply.
     ///
     /// - Parameters:
-    ///   - granted: what it granted to this worker, by a rate that so many `gateways` share; 0 where nobody will want to know.
-    mutating func hear(_ item: LimitCharge.Item, tat: UInt64, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
-        let slot = place(item.key)
+    ///   - granted: grants to this worker, to be counted for the local limiter; 0 if the failure mode does not need them.
+    ///   - gateways: number of gateways that share the rate.
+    mutating func store(_ item: LimitCharge.Item, tat: UInt64, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
+        let slot = slotToFill(item.key)
         if slots[slot].key != item.key { slots[slot] = Slot(key: item.key) }
         slots[slot].tat = tat
         let next = tat &+ item.rate.interval
@@ -99,14 +99,14 @@ struct DenyCache: ~Copyable {
             refusingLast = max(refusingLast, until)
         }
         guard granted > 0 else { return }
-        // What is more than a burst is not counted: an upstart pays for one burst at most.
+        // Capped at one burst: a gateway that just started owes at most that.
         let (length, isTooLong) = item.rate.shareInterval(of: gateways).multipliedReportingOverflow(by: UInt64(granted))
         let paid = isTooLong ? item.rate.tolerance : min(length, item.rate.tolerance)
         slots[slot].ownTAT = min(max(slots[slot].ownTAT, clock) &+ paid, clock &+ item.rate.tolerance)
     }
 
-    /// How many intervals of its share this worker was granted that have not run down, rounded up; then forgets them.
-    mutating func takeGranted(_ share: LimitCharge.Item, _ clock: UInt64) -> UInt32 {
+    /// This worker's grants that its share of the rate has not yet absorbed, rounded up; clears them.
+    mutating func drainOwnGrants(_ share: LimitCharge.Item, _ clock: UInt64) -> UInt32 {
         let slot = find(share.key)
         guard slot >= 0 else { return 0 }
         let left = slots[slot].ownTAT - min(slots[slot].ownTAT, clock)
@@ -114,20 +114,20 @@ struct DenyCache: ~Copyable {
         return UInt32(clamping: (left &+ share.rate.interval &- 1) / share.rate.interval)
     }
 
-    /// Where `key` stands, or whose place it takes.
-    private mutating func place(_ key: LimitKey) -> Int {
+    /// The slot of `key`, or the one to evict for it.
+    private mutating func slotToFill(_ key: LimitKey) -> Int {
         let start = Int(truncatingIfNeeded: key.low) & mask
-        var place = start
+        var victim = start
         for slot in start..<start + Self.width {
             if slots[slot].key == key { return slot }
-            if slots[slot].tat < slots[place].tat { place = slot }
+            if slots[slot].tat < slots[victim].tat { victim = slot }
         }
-        return place
+        return victim
     }
 }
 
 extension LimitReading {
-    /// What a TAT says of a shared count at `clock`, in microseconds.
+    /// The state of a shared count with this TAT at `clock`, both in microseconds.
     init(tat: UInt64, _ rate: LimitRate, at clock: UInt64) {
         self.init(
             GCRA.take(now: clock, tat: tat, interval: rate.interval, tolerance: rate.storedTolerance, want: 0))

@@ -1,27 +1,27 @@
-/// The generic cell rate algorithm, as one pure function over whole microseconds.
+/// Generic cell rate algorithm as a pure function over whole microseconds.
 ///
-/// A caller's whole history is one time, its TAT: the moment at which it has its full burst again. Each grant moves it
-/// on by one interval, and it may lie at most `tolerance` = burst × interval ahead of now. Refusals move nothing.
+/// The state of a count is one time, its TAT (theoretical arrival time): when the full burst is available again. Each grant
+/// moves it by one interval, and it may be at most `tolerance` = burst × interval ahead of now. Refusals do not move it.
 ///
-/// The bound: whatever the order of calls and however their clocks lag, let the grants stamped within [a, a + T] be
-/// counted in the order they were made. The first leaves TAT ≥ a + interval, each later one adds an interval, and the
-/// last found TAT ≤ a + T + tolerance. So there are at most burst + T / interval of them, and `interval` is rounded up.
+/// Bound: whatever the order of calls and the lag of their clocks, order the grants stamped within [a, a + T] as they were
+/// made. The first leaves TAT ≥ a + interval, each later one adds an interval, and the last found TAT ≤ a + T + tolerance.
+/// So there are at most burst + T / interval of them. `interval` is rounded up, which only lowers the bound.
 package enum GCRA {
-    /// What one call decided.
+    /// Result of one call.
     package struct Outcome: Equatable, Sendable {
-        /// 0 to what was wanted.
+        /// From 0 to the number requested.
         package var granted: UInt32
-        /// To be kept; the old one if nothing was granted.
+        /// The TAT to store; unchanged if nothing was granted.
         package var tat: UInt64
-        /// What could pass right after this.
+        /// Grants available immediately after this call.
         package var remaining: UInt32
-        /// Microseconds until the full burst is there again.
+        /// Microseconds until the full burst is available.
         package var reset: UInt64
-        /// Microseconds until one more may pass; 0 if `remaining` is not 0.
+        /// Microseconds until one more is granted; 0 if `remaining` is not 0.
         package var retryAfter: UInt64
     }
 
-    /// Grants up to `want` at `now`. All times are microseconds on one clock, below 2^62; `tat` is 0 for a new caller.
+    /// Grants up to `want` at `now`. Times are microseconds on one clock, below 2^62; `tat` is 0 for a new key.
     @inline(__always)
     package static func take(
         now: UInt64, tat: UInt64, interval: UInt64, tolerance: UInt64, want: UInt32
@@ -29,7 +29,7 @@ package enum GCRA {
         let base = max(tat, now)
         let horizon = now &+ tolerance
         let room = horizon > base ? horizon &- base : 0
-        // Most calls want one: no division then but the one for `remaining`.
+        // The common call wants one and pays for one division, that of `remaining`.
         let fits = room / interval
         let granted = UInt32(truncatingIfNeeded: min(UInt64(want), fits))
         let remaining = fits &- UInt64(granted)
@@ -42,32 +42,33 @@ package enum GCRA {
 
     // MARK: giving back
 
-    /// Microseconds that may be given back at `now` of one charge that was made at `chargedAt` and turned out not to count,
-    /// such as a guess that was right: its interval less its age. So what is given back at once has cost nothing, and else
-    /// it has cost the time it took.
+    /// Microseconds that may be refunded at `now` for one charge made at `chargedAt`: its interval less its age. An
+    /// immediate refund cancels the charge; a later one leaves the time it was held charged.
     ///
-    /// To give back the whole interval would be wrong: of a count that is idle otherwise the charge itself drains, and what
-    /// has drained would be handed out twice. A steady stream of right guesses would empty the count while many of them are
-    /// under way, and as many wrong ones more could pass as these give back in the end.
+    /// Refunding the whole interval would break the limit: an otherwise idle count drains by itself while the charge is
+    /// open, and the drained part would be granted twice. A steady stream of correct passwords would then empty the count,
+    /// and as many wrong ones could pass.
     ///
-    /// With the credit the bound of all charges that are not given back stays burst + rate × T. Proof: beside this count, A =
-    /// TAT − now or 0, imagine one that was never charged for what is given back in the end, B. Claim: at all times A is at
-    /// least B + the sum of the credits of all charges still to be given back.
-    /// - As time passes, A falls by at most as much as has passed, and never below 0; the right side, while it is above 0,
-    ///   falls by at least as much, for at least one of its terms is above 0.
+    /// With this credit, the charges that are never refunded stay within burst + rate × T. Proof: let A = max(TAT − now, 0)
+    /// for this count, and B the same for an imaginary count that only sees the charges which are never refunded. Claim: A ≥
+    /// B + the sum of the credits of all open charges.
+    /// - Time passing lowers A by at most the elapsed time, and not below 0; the right side, while positive, falls by at
+    ///   least as much, because at least one term is positive.
     /// - A charge adds an interval to A, and one to B or to the credits.
-    /// - To give back takes the credit from A and from the sum, and the claim says that A has it: the floor at now in
-    ///   `refund` is never the higher one.
-    /// So A ≥ B: whatever A admits B would have admitted, and B is a count of its charges alone, with the bound above.
+    /// - A refund takes the credit from A and from the sum. By the claim A is large enough, so the floor at now in `refund`
+    ///   never applies.
     ///
-    /// Calls on one count must come in the order of their `now`; a clock that was set back gives back at most an interval.
+    /// So A ≥ B: whatever this count admits, the imaginary one would admit too, and it obeys the bound above.
+    ///
+    /// Calls on one count must come in the order of their `now`; after a clock step backwards, at most one interval is
+    /// refunded.
     @inline(__always)
     package static func credit(interval: UInt64, chargedAt: UInt64, now: UInt64) -> UInt64 {
         let age = now > chargedAt ? now &- chargedAt : 0
         return interval > age ? interval &- age : 0
     }
 
-    /// The TAT when `credit` has been given back.
+    /// The TAT after a refund of `credit` microseconds.
     @inline(__always)
     package static func refund(now: UInt64, tat: UInt64, credit: UInt64) -> UInt64 {
         tat > credit ? max(now, tat &- credit) : now

@@ -1,38 +1,37 @@
 package import Wire
 
-/// `GCRA.take` as a script that runs inside Redis: for all gateways at once, by the one clock that they share, for several
-/// counts in one step, and for several charges in one command. `GCRA` is the oracle: the tests hold the two against each
-/// other.
+/// `GCRA.take` as a Lua script in Redis: one clock for all gateways, several counts per charge and several charges per
+/// command. `GCRA` is its oracle: tests run both on the same input.
 ///
-///     KEYS   one for each count, charge by charge
-///     ARGV   for each run of charges alike: how many they are, want, how many counts each has, and then of each count its
-///            interval and tolerance in microseconds
-///     reply  one text of numbers in decimal: the time it was in seconds and microseconds, then for each charge what was
-///            granted and the TAT of each count
+///     KEYS   one per count, charge by charge
+///     ARGV   per run of equal charges: number of charges, want, counts per charge, then per count its interval and
+///            tolerance in microseconds
+///     reply  decimal numbers in one string: seconds and microseconds of the server's clock, then per charge the grants
+///            and the TAT of each count
 ///
-/// What a charge is granted is what the strictest of its counts has left, up to `want`, and it is taken from all of them;
-/// what is not granted costs nothing in any. A charge counts what those before it in the command have taken. A count is a TAT
-/// in decimal and lives until it is full again, when it is worth nothing.
+/// A charge is granted what its strictest count allows, up to `want`, on all of its counts. Charges of one command see the
+/// grants of those before them. A count is stored as a decimal TAT and expires when the full burst is available again.
 ///
-/// Numbers are doubles, exact up to 2^53. The clock stays below 2^52 until the year 2112 and a tolerance below 2^50, so
-/// every sum of one time and two tolerances is exact; and floor(a / b) of whole numbers is exact where a + b < 2^53, for
-/// then a quotient below a whole number lies further from it than it is rounded. The text is the common ground of Lua 5.1
-/// to 5.4, and needs Redis 5 or newer, or what speaks like it.
+/// Numbers are doubles, exact up to 2^53. The clock stays below 2^52 until 2112 and a tolerance below 2^50, so the sum of
+/// one time and two tolerances is exact. floor(a / b) of integers is exact while a + b < 2^53, because a quotient below an
+/// integer differs from it by more than the rounding error. The source uses only what Lua 5.1 to 5.4 share; it needs Redis 5
+/// or a compatible server.
 package enum GCRAScript {
-    /// For faults and logs.
+    /// Script name in log lines.
     package static let name = "take"
 
-    /// What the server gets.
+    /// The source as it is loaded.
     package static let source = source(clock: "local time = call('TIME')")
 
-    /// The script with a line of its own for `time`, a list of the seconds and microseconds since 1970, as texts.
+    /// The source with `clock` as the line that sets `time`, a list of seconds and microseconds since 1970 as strings; tests
+    /// pass a fixed time.
     ///
-    /// A value that no count of ours can have (no whole number, past what the tolerance allows, of another type) is taken
-    /// for a count that has nothing left, and is mended: its caller waits one interval, and no window admits more than its
-    /// bound whatever was there. A server clock that was set back does no more harm than that either.
+    /// A stored value that cannot be a TAT (not a whole number, beyond the tolerance, another type) is treated as an
+    /// exhausted count and overwritten: the caller waits one interval, and no window exceeds its bound. A server clock that
+    /// steps backwards has the same effect.
     ///
-    /// Each word costs all gateways time, for they share the server: texts that are at hand are not made again, numbers that
-    /// serve a run of charges are made once, and so is the expiry that one charge has in common with the one before.
+    /// The script runs on the one thread that all gateways share, so it reuses strings that it already has, converts the
+    /// numbers of a run once, and formats an expiry again only if it differs from the previous one.
     static func source(clock: String) -> String {
         """
         local call, pcall, format, floor = redis.call, redis.pcall, string.format, math.floor
@@ -86,13 +85,13 @@ package enum GCRAScript {
         """
     }
 
-    /// Charges of one command at most: nothing else runs in the server meanwhile, some 10 microseconds for each count.
+    /// Maximum charges per command. The server does nothing else meanwhile, some 10 µs per count.
     package static let mostCharges = 32
 
-    /// Bytes of a key.
+    /// Length of a Redis key in bytes.
     package static var keyLength: Int { 44 }
 
-    /// The name of a count in the server: a hash, from which nobody learns whom it is about.
+    /// Writes the Redis key of a count. It is a keyed hash, so it does not reveal the subject.
     package static func writeKey(_ key: LimitKey, into out: inout ByteBuffer) {
         out.append("tollgate:rl:" as StaticString)
         out.append(hex: key.high, digits: 16)
@@ -100,23 +99,23 @@ package enum GCRAScript {
     }
 }
 
-/// What the script answered for one charge.
+/// The script's reply for one charge.
 package struct GCRAReply: Equatable, Sendable {
-    /// 0 to what was wanted.
+    /// From 0 to the number requested.
     package var granted: UInt32
-    /// When it was, by the server's clock, in microseconds since 1970.
+    /// Server time of the charge, in microseconds since 1970.
     package var at: UInt64
-    /// The TAT of each count by the same clock, at `at` or later, in the order of the charge; the rest are 0.
+    /// TAT of each count on the server's clock, at or after `at`, in the order of the charge; unused ones are 0.
     package var tats: InlineArray<4, UInt64>
 
-    /// Nothing granted, and nothing known.
+    /// Nothing granted, no counts.
     package init() {
         granted = 0
         at = 0
         tats = InlineArray(repeating: 0)
     }
 
-    /// Reads the reply to a call for one charge, of `counts` counts; nil if it is no answer of the script.
+    /// Parses the reply to a call with one charge of `counts` counts; nil if it is malformed.
     package init?(counts: Int, _ text: RawSpan) {
         guard var replies = GCRAReplies(text), let reply = replies.next(counts: counts, text), replies.isAtEnd else {
             return nil
@@ -124,7 +123,7 @@ package struct GCRAReply: Equatable, Sendable {
         self = reply
     }
 
-    /// Where count `index` stands by `rate`.
+    /// The state of count `index` under `rate`.
     package func reading(_ index: Int, _ rate: LimitRate) -> LimitReading { LimitReading(tat: tats[index], rate, at: at) }
 
     package static func == (left: Self, right: Self) -> Bool {
@@ -133,14 +132,14 @@ package struct GCRAReply: Equatable, Sendable {
     }
 }
 
-/// Reads what the script answered charge by charge. Each step is given the text again, which may not be kept meanwhile.
+/// Parser of a reply, charge by charge. Each call takes the text again, because a span cannot be stored.
 package struct GCRAReplies: Sendable {
     private let at: UInt64
     private var offset: Int
-    /// Whether all has been read.
+    /// Whether the whole text was read.
     package private(set) var isAtEnd = false
 
-    /// nil if the text is no answer of the script.
+    /// nil if the text does not begin with a valid time.
     package init?(_ text: RawSpan) {
         var numbers = DecimalReader(text)
         guard let seconds = numbers.next(), let microseconds = numbers.next(), seconds < 10_000_000_000, microseconds < 1_000_000,
@@ -150,7 +149,7 @@ package struct GCRAReplies: Sendable {
         offset = numbers.offset
     }
 
-    /// The next reply, about `counts` counts, of the `text` that this was made of; nil if what stands there is none.
+    /// The next charge's reply, of `counts` counts, from the same `text`; nil if it is malformed.
     package mutating func next(counts: Int, _ text: RawSpan) -> GCRAReply? {
         guard !isAtEnd, counts <= LimitCharge.capacity else { return nil }
         var numbers = DecimalReader(text, from: offset)

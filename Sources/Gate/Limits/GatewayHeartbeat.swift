@@ -1,24 +1,26 @@
 package import Wire
 
-/// How many gateways share one Redis: each announces itself there once a second and is told how many have within the last
-/// five. It is what `local` divides rates by and what bounds leases; no bound of a limit rests on it while Redis answers.
+/// Heartbeat that counts the live gateways of one Redis: each gateway writes its id to a sorted set once a second, and reads
+/// how many did so within five seconds. The failure mode `local` divides rates by that number, and it caps leases. While
+/// Redis answers, no limit's bound depends on it.
 ///
-///     KEYS  the one set          ARGV  this gateway's name, and how long an announcement counts, in milliseconds
-///     reply how many there are, this one included
+///     KEYS   the sorted set
+///     ARGV   this gateway's id, and the lifetime of a heartbeat in milliseconds
+///     reply  the number of live gateways, including this one
 package enum GatewayHeartbeat {
-    /// For faults and logs.
+    /// Script name in log lines, and the metric's label: `census`.
     package static let name = "census"
-    /// Milliseconds between two announcements.
+    /// Milliseconds between two heartbeats.
     package static let interval: UInt64 = 1_000
-    /// Milliseconds for which an announcement counts.
+    /// Milliseconds after which a gateway without a heartbeat is not counted.
     static let life: UInt64 = 5_000
 
-    /// What the server gets. A set whose key holds something else is made anew; one that a clock set back has left in the
-    /// future is not believed.
+    /// The source as it is loaded. A key of another type is replaced. Entries in the future, left by a clock that was set
+    /// back, are removed.
     package static let source = source(
         clock: "local time = redis.call('TIME') local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)")
 
-    /// The script with a line of its own for `now`, in milliseconds.
+    /// The source with `clock` as the line that sets `now`, in milliseconds; tests pass a fixed time.
     static func source(clock: String) -> String {
         """
         \(clock)
@@ -36,10 +38,10 @@ package enum GatewayHeartbeat {
         """
     }
 
-    /// Arguments of a call, of which the first is a key.
+    /// Number of arguments of a call; the first is the key.
     package static let argumentCount = 3
 
-    /// Appends argument `index` of a call by the gateway that drew `id` at its start.
+    /// Appends argument `index` of a call by the gateway whose random id is `id`.
     package static func write(_ index: Int, id: UInt64, into out: inout ByteBuffer) {
         switch index {
         case 0: out.append("tollgate:gateways" as StaticString)
@@ -48,7 +50,7 @@ package enum GatewayHeartbeat {
         }
     }
 
-    /// The reply as a number of gateways; nil if it is none.
+    /// The number of gateways in a reply; nil if it is not a positive number.
     package static func gateways(_ reply: Int64?) -> UInt32? {
         guard let count = reply.flatMap(UInt32.init(exactly:)), count > 0 else { return nil }
         return count

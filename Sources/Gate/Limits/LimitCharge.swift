@@ -1,9 +1,8 @@
 package import Wire
 
-/// Whom a charge counts against: 128 bits of a keyed hash, of the policy (limit, rate, burst and what it counts by) and
-/// of the subject.
+/// Key of a count: 128 bits of a keyed hash over the policy (name, rate, burst, subject kind) and the subject.
 ///
-/// The policy is part of it, so a caller whose tier changes is counted under the new one's limit at once.
+/// The policy is part of the key, so a caller whose tier changes is counted under the new tier's limit at once.
 @frozen
 public struct LimitKey: Hashable, Sendable {
     public var high: UInt64
@@ -14,15 +13,14 @@ public struct LimitKey: Hashable, Sendable {
         self.low = low
     }
 
-    /// The key of a subject under a policy. Both are outputs of a keyed hash, so that their sum is as good as a hash of
-    /// the two together.
+    /// The key of a subject under a policy. Both are outputs of a keyed hash, so their XOR is as good as a hash of both.
     @inlinable public func combined(with other: LimitKey) -> LimitKey {
         LimitKey(high: high ^ other.high, low: low ^ other.low)
     }
 }
 
 extension LimitKey {
-    /// 32 hexadecimal digits.
+    /// Appends 32 hexadecimal digits.
     package func write(into out: inout ByteBuffer) {
         out.append(hex: high, digits: 16)
         out.append(hex: low, digits: 16)
@@ -34,7 +32,7 @@ extension LimitKey {
         return out.readable.text
     }
 
-    /// What `write` wrote; nil for anything else.
+    /// Parses the output of `write`; nil for anything else.
     package init?(parsing text: String) {
         guard let high = UInt64(text.prefix(16), radix: 16), let low = UInt64(text.suffix(16), radix: 16) else { return nil }
         self.init(high: high, low: low)
@@ -42,11 +40,10 @@ extension LimitKey {
     }
 }
 
-/// What a store of counts is asked: may one more pass, by all of these limits? The seam between the gate and whatever
-/// counts.
+/// A request's charge: the counts that must all admit it. The interface between Admission and whatever counts, this process
+/// or Redis.
 ///
-/// Up to four counts in a fixed place, so that none is allocated; filled and asked about where it lies (`inout`), for to
-/// hand it over by value would copy them all.
+/// Holds up to four counts inline, so it allocates nothing. Passed `inout` because a copy would move all of them.
 package struct LimitCharge: Sendable {
     /// One limit's count of one subject.
     package struct Item: Equatable, Sendable {
@@ -61,19 +58,19 @@ package struct LimitCharge: Sendable {
         }
     }
 
-    /// Limits of one request at most.
+    /// Maximum limits per request.
     package static let capacity = 4
 
-    /// How many limits count the request; the first is the route's first.
+    /// Number of limits; the first is the first of the route.
     package private(set) var count = 0
-    /// Microseconds for which grants of this charge may be held in advance: all of its limits must allow it.
+    /// Microseconds for which grants of this charge may be held in advance: the minimum over its limits; 0 for not at all.
     package private(set) var leaseTime: UInt64 = 0
     private var items: InlineArray<4, Item>
 
-    /// A charge of nothing.
+    /// An empty charge.
     package init() { items = InlineArray(repeating: Item(key: LimitKey(), rate: .nothing, subject: .address)) }
 
-    /// One more limit that must admit the request; traps past `capacity`.
+    /// Adds a limit. Traps beyond `capacity`.
     package mutating func append(_ item: Item) {
         items[count] = item
         leaseTime = count == 0 ? item.rate.leaseTime : min(leaseTime, item.rate.leaseTime)
@@ -82,21 +79,20 @@ package struct LimitCharge: Sendable {
 
     package mutating func removeAll() { count = 0 }
 
-    /// Becomes `other`; copies the items that it has and no more.
+    /// Copies `other`, and only the items that it has.
     mutating func becomes(_ other: inout LimitCharge) {
         count = other.count
         leaseTime = other.leaseTime
         for index in 0..<count { items[index] = other.items[index] }
     }
 
-    /// The interval of item `index` and what is stored as its tolerance. The charge lies where it is: read as a value, all of it
-    /// would be copied.
+    /// Interval and stored tolerance of item `index`, in microseconds. Reads in place; the subscript would copy the item.
     mutating func terms(_ index: Int) -> (interval: UInt64, tolerance: UInt64) {
         precondition(index < count)
         return (items[index].rate.interval, items[index].rate.storedTolerance)
     }
 
-    /// Whether both ask the same counts in the same order.
+    /// Whether both charge the same counts in the same order.
     func hasSameCounts(as other: inout LimitCharge) -> Bool {
         guard count == other.count else { return false }
         for index in 0..<count where items[index].key != other.items[index].key { return false }

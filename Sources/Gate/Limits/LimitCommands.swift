@@ -1,26 +1,25 @@
 package import Wire
 
-/// A charge that `GCRAScript` is to be asked for. Filled and read where it lies.
+/// One charge to send to `GCRAScript`. Filled and read in place.
 package struct LimitCommand: Sendable {
-    /// What `answered` or `failed` must name.
+    /// Identifies the command in `answered` and `failed`.
     package fileprivate(set) var id: UInt64 = 0
-    /// Grants that are asked for; of a limit client at least 1.
+    /// Grants to ask for; at least 1 from a limit client.
     var want: UInt32 = 0
-    /// From which counts.
     var charge = LimitCharge()
 
-    /// None yet.
+    /// Empty; `nextCommand` fills it.
     package init() {}
 
-    /// How many counts it asks for.
+    /// Number of counts.
     package var count: Int { mutating get { charge.count } }
 
-    /// Appends the key of count `index`, of `GCRAScript.keyLength` bytes.
+    /// Appends the Redis key of count `index`, of `GCRAScript.keyLength` bytes.
     package mutating func writeKey(_ index: Int, into out: inout ByteBuffer) {
         GCRAScript.writeKey(charge[index].key, into: &out)
     }
 
-    /// Makes `numbers` those by which it is counted, in the order in which they are written; false if they were it before.
+    /// Sets `numbers` to this command's numbers, in the order in which they are sent; false if they were the same already.
     package mutating func update(_ numbers: inout LimitNumbers) -> Bool {
         var isNew = numbers[0] != UInt64(want) || numbers[1] != UInt64(charge.count)
         (numbers[0], numbers[1]) = (UInt64(want), UInt64(charge.count))
@@ -32,7 +31,7 @@ package struct LimitCommand: Sendable {
         return isNew
     }
 
-    /// Becomes a charge of one on each of these counts, at most four, past every limit client.
+    /// Makes it a charge of one unit on each of at most four counts, outside of any limit client.
     package mutating func ask(_ items: [LimitCharge.Item]) {
         want = 1
         charge.removeAll()
@@ -40,23 +39,23 @@ package struct LimitCommand: Sendable {
     }
 }
 
-/// How many are asked for, of how many counts, then the interval and the tolerance of each: most charges have those of the
-/// charge before.
+/// The numeric arguments of a charge: want, number of counts, then interval and tolerance per count. Consecutive charges
+/// mostly share them.
 package typealias LimitNumbers = InlineArray<10, UInt64>
 
-/// Commands and what comes of them.
+/// Commands and replies.
 extension SharedLimitClient {
-    /// Whether `nextCommand` may have one; it has none if all who waited have left.
+    /// Whether `nextCommand` may return one. It may still return none, if every waiting request was cancelled.
     package var hasCommands: Bool { queues.hasReady }
 
-    /// The next command to be sent, now; false if there is none. If it goes in one call with one that was handed out just
-    /// before, `previous` is the id of that.
+    /// Fills `command` with the next one to send; false if there is none. `previous` is the id of the command that precedes
+    /// it in the same Redis call.
     package mutating func nextCommand(
         _ now: MonotonicTime, behind previous: UInt64? = nil, into command: inout LimitCommand
     ) -> Bool {
         while queues.hasReady {
             let queue = queues.nextReady()
-            // They may all have left.
+            // Every waiting request may have been cancelled.
             guard queues.items[queue].lists[LimitQueue.waiting].count > 0 else {
                 queues.releaseIfDone(queue)
                 continue
@@ -73,9 +72,9 @@ extension SharedLimitClient {
         queues.items[queue].ask(clock, holders: gateways &* settings.workers, &command)
     }
 
-    /// A command that is under way: how many counts it asks about, how many requests it was sent for, when, and which one
-    /// went behind it in the same call; nil for one that has ended.
-    package mutating func asked(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime, next: UInt64?)? {
+    /// A command in flight: its number of counts, the requests it was sent for, its send time, and the id of the next
+    /// command in the same Redis call. nil if it has ended.
+    package mutating func inFlight(_ id: UInt64) -> (counts: Int, waiting: UInt32, at: MonotonicTime, next: UInt64?)? {
         guard let queue = queue(asking: id) else { return nil }
         return (
             counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
@@ -83,47 +82,47 @@ extension SharedLimitClient {
         )
     }
 
-    /// The answer to command `id` has come. Grants go to who asked for them, in the order of their coming.
+    /// The reply to command `id` arrived. Distributes its grants in order of arrival; the surplus becomes a lease.
     package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, now: MonotonicTime) {
         guard let queue = end(id) else { return }
-        hear(queue, &reply, Self.clock(now))
+        record(queue, &reply, Self.clock(now))
         let left = distribute(queue, reply.granted)
         let lease = queues.items[queue].leaseTime
         if lease > 0 { queues.items[queue].lease.hold(left, until: queues.items[queue].sentAt + lease) }
-        goOn(queue, now)
+        serveWaiting(queue, now)
     }
 
-    /// No answer to command `id` will come, or none that is one: those it was sent for are judged by the failure mode.
+    /// Command `id` got no valid reply. The failure mode decides for the requests it was sent for.
     package mutating func failed(_ id: UInt64, now: MonotonicTime) {
         guard let queue = end(id) else { return }
         while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
             abandon(queues.items[queue].lists[LimitQueue.asked].first, now)
         }
-        goOn(queue, now)
+        serveWaiting(queue, now)
     }
 
-    /// The queue whose command under way is `id`, which ends here; nil if it has ended before.
+    /// The queue whose command in flight is `id`, which ends here; nil if it has ended before.
     private mutating func end(_ id: UInt64) -> Int? {
         guard let queue = queue(asking: id) else { return nil }
         queues.items[queue].isAsking = false
         return queue
     }
 
-    /// The queue whose command under way is `id`; nil if that has ended.
+    /// The queue whose command in flight is `id`; nil if it has ended.
     private mutating func queue(asking id: UInt64) -> Int? {
         let queue = Int(id & 0xFFFF_FFFF)
         guard queue < queues.items.count, queues.items[queue].isAsking else { return nil }
         return queues.items[queue].command &- 1 == UInt32(id >> 32) ? queue : nil
     }
 
-    /// Remembers what the server told, and makes it the verdict of those whom it granted something.
-    private mutating func hear(_ queue: Int, _ reply: inout GCRAReply, _ clock: UInt64) {
+    /// Stores the reply in the deny cache, and makes it the verdict of the granted requests.
+    private mutating func record(_ queue: Int, _ reply: inout GCRAReply, _ clock: UInt64) {
         let granted = settings.failureMode == .local ? reply.granted : 0
-        queues.items[queue].hear(&reply, &verdict)
-        for index in 0..<verdict.count { queues.items[queue].tell(&heard, index, granted: granted, gateways: gateways, clock) }
+        queues.items[queue].record(&reply, &verdict)
+        for index in 0..<verdict.count { queues.items[queue].store(in: &denyCache, index, granted: granted, gateways: gateways, clock) }
     }
 
-    /// Gives those who were asked for what was granted, and answers how much nobody took.
+    /// Distributes grants to the requests of the command; returns the surplus.
     private mutating func distribute(_ queue: Int, _ granted: UInt32) -> UInt32 {
         let count = verdict.count
         var passing = min(queues.items[queue].lists[LimitQueue.asked].count, granted)
@@ -138,12 +137,13 @@ extension SharedLimitClient {
         return left
     }
 
-    /// Serves those who came while a command was under way: from what is left, or with the next.
-    private mutating func goOn(_ queue: Int, _ now: MonotonicTime) {
+    /// Serves the requests that arrived while a command was in flight: from the lease or the deny cache, or with the next
+    /// command.
+    private mutating func serveWaiting(_ queue: Int, _ now: MonotonicTime) {
         let clock = Self.clock(now)
         while queues.items[queue].lists[LimitQueue.waiting].first >= 0 {
             let isAnswered =
-                queues.items[queue].spendLease(clock, &verdict) || heard.refuses(&queues.items[queue].charge, clock, &verdict)
+                queues.items[queue].spendLease(clock, &verdict) || denyCache.refuses(&queues.items[queue].charge, clock, &verdict)
             guard isAnswered else { return queues.makeReady(queue) }
             waiters.settle(
                 queues.items[queue].lists[LimitQueue.waiting].first, &verdict,

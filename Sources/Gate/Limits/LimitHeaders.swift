@@ -1,14 +1,13 @@
 import HTTP
 import Wire
 
-/// The fields about limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an
-/// item for each limit, and the `X-RateLimit-` three of the tightest. What does not change from request to request is
-/// rendered once for each policy and lies in a `CompiledLimits`.
+/// Rate limit fields: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10) with an item per limit,
+/// and the three `X-RateLimit-` fields of the tightest one. Parts that are the same for every request are rendered once per
+/// policy, into `CompiledLimits`.
 enum LimitHeaders {
     // MARK: once for each policy
 
-    /// All up to the first number of a route's limits: in the midst of `RateLimit`, where there is one limit, otherwise
-    /// before its items.
+    /// Everything before the first number: with one limit, up to the middle of `RateLimit`; otherwise, up to its first item.
     static func head(_ names: [String], _ rates: [LimitRate]) -> [UInt8] {
         var edits = FieldEdits()
         let policies = zip(names, rates).map { "\"\($0)\";q=\($1.count);w=\($1.windowSeconds)" }
@@ -19,10 +18,10 @@ enum LimitHeaders {
         return edits.http1.array
     }
 
-    /// What stands before the number of what remains of one of several limits.
+    /// The text before the remaining count of one of several limits.
     static func item(_ name: String) -> [UInt8] { Array("\"\(name)\";r=".utf8) }
 
-    /// What stands behind the items, where this limit is the tightest of several.
+    /// The text after the items, when this limit is the tightest of several.
     static func tail(_ rate: LimitRate) -> [UInt8] {
         var edits = FieldEdits()
         edits.end()
@@ -41,7 +40,8 @@ enum LimitHeaders {
 
     // MARK: for each request
 
-    /// All fields about `verdict` under row `row` of the sheet; `tightest` is what it came to. The upstream's own are removed.
+    /// Writes all fields for `verdict` under `row`; `tightest` is the outcome of the tightest limit. Removes the upstream's
+    /// own.
     static func write(
         _ verdict: inout LimitVerdict, _ tightest: LimitOutcome, _ sheet: CompiledLimits, _ row: CompiledLimits.Row,
         _ edits: inout FieldEdits
@@ -85,7 +85,7 @@ enum LimitHeaders {
         reset.write(into: &edits)
     }
 
-    /// A number in decimal, worked out once for the two places where each stands.
+    /// A number in decimal, converted once and written twice.
     private struct Digits {
         private let value: UInt64
         private let digits: DecimalDigits

@@ -1,16 +1,16 @@
-/// Grants that a worker holds in advance of the requests that will spend them.
+/// Lease: grants that a worker holds in advance of the requests that will spend them.
 struct LimitLease {
     private(set) var grants: UInt32 = 0
-    /// On the worker's clock, in microseconds; none is spent from then on.
+    /// Expiry on the worker's clock, in microseconds.
     private var until: UInt64 = 0
 
-    /// Replaces what was held. `until` is as much later than the asking as the policy lets grants be held.
+    /// Replaces the lease. `until` is the send time of the command plus the policy's lease time.
     mutating func hold(_ grants: UInt32, until: UInt64) {
         self.grants = grants
         self.until = until
     }
 
-    /// Whether there was one to spend.
+    /// Spends one grant; false if there is none left or the lease has expired.
     mutating func spend(_ clock: UInt64) -> Bool {
         guard grants > 0, clock < until else { return false }
         grants -= 1
@@ -18,18 +18,17 @@ struct LimitLease {
     }
 }
 
-/// How fast requests come for the same counts: two windows of 100 ms, the last one counted as far as it still lies within
-/// the last 100 ms.
+/// Request rate for one set of counts: two windows of 100 ms, the earlier one weighted by its part of the last 100 ms.
 struct LimitDemand {
     private var start: UInt64 = 0
     private var count: UInt32 = 0
     private var before: UInt32 = 0
 
     private static let window: UInt64 = 100_000
-    /// More than so many in a window are worth a lease.
+    /// More requests than this per window are worth a lease.
     private static let hot: UInt64 = 4
 
-    mutating func note(_ clock: UInt64) {
+    mutating func record(_ clock: UInt64) {
         roll(clock)
         count &+= 1
     }
@@ -43,11 +42,11 @@ struct LimitDemand {
         count = 0
     }
 
-    /// How many grants to ask for beyond those that are needed now.
+    /// Number of grants to ask for in addition to those that are needed now.
     ///
-    /// Three quarters of what came in as much time as a lease lives, so that nearly all of it is spent and little dies
-    /// unspent; and of what is `remaining` a half shared among all `holders`, so that leases shrink to nothing as the
-    /// limit nears and none starves another.
+    /// Three quarters of the demand within one lease time, so that few grants expire unspent; and at most half of
+    /// `remaining` divided among all `holders`, so that leases shrink to nothing as the limit nears and no holder starves
+    /// another.
     mutating func lease(_ clock: UInt64, leaseTime: UInt64, remaining: UInt32, holders: UInt32) -> UInt32 {
         roll(clock)
         let demand = UInt64(count) + UInt64(before) * (Self.window - (clock &- start)) / Self.window

@@ -1,15 +1,16 @@
-/// What a limit said.
+/// Outcome of the route's limits for one request, for the answer, the log and metrics.
 package struct LimitOutcome: Equatable, Sendable {
+    /// Verdict, with its word for logs and metrics.
     package enum Result: UInt8, CaseIterable, Sendable {
-        /// The route has none, or the request did not come so far.
+        /// The route has no limit, or the request was refused before it.
         case none
         case admitted
         case refused
-        /// Refused, but let pass by `shadow=limit`.
+        /// Would be refused, admitted by `shadow=limit`.
         case shadowRefused
-        /// Nothing could be counted; passed.
+        /// Could not be counted; admitted.
         case open
-        /// Nothing could be counted; refused.
+        /// Could not be counted; refused.
         case closed
 
         package var text: StaticString {
@@ -24,17 +25,17 @@ package struct LimitOutcome: Equatable, Sendable {
         }
     }
 
-    /// What knew it.
+    /// Source of the verdict, with its word for logs and metrics.
     package enum Source: UInt8, CaseIterable, Sendable {
-        /// Counted in this process, as without Redis.
+        /// Counted in this process, without Redis.
         case process
-        /// Redis, asked for this request.
+        /// Counted by Redis for this request.
         case redis
-        /// A grant of Redis that was held in advance.
+        /// Spent from a lease.
         case lease
-        /// An earlier refusal whose wait is not over.
+        /// Refused by the deny cache.
         case denyCache
-        /// Redis does not answer: the failure mode decided.
+        /// The failure mode, as Redis did not answer.
         case fallback
 
         package var text: StaticString {
@@ -50,19 +51,19 @@ package struct LimitOutcome: Equatable, Sendable {
 
     package var result = Result.none
     package var source = Source.process
-    /// Which of the route's limits the rest is about, the tightest; 0 is the first.
+    /// Index of the tightest of the route's limits, which the rest describes.
     package var index = 0
     package var rate: LimitRate?
     /// `LimitVerdict.countedAt`.
     package var countedAt: UInt64 = 0
-    /// What could pass now.
+    /// Requests that would be admitted now.
     package var remaining: UInt32 = 0
-    /// Until the full burst is there again, rounded up.
+    /// Seconds until the full burst is available, rounded up.
     package var resetSeconds: UInt32 = 0
-    /// Until one more may pass, rounded up and at least 1; 0 unless refused.
+    /// Seconds until one more is admitted, rounded up, at least 1; 0 unless refused.
     package var retryAfterSeconds: UInt32 = 0
 
-    /// How the request is refused; nil if it passes.
+    /// The refusal of the request; nil if it was admitted.
     package var refusal: Refusal? {
         switch result {
         case .none, .admitted, .shadowRefused, .open: nil

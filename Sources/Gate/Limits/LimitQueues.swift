@@ -1,55 +1,54 @@
 import Wire
 
-/// What one worker has to do with one set of counts: who waits for them, what was asked, what is held in advance.
+/// Requests of one worker for one set of counts: those that wait, the command in flight, and the lease.
 struct LimitQueue {
     var charge = LimitCharge()
-    /// How long grants of this charge may be held, in microseconds; 0 for not at all.
+    /// Maximum age of a lease in microseconds; 0 for no leases.
     var leaseTime: UInt64 = 0
-    /// Who waits: at `waiting` those that no command was sent for, at `asked` those of the command under way.
+    /// Requests: at `waiting` those without a command, at `asked` those of the command in flight.
     var lists: InlineArray<2, LimitWaiterList> = [.init(), .init()]
-    /// Whether a command is under way: one at a time.
+    /// Whether a command is in flight; at most one at a time.
     var isAsking = false
-    /// The number of the next command; of the one under way it is one less.
+    /// Number of the next command; the one in flight has the number before it.
     var command: UInt32 = 0
-    /// The id of the command that went to the server behind the one under way, in the same call; nil behind the last.
+    /// Id of the next command in the same Redis call; nil for the last.
     var nextInCall: UInt64?
-    /// When the command under way was handed out, on the worker's clock.
+    /// Send time of the command in flight, in microseconds on the worker's clock.
     var sentAt: UInt64 = 0
 
     var lease = LimitLease()
-    var pace = LimitDemand()
-    /// When the server last answered, by its own clock: what a lease is held since.
+    var demand = LimitDemand()
+    /// Server time of the latest reply, in microseconds since 1970; the stamp of leased grants.
     var answeredAt: UInt64 = 0
-    /// What the server had left when it last answered.
+    /// `remaining` of the latest reply.
     var remaining: UInt32 = 0
-    /// The TATs that it told then, on the worker's clock.
+    /// TATs of the latest reply, on the worker's clock.
     var tats: InlineArray<4, UInt64> = InlineArray(repeating: 0)
 
     static let waiting = 0
     static let asked = 1
 
-    // The table's: the next in its chain, and in the two lists that it may be in.
+    // Links of `LimitQueues`: the hash chain, and the lists of ready and idle queues.
     fileprivate var nextInChain: Int32 = -1
     fileprivate var nextReady: Int32 = -1
     fileprivate var nextIdle: Int32 = -1
     fileprivate var isReady = false
     fileprivate var isIdle = false
 
-    /// Whether nobody waits and nothing is under way. Who was asked for has left when a command is answered.
+    /// Whether no request waits and no command is in flight. Requests of a command leave when it is answered.
     fileprivate var isDone: Bool { lists[Self.waiting].first < 0 && !isAsking && !isReady }
 
-    /// Serves these counts from now on; it was done with others. The numbers of its commands go on, so that an answer to
-    /// the one before is nobody's.
+    /// Reuses the queue for these counts. Command numbers continue, so a late reply to an earlier command matches none.
     fileprivate mutating func begin(_ charge: inout LimitCharge, before next: Int32) {
         self.charge.becomes(&charge)
         nextInChain = next
         leaseTime = charge.leaseTime
         remaining = 0
         lease = LimitLease()
-        pace = LimitDemand()
+        demand = LimitDemand()
     }
 
-    /// False if it is ready already, or its next command must wait.
+    /// False if it is ready already, or a command is in flight.
     fileprivate mutating func becomeReady() -> Bool {
         guard !isReady, !isAsking else { return false }
         isReady = true
@@ -57,18 +56,19 @@ struct LimitQueue {
         return true
     }
 
-    /// Answers which is the next one that is ready.
+    /// Returns the next ready queue.
     fileprivate mutating func leaveReady() -> Int32 {
         isReady = false
         return nextReady
     }
 
-    /// Hands out the next command: who waits goes with it, and a lease among so many `holders` where one is worth it.
+    /// Fills `command` with the next one: all waiting requests, and a lease if the demand is worth it. `holders` is the
+    /// number of workers on all gateways.
     mutating func ask(_ clock: UInt64, holders: UInt32, _ command: inout LimitCommand) {
         command.charge.becomes(&charge)
         command.want = lists[Self.waiting].count
         if leaseTime > 0 {
-            command.want += pace.lease(clock, leaseTime: leaseTime, remaining: remaining, holders: holders)
+            command.want += demand.lease(clock, leaseTime: leaseTime, remaining: remaining, holders: holders)
         }
         lists[Self.asked] = lists[Self.waiting]
         lists[Self.waiting] = LimitWaiterList()
@@ -78,8 +78,8 @@ struct LimitQueue {
         sentAt = clock
     }
 
-    /// Takes over the server's answer to the command under way, and makes it the verdict of a request that it granted.
-    mutating func hear(_ reply: inout GCRAReply, _ verdict: inout LimitVerdict) {
+    /// Stores the reply, and makes it the verdict of a granted request.
+    mutating func record(_ reply: inout GCRAReply, _ verdict: inout LimitVerdict) {
         answeredAt = reply.at
         verdict.becomes(granted: true, .redis, count: charge.count)
         verdict.countedAt = reply.at
@@ -87,19 +87,19 @@ struct LimitQueue {
         for index in 0..<charge.count {
             let reading = reply.reading(index, charge[index].rate)
             verdict[index] = reading
-            // It told it after it was asked: reckoned from the asking, a TAT is not too late.
+            // The server computed it after the send, so counting from the send time never overestimates.
             tats[index] = sentAt &+ reading.reset
             remaining = min(remaining, reading.remaining)
         }
     }
 
-    /// Has `heard` remember what the server told of count `index`, and that it `granted` so much to this worker. Changes nothing
-    /// here; mutating, so that the queue is not copied for it.
-    mutating func tell(_ heard: inout DenyCache, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
-        heard.hear(charge[index], tat: tats[index], granted: granted, gateways: gateways, clock)
+    /// Stores count `index` of the latest reply in the deny cache; `granted` are this worker's grants. Mutating only to
+    /// avoid a copy of the queue.
+    mutating func store(in denyCache: inout DenyCache, _ index: Int, granted: UInt32, gateways: UInt32, _ clock: UInt64) {
+        denyCache.store(charge[index], tat: tats[index], granted: granted, gateways: gateways, clock)
     }
 
-    /// Whether there was a grant in hand for a request of this queue; then `verdict` is it.
+    /// Spends one leased grant and writes its verdict; false if there is none.
     mutating func spendLease(_ clock: UInt64, _ verdict: inout LimitVerdict) -> Bool {
         guard lease.spend(clock) else { return false }
         verdict.becomes(granted: true, .lease, count: charge.count)
@@ -110,21 +110,21 @@ struct LimitQueue {
     }
 }
 
-/// The queues of a worker, found by their counts. Memory grows up to a bound and is used again.
+/// The queues of a worker, found by their counts. Memory grows up to a bound and is reused.
 ///
-/// A queue that is done is given back at once, unless its counts may be leased: then it is idle, and given back when
-/// another needs the room, the longest idle first.
+/// A queue that is done is freed at once, unless its counts may be leased: then it is idle and keeps its lease, and the
+/// longest idle one is freed when another set of counts needs the room.
 struct LimitQueues: ~Copyable {
-    /// In place, so that a field can be changed without moving the rest.
+    /// In place, so that a field changes without a move of the rest.
     var items = UniqueArray<LimitQueue>()
     private let capacity: Int
     private var free = UniqueArray<Int32>()
-    /// First of each chain: a power of two, as many as queues were ever in use at once, so that few are few places in memory.
+    /// Heads of the hash chains: a power of two, grown with the number of queues so that few queues touch little memory.
     private var chains = UniqueArray<Int32>(repeating: -1, count: 64)
     private var ready = List()
     private var idle = List()
 
-    /// First and last of a list that goes through the queues.
+    /// A linked list through the queues.
     private struct List {
         var first: Int32 = -1
         var last: Int32 = -1
@@ -136,9 +136,9 @@ struct LimitQueues: ~Copyable {
 
     // MARK: by counts
 
-    /// The chain of these counts among `chains`, a power of two.
+    /// The chain of these counts; `chains` is a power of two.
     private static func chain(_ charge: inout LimitCharge, _ chains: Int) -> Int {
-        // Turned, so that two equal keys do not take each other away.
+        // Rotated, so that two equal keys do not cancel out.
         var hash: UInt64 = 0
         for index in 0..<charge.count { hash = (hash << 1 | hash >> 63) ^ charge[index].key.high }
         return Int(truncatingIfNeeded: hash) & (chains - 1)
@@ -151,9 +151,9 @@ struct LimitQueues: ~Copyable {
         return index
     }
 
-    /// A new queue of these counts; -1 if there is no room.
+    /// A new queue for these counts; -1 if there is no room.
     mutating func open(_ charge: inout LimitCharge) -> Int32 {
-        let index = place()
+        let index = allocate()
         guard index >= 0 else { return -1 }
         let chain = Self.chain(&charge, chains.count)
         items[Int(index)].begin(&charge, before: chains[chain])
@@ -161,7 +161,7 @@ struct LimitQueues: ~Copyable {
         return index
     }
 
-    private mutating func place() -> Int32 {
+    private mutating func allocate() -> Int32 {
         if let index = free.popLast() { return index }
         if items.count < capacity {
             items.append(LimitQueue())
@@ -172,7 +172,7 @@ struct LimitQueues: ~Copyable {
             let index = idle.first
             idle.first = items[Int(index)].nextIdle
             items[Int(index)].isIdle = false
-            // One that has become busy again will come back to the list when it is done.
+            // A busy queue returns to the idle list when it is done.
             guard items[Int(index)].isDone else { continue }
             close(index)
             return free.popLast() ?? -1
@@ -209,7 +209,7 @@ struct LimitQueues: ~Copyable {
 
     // MARK: by state
 
-    /// Has the queue's next command sent, once.
+    /// Schedules the queue's next command, once.
     mutating func makeReady(_ queue: Int) {
         let index = Int32(queue)
         guard items[Int(index)].becomeReady() else { return }
@@ -217,7 +217,7 @@ struct LimitQueues: ~Copyable {
         ready.last = index
     }
 
-    /// The next queue whose command is to be sent; -1 if there is none.
+    /// The next scheduled queue; -1 if there is none.
     mutating func nextReady() -> Int {
         let index = Int(ready.first)
         guard index >= 0 else { return -1 }
@@ -227,7 +227,7 @@ struct LimitQueues: ~Copyable {
 
     var hasReady: Bool { ready.first >= 0 }
 
-    /// Gives the queue back if it is done.
+    /// Frees the queue if it is done.
     mutating func releaseIfDone(_ queue: Int) {
         let index = Int32(queue)
         guard items[Int(index)].isDone else { return }

@@ -1,45 +1,44 @@
 import Wire
 
-/// How often one caller may pass: `count` in each `windowSeconds` on average, and `burst` at once.
+/// Rate of a limit: `count` per `windowSeconds` on average, `burst` at once.
 ///
-/// All times are whole microseconds. The interval between two grants is rounded up, so that rounding can only admit
-/// less, never more, than `burst` + rate × T in any window of length T.
+/// Times are whole microseconds. The interval between grants is rounded up, so rounding admits at most burst + rate × T in
+/// any window of length T, never more.
 package struct LimitRate: Hashable, Sendable {
-    /// The N of `N/m`, at least 1. Times are whole microseconds, so above a million a second a million pass.
+    /// The N of `N/m`, at least 1. With microseconds as the unit, rates above a million per second act as a million.
     package let count: UInt32
     /// 1, 60, 3,600 or 86,400.
     package let windowSeconds: UInt32
-    /// What may pass at once, at least 1.
+    /// Requests admitted at once, at least 1.
     package let burst: UInt32
-    /// `+lease`: whether a gateway may hold a few grants in advance; means nothing while counting is in process.
+    /// `+lease`: gateways may hold a few grants in advance. No effect while counting in process.
     package let mayLease: Bool
-    /// Microseconds until one more may pass.
+    /// Microseconds between two grants.
     package let interval: UInt64
 
     /// Microseconds of grants that an idle caller has saved up: `burst` × `interval`.
     package var tolerance: UInt64 { UInt64(burst) * interval }
 
-    /// Microseconds for which a gateway may hold what it was granted in advance; 0 if it may not.
+    /// Microseconds for which a gateway may hold leased grants; 0 for no leases.
     ///
-    /// A function of the policy alone, for `storedTolerance` depends on it and all gateways must store alike. At most a
-    /// quarter of the burst is paid for it; a burst of one has none to pay with, and what would die before the server's
-    /// answer is there helps nobody.
+    /// A function of the policy alone: `storedTolerance` depends on it, and all gateways must store alike. It costs up to a
+    /// quarter of the burst. A burst of 1 allows none, and a lease shorter than a round trip would expire unused.
     package var leaseTime: UInt64 {
         let time = min(Self.longestLease, tolerance / 4)
         return mayLease && burst > 1 && time >= Self.shortestLease ? time : 0
     }
 
-    /// What counts that gateways share go by in place of `tolerance`: what is held for `leaseTime` may be spent so much
-    /// later than it was counted, and a burst smaller by that much keeps every window within its bound (`SharedLimitClient`).
+    /// Tolerance used in Redis. A leased grant is spent up to `leaseTime` after it was counted, and a burst smaller by that
+    /// much keeps every window within its bound (`SharedLimitClient`).
     package var storedTolerance: UInt64 { tolerance - leaseTime }
 
     private static let longestLease: UInt64 = 100_000
     private static let shortestLease: UInt64 = 5_000
 
-    /// About 139 years in microseconds is 2^52; a quarter of that keeps every sum of times far from overflow.
+    /// 2^52 µs is about 139 years; a quarter of that keeps sums of times far from overflow.
     private static let longestTolerance: UInt64 = 1 << 50
 
-    /// nil if a number is 0 or a time leaves the range of the arithmetic.
+    /// nil if a number is 0 or a time exceeds the arithmetic's range.
     package init?(count: UInt32, windowSeconds: UInt32, burst: UInt32? = nil, mayLease: Bool = false) {
         let burst = burst ?? count
         guard count > 0, burst > 0, windowSeconds > 0, windowSeconds <= 86_400 else { return nil }
@@ -61,7 +60,7 @@ package struct LimitRate: Hashable, Sendable {
         self.interval = interval
     }
 
-    /// What stands where no rate is yet: nothing passes.
+    /// Placeholder that admits nothing.
     static let nothing = LimitRate()
 
     private init() {
@@ -72,7 +71,7 @@ package struct LimitRate: Hashable, Sendable {
         interval = .max
     }
 
-    /// `10/h`, `60/m+burst=10`, `60/m+lease`; nil for anything else.
+    /// Parses `10/h`, `60/m+burst=10`, `60/m+lease`; nil for anything else.
     package init?(parsing text: String) {
         let parts = text.split(separator: "+", omittingEmptySubsequences: false).map(String.init)
         let rate = parts[0].split(separator: "/", omittingEmptySubsequences: false).map(String.init)
@@ -106,7 +105,7 @@ package struct LimitRate: Hashable, Sendable {
         }
     }
 
-    /// The rate as it stands in the settings.
+    /// As written in the settings.
     package var text: String {
         let unit =
             switch windowSeconds {

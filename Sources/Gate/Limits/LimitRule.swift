@@ -1,15 +1,15 @@
-/// Whom a limit counts (`limit-by=`, `+by=`).
+/// Subject of a limit (`limit-by=`, `+by=`).
 package enum LimitBy: Hashable, Sendable {
-    /// The user; without one the address.
+    /// The user; without one, the address.
     case user
     /// The client's address, IPv6 by its /64.
     case address
     /// The session; without one the user, then the address.
     case session
-    /// The first value of this field, lower-case name; without one the address.
+    /// The value of this field, named in lower case; without one, the address.
     case header(String)
 
-    /// `user`, `address`, `session` or `header:NAME`.
+    /// Parses `user`, `address`, `session` or `header:NAME`.
     package init?(parsing text: String) {
         switch text {
         case "user": self = .user
@@ -34,7 +34,7 @@ package enum LimitBy: Hashable, Sendable {
     }
 }
 
-/// A rate, and whom it counts where it says so itself: `60/m+by=address`.
+/// A rate, with its own subject if it names one: `60/m+by=address`.
 package struct LimitRule: Hashable, Sendable {
     package let rate: LimitRate
     /// nil: the route's `limit-by`.

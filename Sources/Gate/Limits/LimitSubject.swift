@@ -1,41 +1,41 @@
 import Wire
 
-/// Kinds of subjects that are counted. Counts of one kind never evict those of another (`SharedLimiter`), so each stands for
-/// what a client must have to be many: tokens of many users, sessions, addresses, or nothing but invented texts.
+/// Subject kinds, by how hard it is for a client to have many. Counts of one kind never evict those of another
+/// (`SharedLimiter`).
 package enum SubjectKind: UInt8, CaseIterable, Sendable {
-    /// A user of a verified token.
+    /// User of a verified token.
     case user
-    /// A session of a verified token.
+    /// Session of a verified token.
     case session
-    /// A client's address, IPv6 by its /64.
+    /// Client address, IPv6 by its /64.
     case address
-    /// A value of a request's field, whatever it says.
+    /// Value of a request field, which the client chooses.
     case header
-    /// An address from which accounts are tried.
+    /// Address that makes sign-in attempts.
     case attemptAddress
-    /// A name or recipient that is tried, whether or not there is an account of it.
+    /// Name or recipient of sign-in attempts, whether or not it has an account.
     case attemptName
-    /// The deployment as a whole: one subject, which nothing evicts.
+    /// The whole deployment: a single subject, never evicted.
     case deployment
 }
 
 extension LimitCharge.Item {
-    /// How many partitions there are.
+    /// Number of partitions.
     static var partitions: Int { SubjectKind.allCases.count * LimitRate.recoveries }
 
-    /// Which counts this one may evict and be evicted by: those with the same number.
+    /// Partition of the table: counts evict each other only within one.
     var partition: Int { Int(subject.rawValue) &* LimitRate.recoveries &+ rate.recovery }
 }
 
 extension LimitRate {
     fileprivate static var recoveries: Int { 3 }
 
-    /// Limits by how long a spent burst takes to come back: up to a minute, up to an hour, longer. Rounded up to powers of two
-    /// of microseconds, as the interval is rounded up.
+    /// Class of a limit by the time to refill its burst: up to a minute, up to an hour, longer (rounded up to powers of two
+    /// of microseconds).
     fileprivate var recovery: Int { tolerance < 1 << 26 ? 0 : tolerance < 1 << 32 ? 1 : 2 }
 }
 
-/// The half of a `LimitKey` that says whom a charge counts against. Subjects of different kinds never meet.
+/// The subject's half of a `LimitKey`. A domain per kind keeps equal texts of different kinds apart.
 enum LimitSubject {
     private static let userDomain: UInt64 = 1
     private static let sessionDomain: UInt64 = 2
@@ -43,7 +43,7 @@ enum LimitSubject {
     private static let headerDomain: UInt64 = 4
     private static let policyDomain: UInt64 = 5
 
-    /// Two issuers may give the same id to two people.
+    /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
         ofIssuer(issuer, id, userDomain, hash)
     }
@@ -70,7 +70,7 @@ enum LimitSubject {
         hash.hash128(value, domain: headerDomain)
     }
 
-    /// The other half: a limit's name, its rate, and whom it counts.
+    /// The policy's half of a `LimitKey`: a limit's name, its rate and its subject.
     static func policy(_ name: String, _ rate: LimitRate, _ by: LimitBy, _ hash: KeyedHash) -> LimitKey {
         "\(rate.text) \(by.text) \(name)".withRawBytes { hash.hash128($0, domain: policyDomain) }
     }

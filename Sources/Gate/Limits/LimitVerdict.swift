@@ -1,12 +1,12 @@
-/// Where one count stands, as its caller may be told. All times are microseconds from the answer on.
+/// State of one count, for the caller. Times are microseconds from now.
 package struct LimitReading: Equatable, Sendable {
-    /// What could pass now.
+    /// Requests that would be admitted now.
     package var remaining: UInt32
-    /// Whether anything was heard of this count: a request that one limit refuses need not ask after the others.
+    /// Whether the count was read: when one limit refuses, the others need not be asked.
     package var isKnown: Bool
-    /// Until the full burst is there again.
+    /// Time until the full burst is available.
     package var reset: UInt64
-    /// Until one more may pass; 0 if `remaining` is not 0.
+    /// Time until one more is admitted; 0 if `remaining` is not 0.
     package var retryAfter: UInt64
 
     package init(remaining: UInt32, reset: UInt64, retryAfter: UInt64, isKnown: Bool = true) {
@@ -20,7 +20,7 @@ package struct LimitReading: Equatable, Sendable {
         self.init(remaining: outcome.remaining, reset: outcome.reset, retryAfter: outcome.retryAfter)
     }
 
-    /// Of a count that nothing is known of.
+    /// A count that was not read.
     package static let unknown = LimitReading(remaining: 0, reset: 0, retryAfter: 0, isKnown: false)
 
     fileprivate func isTighter(than other: LimitReading) -> Bool {
@@ -29,56 +29,55 @@ package struct LimitReading: Equatable, Sendable {
     }
 }
 
-/// What a store of counts answers to a charge. Written where it lies, like the charge.
+/// Answer to a charge, from this process or Redis. Written in place, like the charge.
 package struct LimitVerdict: Equatable, Sendable {
     package enum Kind: UInt8, Sendable {
-        /// All limits admitted the request, and all have counted it.
+        /// Every limit admitted the request and counted it.
         case granted
-        /// One did not, and none has.
+        /// A limit refused; none counted it.
         case refused
-        /// Nothing could be counted, and the request passes all the same.
+        /// Could not be counted; admitted.
         case open
-        /// Nothing could be counted, and the request must not pass.
+        /// Could not be counted; refused.
         case closed
     }
 
     package private(set) var kind = Kind.closed
-    /// What knew it.
     package private(set) var source = LimitOutcome.Source.fallback
-    /// Readings: the charge's count, or 0 where nothing could be counted.
+    /// Number of readings: that of the charge, or 0 if it could not be counted.
     package private(set) var count = 0
-    /// How long a caller who is refused for want of counting is told to wait.
+    /// `Retry-After` of `closed`, in seconds.
     package private(set) var retryAfterSeconds: UInt32 = 0
-    /// When it was counted, in microseconds on the clock of whoever counted: in process since the machine started, by
-    /// Redis since 1970. What the proof over access logs goes by.
+    /// When it was counted, in microseconds: since the machine's start if in process, since 1970 if by Redis.
+    /// `LimitVerifier` reads it from the access log.
     package var countedAt: UInt64 = 0
     private var readings: InlineArray<4, LimitReading>
 
-    /// Closed, until something else is known.
+    /// Closed until set.
     package init() { readings = InlineArray(repeating: .unknown) }
 
-    /// Nothing could be counted; passes.
+    /// Could not be counted; admitted.
     package static let open = {
         var verdict = LimitVerdict()
         verdict.kind = .open
         return verdict
     }()
 
-    /// Nothing could be counted; does not pass.
+    /// Could not be counted; refused.
     package static func closed(retryAfterSeconds: UInt32) -> LimitVerdict {
         var verdict = LimitVerdict()
         verdict.retryAfterSeconds = retryAfterSeconds
         return verdict
     }
 
-    /// Makes it an answer of counting. The readings must all be set, or are those of a verdict before.
+    /// Makes it a counted verdict. The caller sets all readings, or keeps those of the previous verdict.
     package mutating func becomes(granted: Bool, _ source: LimitOutcome.Source, count: Int) {
         kind = granted ? .granted : .refused
         self.source = source
         self.count = count
     }
 
-    /// Becomes `other`; copies the readings that it has and no more.
+    /// Copies `other`, and only the readings that it has.
     mutating func becomes(_ other: inout LimitVerdict) {
         kind = other.kind
         source = other.source
@@ -88,7 +87,7 @@ package struct LimitVerdict: Equatable, Sendable {
         for index in 0..<count { readings[index] = other.readings[index] }
     }
 
-    /// Reading `index`, below `count`; in the order of the charge.
+    /// Reading `index`, below `count`, in the order of the charge.
     package subscript(index: Int) -> LimitReading {
         get {
             precondition(index < count)
@@ -100,7 +99,7 @@ package struct LimitVerdict: Equatable, Sendable {
         }
     }
 
-    /// Adds grants that are held in advance to what could pass now.
+    /// Adds leased grants to `remaining`.
     mutating func add(_ grants: UInt32) {
         guard grants > 0 else { return }
         for index in 0..<count {
@@ -110,7 +109,7 @@ package struct LimitVerdict: Equatable, Sendable {
         }
     }
 
-    /// The limit to tell a caller of: that with the longest wait, and while there is none, that which lets the fewest pass.
+    /// Index of the limit to report: the longest `retryAfter`, and if none waits, the smallest `remaining`.
     package var tightest: Int {
         var tightest = 0
         for index in 1..<max(1, count) where readings[index].isTighter(than: readings[tightest]) { tightest = index }

@@ -1,14 +1,13 @@
-/// Proves of the grants of any number of gateways that no window of time saw more of them than its limit allows:
-/// at most burst + rate × T in every window of length T. Or names the windows that did.
+/// Offline check of logged grants, from any number of gateways: in every window of length T each limit granted at most burst
+/// + rate × T. Reports the windows that violate it (`tollgate limits verify`).
 ///
-/// The arithmetic is exact: times are whole microseconds, and everything is multiplied by the rate's count, so that
-/// nothing is rounded. A window from grant i to grant j holds too many if (j - i + 1) × period > burst × period +
-/// (tj - ti) × count. For a given j the worst i is the one that a bucket replayed over the grants remembers as the
-/// time it was last full, so one pass over the sorted grants finds every j.
+/// The arithmetic is exact: times are whole microseconds, and both sides are multiplied by the rate's count, so nothing is
+/// rounded. The window from grant i to grant j violates the bound if (j - i + 1) × period > burst × period + (tj - ti) ×
+/// count. For a given j, the worst i is the grant at which a bucket that replays the grants was last full, so one pass over
+/// the sorted grants finds every j.
 ///
-/// A grant of a limit with `+lease` is stamped with the time at which Redis gave it, not that at which it was spent, up to
-/// `leaseTime` later. So of the stamps fewer may come together: by the burst less what the rate gives in that time
-/// (`SharedLimitClient`).
+/// A grant of a limit with `+lease` is stamped when Redis granted it, up to `leaseTime` before it was spent. The bound on
+/// stamps is therefore smaller, by the rate times `leaseTime` (`SharedLimitClient`).
 package struct LimitVerifier: Sendable {
     /// One limit of one caller, as the log names it.
     package struct Subject: Hashable, Sendable {
@@ -21,13 +20,13 @@ package struct LimitVerifier: Sendable {
         }
     }
 
-    /// A window that admitted too many: from its first grant to its last, microseconds on the clock that counted.
+    /// A window with too many grants, from its first grant to its last, in microseconds on the clock that counted.
     package struct Violation: Equatable, Sendable {
         package var subject: Subject
         package var from: UInt64
         package var to: UInt64
         package var admitted: Int
-        /// The most that may pass in a window of that length.
+        /// Maximum grants in a window of that length.
         package var bound: Int
     }
 
@@ -37,13 +36,13 @@ package struct LimitVerifier: Sendable {
 
     package init() {}
 
-    /// Takes note of a grant at `time`; the order does not matter.
+    /// Adds a grant at `time`, in microseconds; in any order.
     package mutating func add(_ subject: Subject, at time: UInt64) {
         grants[subject, default: []].append(time)
         grantCount += 1
     }
 
-    /// The worst window of each subject that has one, the largest excess first.
+    /// The worst window of each subject that has one, largest excess first.
     package func violations() -> [Violation] {
         let found = grants.compactMap { Self.worst($0, $1.sorted()) }
         return found.sorted { ($0.admitted - $0.bound, $1.from) > ($1.admitted - $1.bound, $0.from) }

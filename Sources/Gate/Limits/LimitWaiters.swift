@@ -1,12 +1,12 @@
 import Wire
 
-/// Names a request that waits for a limit's answer; kept by its driver for `SharedLimitClient.cancel`.
+/// Handle of a waiting request, for `SharedLimitClient.cancel`.
 package struct LimitWait: Equatable, Sendable {
     let index: Int32
     let generation: UInt32
 }
 
-/// A request that waits for Redis, or whose verdict waits to be fetched.
+/// A request that waits for Redis, or whose verdict was not fetched yet.
 struct LimitWaiter {
     enum State { case free, waiting, settled, cancelled }
 
@@ -14,10 +14,10 @@ struct LimitWaiter {
     fileprivate(set) var generation: UInt32 = 0
     /// The driver's name for it.
     fileprivate var ticket: UInt64 = 0
-    /// On the worker's clock, in microseconds.
+    /// In microseconds on the worker's clock.
     fileprivate(set) var arrivedAt: UInt64 = 0
     fileprivate(set) var queue: Int32 = -1
-    /// The number of its queue's command that it goes with.
+    /// Number of the queue's command that it belongs to.
     fileprivate(set) var command: UInt32 = 0
 
     fileprivate mutating func begin(_ ticket: UInt64, queue: Int32, command: UInt32, _ clock: UInt64) {
@@ -34,9 +34,9 @@ struct LimitWaiter {
     }
 }
 
-/// Waiters one behind the other; they are linked to each other, so each can leave from where it stands.
+/// Doubly linked list of waiters, by index, with removal from the middle.
 struct LimitWaiterList {
-    /// The neighbours of one; -1 for none.
+    /// Neighbours; -1 for none.
     struct Link {
         var previous: Int32 = -1
         var next: Int32 = -1
@@ -46,7 +46,7 @@ struct LimitWaiterList {
     private var last: Int32 = -1
     private(set) var count: UInt32 = 0
 
-    /// `links` holds the links of all waiters that are in lists of this kind.
+    /// `links` holds the links of all waiters for lists of this kind.
     mutating func append(_ index: Int32, _ links: inout UniqueArray<Link>) {
         links[Int(index)] = Link(previous: last, next: -1)
         if last >= 0 { links[Int(last)].next = index } else { first = index }
@@ -62,40 +62,40 @@ struct LimitWaiterList {
     }
 }
 
-/// All waiters of a worker, in memory that grows up to a bound and is used again.
+/// All waiters of a worker, in memory that grows up to a bound and is reused.
 struct LimitWaiters: ~Copyable {
     private var items = UniqueArray<LimitWaiter>()
     private var verdicts = UniqueArray<LimitVerdict>()
-    /// In the list of a queue, or in that of the settled.
+    /// Links within a queue's list, or within `settled`.
     private var inQueue = UniqueArray<LimitWaiterList.Link>()
     private var byAge = UniqueArray<LimitWaiterList.Link>()
     private let capacity: Int
     private var free = UniqueArray<Int32>()
-    /// Those without a verdict, the oldest first.
+    /// Waiters without a verdict, oldest first.
     private var outstanding = LimitWaiterList()
     private var settled = LimitWaiterList()
 
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Who has waited longest without a verdict; -1 for nobody.
+    /// The waiter that has waited longest without a verdict; -1 for none.
     var oldest: Int32 { outstanding.first }
 
     func arrival(_ index: Int32) -> UInt64 { items[Int(index)].arrivedAt }
     func queue(_ index: Int32) -> Int { Int(items[Int(index)].queue) }
     func command(_ index: Int32) -> UInt32 { items[Int(index)].command }
 
-    /// A waiter at the end of its queue's `list`; nil if there is no room.
-    mutating func take(
+    /// Appends a waiter to its queue's `list`; nil if there is no room.
+    mutating func add(
         _ ticket: UInt64, queue: Int32, command: UInt32, _ list: inout LimitWaiterList, _ clock: UInt64
     ) -> LimitWait? {
-        guard let index = place() else { return nil }
+        guard let index = allocate() else { return nil }
         items[Int(index)].begin(ticket, queue: queue, command: command, clock)
         list.append(index, &inQueue)
         outstanding.append(index, &byAge)
         return LimitWait(index: index, generation: items[Int(index)].generation)
     }
 
-    private mutating func place() -> Int32? {
+    private mutating func allocate() -> Int32? {
         if let index = free.popLast() { return index }
         guard items.count < capacity else { return nil }
         items.append(LimitWaiter())
@@ -105,7 +105,7 @@ struct LimitWaiters: ~Copyable {
         return Int32(items.count - 1)
     }
 
-    /// Gives a waiter its verdict: it leaves `list`, its queue's, and waits to be fetched.
+    /// Sets a waiter's verdict: it leaves its queue's `list` and joins those to be fetched.
     mutating func settle(_ index: Int32, _ verdict: inout LimitVerdict, from list: inout LimitWaiterList) {
         list.remove(index, &inQueue)
         outstanding.remove(index, &byAge)
@@ -114,7 +114,7 @@ struct LimitWaiters: ~Copyable {
         settled.append(index, &inQueue)
     }
 
-    /// The waiter that `wait` names, while it has no verdict; otherwise it will get none, and nil.
+    /// The waiter of `wait` while it has no verdict. If it has one, marks it cancelled and returns nil.
     mutating func outstanding(_ wait: LimitWait) -> Int32? {
         guard items[Int(wait.index)].generation == wait.generation else { return nil }
         switch items[Int(wait.index)].state {
@@ -125,17 +125,17 @@ struct LimitWaiters: ~Copyable {
         return nil
     }
 
-    /// Forgets one that has no verdict.
+    /// Removes a waiter that has no verdict.
     mutating func drop(_ index: Int32, from list: inout LimitWaiterList) {
         list.remove(index, &inQueue)
         outstanding.remove(index, &byAge)
         release(index)
     }
 
-    /// Whether somebody may have a verdict to fetch.
+    /// Whether there may be a verdict to fetch.
     var hasVerdicts: Bool { settled.first >= 0 }
 
-    /// Fetches the next verdict, in the order in which they were given, and answers its ticket; nil if there is none.
+    /// Fetches the next verdict, in the order in which they were set, and returns its ticket; nil if there is none.
     mutating func next(into verdict: inout LimitVerdict) -> UInt64? {
         while settled.first >= 0 {
             let index = settled.first

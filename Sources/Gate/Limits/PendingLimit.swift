@@ -1,30 +1,30 @@
 package import HTTP
 package import Wire
 
-/// A charge that waits for its answer: all that turns the answer into fields and a refusal, without the decision it
-/// came from. To keep it costs a reference and nothing else, and it outlives a reload.
+/// State that a waiting request keeps until its limits are decided: enough to turn the verdict into fields and a refusal
+/// without the decision. Costs one reference, and survives a reload.
 package struct PendingLimit: Sendable {
     let sheet: CompiledLimits
     let row: Int
-    /// Whether the limits only watch.
+    /// Whether the limits are in shadow mode.
     let isShadowed: Bool
 
-    /// What becomes of the request. Adds the fields that tell the client; none where nothing was counted.
+    /// Outcome for the request. Adds the rate limit fields, if anything was counted.
     package func settle(_ verdict: inout LimitVerdict, into edits: inout FieldEdits) -> LimitOutcome {
         sheet.settle(row, isShadowed: isShadowed, &verdict, into: &edits)
     }
 }
 
 extension Admission {
-    /// Appends whom the charge of `decision` counts and under which rates, for the log: `KEY@RATE`, separated by spaces.
-    /// Nothing of it is personal: a key is a keyed hash.
+    /// Appends the counts that `decision` charges and their rates, for the log: `KEY@RATE`, separated by spaces. Keys are
+    /// keyed hashes, so nothing personal is logged.
     package func appendLimitMarks(_ decision: inout Decision, to out: inout ByteBuffer) {
         limits.appendMarks(decision.limitRow, &decision.charge, to: &out)
     }
 }
 
 extension CompiledLimits {
-    /// Tells what `verdict` means for a request that was charged by row `row`.
+    /// Outcome of `verdict` for a request charged by row `row`.
     @inline(__always)
     func settle(
         _ row: Int, isShadowed: Bool, _ verdict: inout LimitVerdict, into edits: inout FieldEdits
@@ -37,7 +37,7 @@ extension CompiledLimits {
         outcome.rate = self.lines[row.first + outcome.index].rate
         switch verdict.kind {
         case .open: outcome.result = .open
-        // What only watches keeps nobody out.
+        // Shadow mode refuses nothing.
         case .closed where isShadowed: outcome.result = .open
         case .closed:
             outcome.result = .closed

@@ -1,20 +1,20 @@
-/// `GCRA.refund` as a script that runs inside Redis, beside `GCRAScript` and over its counts. `GCRA` is the oracle here
-/// too.
+/// `GCRA.refund` as a Lua script in Redis, on the counts of `GCRAScript`. `GCRA` is its oracle.
 ///
-///     KEYS   one for each count that was charged one
-///     ARGV   when they were charged, in microseconds by the server's clock as `GCRAScript` told it, then the interval of each
+///     KEYS   the counts that were charged one unit each
+///     ARGV   when they were charged, in microseconds as `GCRAScript` replied it, then the interval of each
 ///     reply  1
 ///
-/// A count that has gone, or that is no count of ours, is left as it is: `GCRAScript` mends it when it is next asked for. A
-/// count with its full burst is worth nothing and deleted; any other keeps the life that its TAT gives it.
+/// A key that is missing or is not a count stays as it is; `GCRAScript` repairs it on the next charge. A count that reaches
+/// its full burst is deleted; any other keeps the expiry that its TAT gives it.
 package enum RefundScript {
-    /// For faults and logs.
+    /// Script name in log lines.
     package static let name = "give back"
 
-    /// What the server gets.
+    /// The source as it is loaded.
     package static let source = source(clock: "local call, time = redis.call, redis.call('TIME')")
 
-    /// The script with a line of its own for `call` and `time`, a list of the seconds and microseconds since 1970, as texts.
+    /// The source with `clock` as the line that sets `call` and `time`, a list of seconds and microseconds since 1970 as
+    /// strings; tests pass a fixed time.
     static func source(clock: String) -> String {
         """
         \(clock)

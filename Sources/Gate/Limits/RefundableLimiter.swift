@@ -1,20 +1,21 @@
 package import Wire
 
-/// Counts attempts that are charged when they are admitted, and given back when they turn out not to count: sign-ins whose
-/// password was right, messages that were not sent. In this process, and with other gateways where they share a Redis.
+/// Rate limiter whose charges can be refunded: for attempts that are charged up front and turn out not to count, such as a
+/// sign-in with the right password or a message that was not sent. Counts in this process and, where gateways share a Redis,
+/// in Redis too.
 ///
-/// The own count is charged first, and what it refuses Redis is not asked for: that holds the charges of this gateway among
-/// others. Where Redis does not answer, the own count decides, so that no attempt passes uncounted. The steps of one attempt
-/// are methods; asking Redis and making the attempt lie between them, and are the caller's.
+/// The local count is charged first, and an attempt that it refuses costs no Redis command: it holds this gateway's charges,
+/// which are among those that Redis counts. While Redis does not answer, the local count decides alone (fail closed). The
+/// caller makes the steps of one attempt and, in between, the Redis call and the attempt itself.
 ///
-/// Calls must come one at a time, in the order of their `now`; see `GCRA.credit`.
+/// Calls must be serialised in the order of their `now`; `GCRA.credit` relies on it.
 package struct RefundableLimiter: Sendable {
-    /// One charged on each of some counts.
+    /// One unit charged on each of up to four counts.
     package struct Charge: Equatable, Sendable {
         package let items: [LimitCharge.Item]
-        /// When it was counted here.
+        /// When it was charged locally.
         package let at: MonotonicTime
-        /// When Redis counted it, in microseconds by its clock; nil where it did not, or did not say so.
+        /// When Redis charged it, in microseconds since 1970 by its clock; nil if Redis did not.
         package var sharedAt: UInt64?
 
         package init(_ items: [LimitCharge.Item], at: MonotonicTime, sharedAt: UInt64? = nil) {
@@ -25,9 +26,9 @@ package struct RefundableLimiter: Sendable {
     }
 
     package enum Verdict: Equatable, Sendable {
-        /// All counts have been charged.
+        /// Every count was charged.
         case admitted(Charge)
-        /// None has. For each count the microseconds until it has room, 0 where it has.
+        /// No count was charged. Per count, the microseconds until it admits one more; 0 if it would have admitted this one.
         case refused([UInt64])
     }
 
@@ -35,7 +36,7 @@ package struct RefundableLimiter: Sendable {
 
     package init(_ own: SharedLimiter) { self.own = own }
 
-    /// Charges one on each of these own counts, at most four, or on none.
+    /// Charges one unit on each local count, or none of them. At most four counts.
     package func charge(_ items: [LimitCharge.Item], now: MonotonicTime) -> Verdict {
         var charge = LimitCharge()
         for item in items { charge.append(item) }
@@ -47,7 +48,7 @@ package struct RefundableLimiter: Sendable {
         return .admitted(Charge(items, at: now))
     }
 
-    /// Redis was asked for `charge`, and said this; nil if it did not answer. What it refused is given back here.
+    /// Applies Redis's reply to a local charge; nil means that it did not answer. Refunds the local charge if Redis refused.
     package func settle(_ charge: Charge, _ reply: GCRAReply?, now: MonotonicTime) -> Verdict {
         guard let reply else { return .admitted(charge) }
         guard reply.granted == 0 else { return .admitted(Charge(charge.items, at: charge.at, sharedAt: reply.at)) }
@@ -59,7 +60,7 @@ package struct RefundableLimiter: Sendable {
             })
     }
 
-    /// Gives a charge back to the own counts. What Redis counted of it, `RefundScript` gives back.
+    /// Refunds a charge to the local counts. `RefundScript` refunds what Redis charged.
     package func refund(_ charge: Charge, now: MonotonicTime) {
         for item in charge.items {
             let credit = GCRA.credit(

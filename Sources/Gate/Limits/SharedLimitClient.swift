@@ -1,78 +1,78 @@
 package import Wire
 
-/// Counts that Redis keeps, as one worker sees them: who waits, what to ask, what can be answered without asking.
+/// Client of limits that Redis counts, one per worker: decides which charges to send, which to answer locally, and which
+/// requests wait.
 ///
-/// A machine without sockets or clocks. `charge` answers at once where it can: from what was heard (`DenyCache`), from a
-/// lease, or by the failure mode while Redis is away. Otherwise the request waits. Requests for the same counts go as one
-/// command, with one under way at a time: those that come meanwhile form the next, so a busy count costs a command for each
-/// round trip and not for each request. The driver fetches commands at the end of a turn of its loop, puts as many as it likes
-/// into one call of the server, brings answers back, and fetches verdicts; each command it fetched must end in `answered` or
-/// `failed`, once. One who has waited for the deadline is judged by the failure mode, and a grant that comes later is lost.
+/// A state machine without sockets or clocks. `charge` answers immediately from the deny cache, from a lease, or by the
+/// failure mode while Redis is down. Otherwise the request waits. Requests for the same counts share one command, with one
+/// in flight at a time: those that arrive meanwhile form the next, so a hot count costs one command per round trip. At the
+/// end of a loop turn the driver fetches commands, several of them per Redis call, feeds replies back, and fetches verdicts.
+/// Each fetched command must end in exactly one `answered` or `failed`. A request that reaches the deadline is judged by the
+/// failure mode; a later grant for it is lost.
 ///
-/// **The bound.** Over any window of length T, all gateways together admit at most burst + T / interval.
+/// **Bound.** In any window of length T, all gateways together admit at most burst + T / interval.
 ///
-/// Exact limits: every admission is a grant of the server, stamped by the server's one clock, and `GCRA` proves the bound.
+/// Exact limits: each admission is a grant of the server, stamped by the server's clock, and `GCRA` proves the bound.
 ///
-/// Leased limits: a grant stamped d may be spent at s, later. It was asked for before it was granted, and what is held is
-/// spent only until `leaseTime` after the asking, so d ≤ s < d + leaseTime. Whatever is admitted in [a, a + T] was hence
-/// stamped in (a − leaseTime, a + T]. The server stores with tolerance − leaseTime (`LimitRate.storedTolerance`), so there it
-/// granted at most (tolerance − leaseTime + T + leaseTime) / interval = burst + T / interval. Nothing else is asked of
-/// the gateways: not how many they are, nor how much each holds. `leaseTime` follows from the policy alone, so that all
-/// of them store by the same tolerance.
+/// Leased limits: a grant stamped d may be spent at a later s. The command was sent before it was granted, and a lease ends
+/// `leaseTime` after the send, so d ≤ s < d + leaseTime. Admissions in [a, a + T] were therefore stamped in (a − leaseTime,
+/// a + T]. The server counts with tolerance − leaseTime (`LimitRate.storedTolerance`), so it granted at most (tolerance −
+/// leaseTime + T + leaseTime) / interval = burst + T / interval there. The number of gateways and the size of their leases
+/// do not matter. `leaseTime` is a function of the policy, so all gateways use the same tolerance.
 ///
-/// While Redis is away, `local` admits burst / n and 1 / n of the rate in each of n gateways, and remembers what Redis had
-/// granted this gateway before; the turn from one to the other may admit one burst more.
+/// While Redis is down, `local` admits burst / n and 1 / n of the rate in each of n gateways, and continues from the grants
+/// that Redis gave this gateway; the switch may admit one extra burst.
 package struct SharedLimitClient: ~Copyable {
     private let pin = AddressPin()
-    /// How a limit client counts, and how much it may remember.
+    /// Deadlines and bounds of a client.
     package struct Settings: Sendable {
-        /// Milliseconds that a request waits for its answer.
+        /// Milliseconds that a request waits for its verdict.
         package var deadline: UInt64 = 25
         package var failureMode = LimitFailureMode.local
-        /// Ledgers of this gateway: one for each worker.
+        /// Workers of this gateway, each with a client of its own.
         package var workers: UInt32 = 1
-        /// Requests that wait at a time; one more is judged by the failure mode. Clients cannot fill it for each other: none
-        /// waits beyond the deadline, in which a worker takes in a thousand or two.
+        /// Maximum waiting requests; further ones are judged by the failure mode. No client can fill it for others: a
+        /// request waits at most the deadline, and in that time a worker receives a thousand or two.
         package var waiters = 16_384
-        /// Different counts that are asked about at a time; one more is judged by the failure mode. A command ends within the
-        /// deadline of its reply, so the same holds.
+        /// Maximum sets of counts in use at a time; further ones are judged by the failure mode. A command ends within the
+        /// deadline, so the same argument holds.
         package var queues = 8_192
-        /// Counts that are remembered.
-        package var heardCounts = 32_768
+        /// Counts in the deny cache.
+        package var denyCacheCapacity = 32_768
 
         package init() {}
     }
 
     let settings: Settings
-    /// Stands in while Redis is away.
+    /// Counts while Redis is down.
     let limiter: SharedLimiter
-    /// Gateways that are alive, as last heard.
+    /// Live gateways, by the latest heartbeat; at least 1.
     private(set) var gateways: UInt32 = 1
-    private var isAway = false
-    var heard: DenyCache
+    private var storeIsDown = false
+    var denyCache: DenyCache
     var queues: LimitQueues
     var waiters: LimitWaiters
-    /// A charge by this gateway's share of the rates.
+    /// A charge at this gateway's share of the rates.
     private var share = LimitCharge()
-    /// What is being said to those who waited.
+    /// The verdict that is being distributed.
     var verdict = LimitVerdict()
 
-    /// `limiter` is the one that all workers of this process share.
+    /// `limiter` is shared by all workers of this process.
     package init(_ settings: Settings, limiter: SharedLimiter) {
         self.settings = settings
         self.limiter = limiter
-        heard = DenyCache(capacity: settings.heardCounts)
+        denyCache = DenyCache(capacity: settings.denyCacheCapacity)
         queues = LimitQueues(capacity: settings.queues)
         waiters = LimitWaiters(capacity: settings.waiters)
     }
 
-    /// Microseconds, never 0: that is the TAT of a count nobody has heard of.
+    /// Microseconds, never 0, which is the TAT of an unknown count.
     static func clock(_ now: MonotonicTime) -> UInt64 { now.nanoseconds / 1_000 &+ 1 }
 
     // MARK: charging
 
-    /// Charges one to all counts of `charge`. Writes the answer into `verdict` and answers nil, or answers a wait: then
-    /// the verdict comes by `nextVerdict` under `ticket`, at the latest with the deadline.
+    /// Charges one unit to all counts of `charge`. Either writes `verdict` and returns nil, or returns a wait: then
+    /// `nextVerdict` delivers it under `ticket`, at the deadline at the latest.
     package mutating func charge(
         _ charge: inout LimitCharge, ticket: UInt64, now: MonotonicTime, into verdict: inout LimitVerdict
     ) -> LimitWait? {
@@ -80,11 +80,11 @@ package struct SharedLimitClient: ~Copyable {
         let mayLease = charge.leaseTime > 0
         var queue = mayLease ? queues.find(&charge) : -1
         if queue >= 0, queues.items[Int(queue)].spendLease(clock, &verdict) {
-            queues.items[Int(queue)].pace.note(clock)
+            queues.items[Int(queue)].demand.record(clock)
             return nil
         }
-        if heard.refuses(&charge, clock, &verdict) { return nil }
-        if !isAway {
+        if denyCache.refuses(&charge, clock, &verdict) { return nil }
+        if !storeIsDown {
             if queue < 0, !mayLease { queue = queues.find(&charge) }
             if queue < 0 { queue = queues.open(&charge) }
             if queue >= 0, let wait = enqueue(Int(queue), ticket, clock) { return wait }
@@ -95,18 +95,18 @@ package struct SharedLimitClient: ~Copyable {
 
     private mutating func enqueue(_ queue: Int, _ ticket: UInt64, _ clock: UInt64) -> LimitWait? {
         let command = queues.items[queue].command
-        let wait = waiters.take(
+        let wait = waiters.add(
             ticket, queue: Int32(queue), command: command, &queues.items[queue].lists[LimitQueue.waiting], clock)
         guard wait != nil else {
             queues.releaseIfDone(queue)
             return nil
         }
-        if queues.items[queue].leaseTime > 0 { queues.items[queue].pace.note(clock) }
+        if queues.items[queue].leaseTime > 0 { queues.items[queue].demand.record(clock) }
         queues.makeReady(queue)
         return wait
     }
 
-    /// Judges by the failure mode.
+    /// Applies the failure mode.
     private mutating func fallBack(_ charge: inout LimitCharge, _ now: MonotonicTime, _ verdict: inout LimitVerdict) {
         switch settings.failureMode {
         case .open: verdict = .open
@@ -114,7 +114,7 @@ package struct SharedLimitClient: ~Copyable {
         case .local:
             share.fill(with: &charge, sharedBy: gateways)
             for index in 0..<share.count {
-                let granted = heard.takeGranted(share[index], Self.clock(now))
+                let granted = denyCache.drainOwnGrants(share[index], Self.clock(now))
                 if granted > 0 { _ = limiter.take(share[index], now: now, want: granted) }
             }
             limiter.take(&share, now: now, into: &verdict)
@@ -124,14 +124,14 @@ package struct SharedLimitClient: ~Copyable {
 
     // MARK: waiting
 
-    /// When `expire` has something to do next; nil while nobody waits.
+    /// When `expire` is due; nil while no request waits.
     package var nextDeadline: MonotonicTime? {
         guard waiters.oldest >= 0 else { return nil }
         let arrivedAt = waiters.arrival(waiters.oldest)
         return MonotonicTime(nanoseconds: (arrivedAt - 1) * 1_000).advanced(milliseconds: settings.deadline)
     }
 
-    /// Judges those by the failure mode who have waited for the deadline.
+    /// Applies the failure mode to every request that has waited for the deadline.
     package mutating func expire(_ now: MonotonicTime) {
         let clock = Self.clock(now)
         while waiters.oldest >= 0, clock - min(clock, waiters.arrival(waiters.oldest)) >= settings.deadline * 1_000 {
@@ -139,30 +139,31 @@ package struct SharedLimitClient: ~Copyable {
         }
     }
 
-    /// The request of `wait` has gone: it gets no verdict. What was asked for it goes to who comes behind it.
+    /// Cancels the wait of a request that is gone; it gets no verdict. Its grant goes to the next one in the queue.
     package mutating func cancel(_ wait: LimitWait) {
         guard let waiter = waiters.outstanding(wait) else { return }
-        let (queue, list) = place(waiter)
+        let (queue, list) = position(waiter)
         waiters.drop(waiter, from: &queues.items[queue].lists[list])
     }
 
-    /// Whether `nextVerdict` may have one.
+    /// Whether `nextVerdict` may return one.
     package var hasVerdicts: Bool { waiters.hasVerdicts }
 
-    /// The next verdict of those who waited, and the ticket it is for; nil if there is none.
+    /// The next verdict of a waiting request, and its ticket; nil if there is none.
     package mutating func nextVerdict(into verdict: inout LimitVerdict) -> UInt64? { waiters.next(into: &verdict) }
 
-    /// Judges one who waits by the failure mode.
+    /// Applies the failure mode to one waiting request.
     mutating func abandon(_ waiter: Int32, _ now: MonotonicTime) {
-        let (queue, list) = place(waiter)
+        let (queue, list) = position(waiter)
         var charge = queues.items[queue].charge
         var verdict = LimitVerdict()
         fallBack(&charge, now, &verdict)
         waiters.settle(waiter, &verdict, from: &queues.items[queue].lists[list])
     }
 
-    /// The queue of one who waits, and in which of its lists they are: only what waits carries the next command's number.
-    private func place(_ waiter: Int32) -> (queue: Int, list: Int) {
+    /// The queue of a waiting request, and its list there: a request that is not in flight carries the number of the queue's
+    /// next command.
+    private func position(_ waiter: Int32) -> (queue: Int, list: Int) {
         let queue = waiters.queue(waiter)
         let isWaiting = waiters.command(waiter) == queues.items[queue].command
         return (queue, isWaiting ? LimitQueue.waiting : LimitQueue.asked)
@@ -170,15 +171,16 @@ package struct SharedLimitClient: ~Copyable {
 
     // MARK: the store
 
-    /// Redis is not asked until it is back. Who waits is judged by the failure mode at once; commands that are under way
-    /// must still end in `answered` or `failed`.
+    /// Redis is down: sends nothing until `storeRecovered`, and applies the failure mode to waiting requests at once.
+    /// Commands in flight must still end in `answered` or `failed`.
     package mutating func storeFailed(_ now: MonotonicTime) {
-        isAway = true
+        storeIsDown = true
         while waiters.oldest >= 0 { abandon(waiters.oldest, now) }
     }
 
-    package mutating func storeRecovered() { isAway = false }
+    /// Redis answers again.
+    package mutating func storeRecovered() { storeIsDown = false }
 
-    /// How many gateways share the counts, this one included.
+    /// Number of live gateways, including this one.
     package mutating func gatewayCountChanged(_ count: UInt32) { gateways = max(1, count) }
 }
