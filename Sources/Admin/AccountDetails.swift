@@ -1,21 +1,21 @@
 package import Accounts
 package import Wire
 
-/// What belongs to an account and lies in other tables than the account itself.
+/// The identities, grants, sessions and metadata of an account.
 package struct AccountDetails {
     package let identities: [LinkedIdentity]
     package let grants: [ActorName]
     package let sessions: [Session]
     private let metadata: Metadata
 
-    package init(of account: Account, _ directory: AccountDirectory) async throws(AccountError) {
+    package init(of account: Account, _ directory: AccountDirectory) async throws(AccountFailure) {
         identities = try await directory.identities(of: account.id)
         grants = try await directory.grants(of: account.id)
         sessions = try await directory.sessions(of: account.id)
         metadata = account.metadata
     }
 
-    /// As members, its metadata among them.
+    /// Writes them as members of an open object.
     package func write(_ json: inout JSONWriter) {
         json.array("identities", identities) { json, identity in
             json.beginObject()

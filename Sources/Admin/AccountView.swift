@@ -2,11 +2,11 @@ package import Accounts
 package import Gate
 package import Wire
 
-/// An account as commands and the admin API show it.
+/// An account as the commands and the admin API show it.
 package struct AccountView {
     package let account: Account
     let tiers: TierList
-    /// How long a tier counts beyond its end.
+    /// Seconds that a tier stays in force beyond its end.
     let graceSeconds: Int64
     let now: WallTime
 
@@ -20,7 +20,7 @@ package struct AccountView {
     /// Its email, or its id if it has none.
     package var name: String { account.email?.text ?? account.id.text }
 
-    /// The tier that counts now; one that the gateway no longer has counts as the lowest.
+    /// The tier in force; one that the gateway no longer has counts as the lowest.
     private var tier: String { tiers.name(of: held.flatMap { tiers.rank(of: $0) } ?? .lowest) }
 
     private var held: String? { account.entitlement.tier(at: now, graceSeconds: graceSeconds) }
@@ -37,7 +37,7 @@ package struct AccountView {
 
     // MARK: JSON
 
-    /// Its members, but those of other tables.
+    /// Writes its members into an open object. Those of other tables are in `AccountDetails`.
     package func write(_ json: inout JSONWriter) {
         json.field("id", account.id.text)
         json.optional("email", account.email?.text)
@@ -65,7 +65,7 @@ package struct AccountView {
         return [account.id.text, account.email?.text ?? "", isProven, tierText, ISO8601.text(account.createdAt)]
     }
 
-    /// What there is to say, a line each.
+    /// One row per property that is set.
     package var rows: [[String]] {
         var rows = [["id", account.id.text]]
         if let email = account.email { rows.append(["email", "\(email.text), \(Self.proof(account.emailConfirmedAt))"]) }

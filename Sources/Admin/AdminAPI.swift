@@ -3,10 +3,10 @@ package import Gate
 package import HTTP
 package import Wire
 
-/// What the admin API goes by, as the settings in force have it.
+/// The settings in force that the admin API depends on.
 package struct AdminPlan: Sendable {
     package var tiers: TierList
-    /// How long a tier counts beyond its end.
+    /// Seconds that a tier stays in force beyond its end.
     package var tierGraceSeconds: Int64
 
     package init(tiers: TierList, tierGraceSeconds: Int64) {
@@ -17,8 +17,8 @@ package struct AdminPlan: Sendable {
 
 /// The admin API: accounts, sessions and routes for the operator's programs, JSON below `/admin/api/`.
 ///
-/// Every request needs the admin token as its bearer, which always passes; wrong ones are limited by address. What is done here
-/// counts on this gateway at once, and on others as soon as they look.
+/// Every request needs the admin token as its bearer. Wrong tokens are limited by address. A change counts on this gateway at
+/// once, and on others as soon as they read the change log.
 package struct AdminAPI: Sendable {
     static let path = "/admin/api/"
 
@@ -26,7 +26,7 @@ package struct AdminAPI: Sendable {
     let directory: AccountDirectory
     let administration: Administration
     let limiter: any AttemptLimiter
-    /// The newest refusals, at most so many; of one request where its id is given.
+    /// The newest refusals: those of one request if its id is given, and at most the given number.
     let refusals: @Sendable (String?, Int) async -> [ExplainedRefusal]
     /// Writes the routes as members of an open object.
     let writeRoutes: @Sendable (inout JSONWriter) -> Void
@@ -59,15 +59,17 @@ package struct AdminAPI: Sendable {
             return AdminRefusal(400, "BAD_REQUEST", fault.message).response(request.requestID)
         } catch let fault as TierChoice.Fault {
             return AdminRefusal(400, "BAD_REQUEST", fault.message(end: "until")).response(request.requestID)
-        } catch let error as AccountError {
+        } catch let error as AccountError<AdministrationRefusal> {
             return AdminRefusal(error).response(request.requestID)
+        } catch let failure as AccountFailure {
+            return AdminRefusal(failure).response(request.requestID)
         } catch {
             return AdminRefusal(500, "INTERNAL_ERROR", "The gateway failed").response(request.requestID)
         }
     }
 
     private func authenticate(_ request: LocalRequest) async throws {
-        // Before the limit: nobody who guesses can lock the operator out.
+        // The token is checked before the limit, so that guesses cannot lock the operator out.
         let words = (request.value(of: "authorization") ?? "").split(separator: " ")
         guard words.count == 2, words[0].lowercased() == "bearer" else {
             throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
@@ -125,7 +127,7 @@ package struct AdminAPI: Sendable {
         let query = try AdminQuery(request.query, knows: ["email", "after", "limit"])
         let found: [Account]
         if let text = query["email"] {
-            found = try await directory.account(email: try EmailAddress(text)).map { [$0] } ?? []
+            found = try await directory.account(email: try email(text)).map { [$0] } ?? []
         } else {
             found = try await directory.accounts(after: try after(query["after"]), limit: try query.limit())
         }
@@ -137,6 +139,14 @@ package struct AdminAPI: Sendable {
                 json.endObject()
             }
             json.endObject()
+        }
+    }
+
+    private func email(_ text: String) throws(AdminRefusal) -> EmailAddress {
+        do throws(MalformedText) {
+            return try EmailAddress(text)
+        } catch {
+            throw AdminRefusal(400, "BAD_REQUEST", "email is no email address")
         }
     }
 
@@ -158,11 +168,11 @@ package struct AdminAPI: Sendable {
     }
 
     private func show(_ account: Account) async throws -> LocalResponse {
-        let belongings = try await AccountDetails(of: account, directory)
+        let details = try await AccountDetails(of: account, directory)
         return .json(200) { json in
             json.beginObject()
             answer(account).write(&json)
-            belongings.write(&json)
+            details.write(&json)
             json.endObject()
         }
     }
@@ -230,7 +240,7 @@ package struct AdminAPI: Sendable {
     }
 }
 
-/// Why the admin API does not do what it is asked.
+/// An error response of the admin API.
 struct AdminRefusal: Error {
     let status: UInt16
     let code: String
@@ -248,17 +258,18 @@ struct AdminRefusal: Error {
         AdminRefusal(401, "UNAUTHORIZED", message, [("WWW-Authenticate", "Bearer realm=\"tollgate-admin\"")])
     }
 
-    init(_ error: AccountError) {
+    init(_ error: AccountError<AdministrationRefusal>) {
         switch error {
-        case .malformedEmail: self.init(400, "BAD_REQUEST", "email is no email address")
-        case .noSuchAccount: self.init(404, "NOT_FOUND", "There is no user with this id")
+        case .refused(.noSuchAccount): self.init(404, "NOT_FOUND", "There is no user with this id")
+        case .failed(let failure): self.init(failure)
+        }
+    }
+
+    init(_ failure: AccountFailure) {
+        switch failure {
         case .overloaded(let seconds), .unavailable(let seconds):
             self.init(503, "UNAVAILABLE", "The accounts do not answer now", [("Retry-After", "\(seconds)")])
-        // What the accounts say of calls that are not made here.
-        case .broken, .malformedPhone, .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge, .malformedActor,
-            .unfitPassword, .emailTaken, .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .invalidRefreshToken,
-            .refreshTokenExpired, .sessionEnded, .providerOff, .identityRefused, .actorNotGranted, .tooManyAttempts, .providerUnavailable:
-            self.init(500, "INTERNAL_ERROR", "The accounts failed")
+        case .broken, .tooManyAttempts: self.init(500, "INTERNAL_ERROR", "The accounts failed")
         }
     }
 
@@ -272,14 +283,13 @@ struct AdminRefusal: Error {
     }
 }
 
-/// The parameters of a query, percent-decoded. A `+` is a plus sign: addresses have them.
+/// The parameters of a query, percent-decoded. A `+` is a plus sign, because email addresses have them.
 ///
-/// A parameter that is unknown, repeated or cannot be decoded is a fault: without it the answer would be about more than
-/// was asked for.
+/// Unknown, repeated or undecodable parameters are refused: ignoring a filter would return more than was asked for.
 struct AdminQuery {
     private var values: [String: String] = [:]
 
-    /// `query` begins with its question mark, or is empty.
+    /// `query` is empty or begins with its question mark.
     init(_ query: String, knows names: [String]) throws(AdminRefusal) {
         for pair in query.dropFirst().split(separator: "&") {
             let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -300,7 +310,7 @@ struct AdminQuery {
 
     private static let largestPage = 1_000
 
-    /// How many elements a list may have: `limit`.
+    /// The parameter `limit`: the largest number of elements in a list, from 1 to 1,000; 100 by default.
     func limit() throws(AdminRefusal) -> Int {
         guard let text = self["limit"] else { return 100 }
         guard let limit = Int(text), (1...Self.largestPage).contains(limit) else {

@@ -2,7 +2,7 @@ package import Gate
 package import Wire
 
 extension ExplainedRefusal {
-    /// Its members, in an object that is open.
+    /// Writes its members into an open object.
     func write(_ json: inout JSONWriter) {
         json.field("request_id", requestID)
         json.field("time", ISO8601.text(at))
@@ -14,7 +14,7 @@ extension ExplainedRefusal {
 }
 
 extension Explanation {
-    /// Its members with these steps, in an object that is open: as `explain --json` prints them.
+    /// Writes its members, with these steps, into an open object: the format of `explain --json`.
     package func write(_ steps: [Step], _ json: inout JSONWriter) {
         json.array("steps", steps) { json, step in
             json.beginObject()

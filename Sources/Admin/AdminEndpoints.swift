@@ -2,9 +2,9 @@ package import HTTP
 package import Telemetry
 package import Wire
 
-/// What the admin listeners answer: health, readiness, metrics, and the admin API.
+/// The endpoints of the admin listeners: health, readiness, metrics, and the admin API.
 package struct AdminEndpoints: Sendable {
-    /// The figures of every worker.
+    /// The metrics of every worker.
     let reports: @Sendable () async -> [MetricsSnapshot]
     let process: @Sendable () -> ProcessMetrics
     let readiness: @Sendable () -> Readiness
@@ -34,7 +34,7 @@ package struct AdminEndpoints: Sendable {
             return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
         }
         switch request.path {
-        // That this is answered at all says that a loop turns.
+        // Any answer shows that an event loop is running.
         case "/livez": return .plain(200, "ok\n")
         case "/readyz": return ready()
         case "/metrics":
@@ -44,7 +44,7 @@ package struct AdminEndpoints: Sendable {
         }
     }
 
-    /// What monitors ask for under any name: it tells no secret and changes nothing.
+    /// Paths that monitors may request under any `Host`: they reveal no secret and change nothing.
     private func isOpen(_ path: String) -> Bool { path == "/livez" || path == "/readyz" || path == "/metrics" }
 
     private func ready() -> LocalResponse {
@@ -56,7 +56,7 @@ package struct AdminEndpoints: Sendable {
 }
 
 extension LocalResponse {
-    /// A text for people.
+    /// A plain text response.
     package static func plain(_ status: Int, _ text: String, _ fields: [(name: String, value: String)] = []) -> LocalResponse {
         LocalResponse(status: status, contentType: "text/plain; charset=utf-8", body: Array(text.utf8), fields: fields)
     }

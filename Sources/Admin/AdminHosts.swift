@@ -1,16 +1,16 @@
 internal import Wire
 
-/// The names under which the admin listeners answer: every address, `localhost`, and those of `TOLLGATE_ADMIN_HOSTS`.
+/// The `Host` values that the admin listeners accept: IP addresses, `localhost`, and the names in `TOLLGATE_ADMIN_HOSTS`.
 ///
-/// A page on the web can lead its own name to the operator's machine (DNS rebinding); the browser then takes the admin
-/// listener for that page's server, but says the page's name in `Host`.
+/// Protects against DNS rebinding, where a web page's host name resolves to the operator's machine: the browser then sends
+/// requests to the admin listener, with the page's name in `Host`.
 package struct AdminHosts: Sendable {
     private let names: Set<String>
 
-    /// `names` are in lower case.
+    /// `names` must be in lower case.
     package init(_ names: [String]) { self.names = Set(names).union(["localhost"]) }
 
-    /// Whether a `Host` field, with its port if one was sent, names this gateway.
+    /// Whether a `Host` value, with or without a port, is accepted.
     package func allows(_ field: String) -> Bool {
         do {
             let authority = try HostAndPort(field, defaultPort: 80)
@@ -23,7 +23,7 @@ package struct AdminHosts: Sendable {
 }
 
 extension AdminRefusal {
-    /// The request is for a name that is not this gateway's.
+    /// `Host` is not accepted (RFC 9110 §15.5.20).
     static var misdirected: AdminRefusal {
         AdminRefusal(
             421, "MISDIRECTED_REQUEST",

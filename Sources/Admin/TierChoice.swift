@@ -1,7 +1,7 @@
 package import Gate
 package import Wire
 
-/// A tier as the operator gives it, and its end: on the command line and to the admin API.
+/// A tier and its end, as the operator gives them on the command line or to the admin API.
 package struct TierChoice: Sendable {
     package let name: String
     package let until: WallTime?
@@ -19,7 +19,7 @@ package struct TierChoice: Sendable {
         if let until, self.until == nil { throw .unreadableEnd(until) }
     }
 
-    /// What the accounts keep: nil for the tier that everyone has.
+    /// The tier to store: nil for the lowest.
     package func kept(_ tiers: TierList, now: WallTime) throws(Fault) -> String? {
         guard let tier = tiers.rank(of: name) else { throw .unknownTier(name, tiers) }
         if tier == .lowest, until != nil { throw .endOfEveryonesTier(name) }
@@ -29,7 +29,7 @@ package struct TierChoice: Sendable {
 }
 
 extension TierChoice.Fault {
-    /// The sentence for whoever gave it; `end` is what they call the end, and `tier` what stands before the tier's name.
+    /// The message. `end` is the name of the parameter for the end, `tier` a prefix for the name of the tier.
     package func message(end: String, tier: String = "") -> String {
         switch self {
         case .unreadableEnd(let text): "\(end) \(quoted(text)) is no RFC 3339 time in UTC, write one like 2027-01-01T00:00:00Z"
@@ -41,6 +41,6 @@ extension TierChoice.Fault {
 }
 
 extension TierList {
-    /// Why a name is no tier's, and which are.
+    /// The message for an unknown tier, with the known ones.
     package func complaint(about name: String) -> String { "\(quoted(name)) names no tier, the tiers are \(names.joined(separator: ", "))" }
 }

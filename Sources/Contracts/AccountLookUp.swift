@@ -1,11 +1,10 @@
 package import Accounts
 package import Wire
 
-/// Finds the account of a caller, for endpoints that do no more than show it: the store itself, or what is remembered of
-/// it.
+/// Reads the account of a caller for endpoints that only show it: from the store, or from a gateway's cache.
 package protocol AccountLookUp: Sendable {
-    /// nil if there is none.
-    func account(_ id: UUID) async throws(AccountError) -> Account?
+    /// nil if there is no such account.
+    func account(_ id: UUID) async throws(AccountFailure) -> Account?
 }
 
 extension AccountDirectory: AccountLookUp {}

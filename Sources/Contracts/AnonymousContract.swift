@@ -3,7 +3,7 @@ import Gate
 import HTTP
 import Wire
 
-/// The `anonymous` contract: an account without a person, to which an email may be joined by a code.
+/// The `anonymous` contract: accounts without a known user, to which a code can add an email.
 struct AnonymousContract: ClientContract {
     enum Endpoint: String, AccountEndpoint {
         case user
@@ -40,9 +40,9 @@ struct AnonymousContract: ClientContract {
 
     init(_ services: ContractServices) { self.services = services }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
         switch endpoint {
-        case .user: tokens(try await services.anonymous.open(contract: Self.id, caller: request.caller))
+        case .user: tokens(try await call(await services.anonymous.open(contract: Self.id, caller: request.caller)))
         case .emailCode: try await sendCode(request)
         case .emailVerify: try await verifyCode(request)
         case .refresh: try await refresh(request)
@@ -52,11 +52,11 @@ struct AnonymousContract: ClientContract {
 
     // MARK: endpoints
 
-    /// For anybody: the code binds to the email, and who asked for it does not count.
-    private func sendCode(_ request: ContractRequest) async throws -> LocalResponse {
-        _ = try request.session(in: Self.dialect)
-        let email = try EmailAddress(required("email", of: request))
-        try await services.codes.send(.link, to: .email(email), .anyone, caller: request.caller)
+    /// Open to any caller: the code belongs to the email, not to its requester.
+    private func sendCode(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        _ = try request.session()
+        let email = try email(of: request)
+        try await call(await services.codes.send(.link, to: .email(email), .anyone, caller: request.caller))
         return .json { json in
             json.beginObject()
             json.field("success", true)
@@ -66,13 +66,22 @@ struct AnonymousContract: ClientContract {
         }
     }
 
-    private func verifyCode(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.session(in: Self.dialect)
-        let email = try EmailAddress(required("email", of: request))
+    private func verifyCode(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.session()
+        let email = try email(of: request)
         let code = try required("code", of: request)
-        let granted = try await services.codes.verify(
-            code, .link, of: .email(email), for: session.map { .link(caller: $0.user) } ?? .signIn(caller: nil),
-            contract: Self.id, session: session, caller: request.caller)
+        let granted = try await call(
+            await services.codes.verify(
+                code, .link, of: .email(email), for: session.map { .link(caller: $0.user) } ?? .signIn(caller: nil),
+                contract: Self.id, session: session, caller: request.caller)
+        ) { (refusal: CodeRefusal) in
+            switch refusal {
+            case .invalidCode: Failure(401, "INVALID_CODE", "The code is wrong, spent or expired")
+            case .contact(.noAccount): Failure(401, "UNAUTHORIZED", "No account has this email")
+            case .contact(.taken): Failure(401, "UNAUTHORIZED", "Another account has this email")
+            case .contact(.callerGone): Failure(.unauthorized(.revoked), in: Self.dialect)
+            }
+        }
         return .json { json in
             json.beginObject()
             json.field("success", true)
@@ -83,15 +92,27 @@ struct AnonymousContract: ClientContract {
         }
     }
 
-    private func refresh(_ request: ContractRequest) async throws -> LocalResponse {
+    private func refresh(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let token = try required("refreshToken", of: request)
-        return tokens(try await services.sessions.refresh(token, contract: Self.id, caller: request.caller))
+        return tokens(
+            try await call(await services.sessions.refresh(token, contract: Self.id, caller: request.caller)) {
+                (refusal: RefreshTokenRefusal) in
+                switch refusal {
+                case .invalid, .expired: Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired")
+                }
+            })
     }
 
-    private func actorToken(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        let actor = try ActorName(type: required("actorType", of: request), id: required("actorId", of: request))
-        let token = try await services.sessions.actorToken(actor, caller: session)
+    private func actorToken(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        let (type, id) = (try required("actorType", of: request), try required("actorId", of: request))
+        let actor = try parse(try ActorName(type: type, id: id), orSay: "actorType and actorId must be short plain texts")
+        let token = try await call(await services.sessions.actorToken(actor, caller: session)) { (refusal: ActorTokenRefusal) in
+            switch refusal {
+            case .sessionEnded: Failure(.unauthorized(.revoked), in: Self.dialect)
+            case .notGranted: Failure(.forbidden(.claims), in: Self.dialect)
+            }
+        }
         return .json { json in
             json.beginObject()
             json.field("accessToken", token)
@@ -99,14 +120,19 @@ struct AnonymousContract: ClientContract {
         }
     }
 
-    private func required(_ name: String, of request: ContractRequest) throws -> String {
-        guard let text = try request.body.text(name), !text.isEmpty else {
-            throw Failure.malformed("\(name) is required", in: Self.dialect)
+    private func email(of request: ContractRequest) throws(Failure) -> EmailAddress {
+        let text = try required("email", of: request)
+        return try parse(try EmailAddress(text), orSay: "email is no email address")
+    }
+
+    private func required(_ name: String, of request: ContractRequest) throws(Failure) -> String {
+        guard let text = try request.text(name), !text.isEmpty else {
+            throw .malformed("\(name) is required", in: Self.dialect)
         }
         return text
     }
 
-    // MARK: answers
+    // MARK: responses
 
     private func tokens(_ granted: Sessions.Granted) -> LocalResponse {
         .json { json in
@@ -119,7 +145,7 @@ struct AnonymousContract: ClientContract {
     private func write(_ granted: Sessions.Granted, _ json: inout JSONWriter) {
         json.field("userId", granted.account.id.text)
         json.field("sessionToken", granted.grant.tokens.access)
-        // A caller of another contract may have a session without one; the document's clients keep what they have then.
+        // A session of another contract may have none; clients then keep the token they hold.
         if let refresh = granted.grant.tokens.refresh { json.field("refreshToken", refresh) }
     }
 
@@ -130,28 +156,5 @@ struct AnonymousContract: ClientContract {
         if let email = account.email { json.string(email.text) } else { json.null() }
         json.field("createdAt", ISO8601.text(account.createdAt))
         json.endObject()
-    }
-
-    // MARK: refusals
-
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        switch error {
-        case .malformedEmail: .malformed("email is no email address", in: Self.dialect)
-        case .malformedActor: .malformed("actorType and actorId must be short plain texts", in: Self.dialect)
-        case .invalidCode: Failure(401, "INVALID_CODE", "The code is wrong, spent or expired")
-        case .noSuchAccount: Failure(401, "UNAUTHORIZED", "No account has this email")
-        case .invalidRefreshToken, .refreshTokenExpired:
-            Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired")
-        case .sessionEnded: Failure(.unauthorized(.revoked), in: Self.dialect)
-        case .actorNotGranted: Failure(.forbidden(.claims), in: Self.dialect)
-        case .tooManyAttempts(let seconds): .rateLimited(seconds, in: Self.dialect)
-        case .overloaded(let seconds), .unavailable(let seconds): .away(seconds, in: Self.dialect)
-        case .broken: Failure(.internalError, in: Self.dialect)
-        // What the accounts say of calls that this contract does not make.
-        case .malformedPhone, .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge, .unfitPassword,
-            .emailTaken, .phoneTaken, .invalidCredentials, .invalidResetToken, .providerOff, .identityRefused,
-            .providerUnavailable:
-            Failure(.internalError, in: Self.dialect)
-        }
     }
 }

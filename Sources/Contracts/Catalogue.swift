@@ -2,81 +2,66 @@ package import Accounts
 package import Gate
 package import HTTP
 
-/// Every contract, a row each: the one place where a new one is entered. Then what the account page asks.
+/// All endpoints of contracts and account page, with their handlers. A new contract is one more row.
 package enum Catalogue {
-    private static let contracts: [Row] = [
-        Row(PasswordContract.self), Row(ProviderContract.self), Row(AppleContract.self), Row(DLAuthContract.self),
-        Row(AnonymousContract.self),
-    ]
-    private static let webAccount = Row(WebAccount.self)
+    package static let endpoints: [CatalogueEndpoint] = {
+        var endpoints =
+            rows(PasswordContract.self) + rows(ProviderContract.self) + rows(AppleContract.self) + rows(DLAuthContract.self)
+            + rows(AnonymousContract.self) + rows(WebAccount.self) + [WebPage.endpoint]
+        for index in endpoints.indices { endpoints[index].number = firstNumber + UInt16(index) }
+        return endpoints
+    }()
 
-    /// All endpoints, each at its number.
-    package static let endpoints: [CatalogueEndpoint] =
-        (contracts.flatMap(\.endpoints) + webAccount.endpoints + [WebPage.endpoint]).enumerated().map { index, endpoint in
-            var endpoint = endpoint
-            endpoint.number = firstNumber + UInt16(index)
-            return endpoint
-        }
-
-    /// What routes number their own endpoints with below it is not the catalogue's.
+    /// Lower numbers are those of other local endpoints, such as health and metrics.
     package static let firstNumber: UInt16 = 64
+
+    static let numbered = Dictionary(uniqueKeysWithValues: endpoints.map { ($0.number, $0) })
 
     package static func endpoints(of contract: ContractID) -> [CatalogueEndpoint] {
         endpoints.filter { $0.contract == contract }
     }
 
-    /// The account page and what it asks.
+    /// The account page and its API.
     package static let pageEndpoints = endpoints.filter { $0.contract == nil }
 
-    /// What answers each endpoint, in the order of their numbers.
-    static func handlers(_ services: ContractServices, _ page: WebPage, _ tell: @escaping Router.Tell) -> [Router.Handler] {
-        (contracts + [webAccount]).flatMap { $0.handlers(services, tell) } + [{ page.answer($0) }]
-    }
-
-    private struct Row: Sendable {
-        let endpoints: [CatalogueEndpoint]
-        let handlers: @Sendable (ContractServices, @escaping Router.Tell) -> [Router.Handler]
-
-        init<Contract: ClientContract>(_ contract: Contract.Type) { self.init(contract, of: Contract.id) }
-
-        init(_ page: WebAccount.Type) { self.init(page, of: nil) }
-
-        private init<Interface: AccountInterface>(_: Interface.Type, of contract: ContractID?) {
-            endpoints = Interface.Endpoint.allCases.map { endpoint in
-                CatalogueEndpoint(
-                    contract: contract, name: "\(Interface.name)-\(endpoint.rawValue)", shortName: endpoint.rawValue,
-                    dialect: Interface.dialect, method: endpoint.method, path: endpoint.path, isPrefix: endpoint.isPrefix,
-                    auth: endpoint.auth)
-            }
-            handlers = { services, tell in
-                let interface = Interface(services)
-                return Interface.Endpoint.allCases.map { Router.handler(interface, $0, tell) }
-            }
+    private static func rows<Interface: AccountInterface>(_: Interface.Type) -> [CatalogueEndpoint] {
+        Interface.Endpoint.allCases.map { endpoint in
+            CatalogueEndpoint(
+                contract: Interface.contract, name: "\(Interface.name)-\(endpoint.rawValue)", shortName: endpoint.rawValue,
+                dialect: Interface.dialect, method: endpoint.method, path: endpoint.path, isPrefix: endpoint.isPrefix,
+                hasSettablePath: endpoint.hasSettablePath, auth: endpoint.auth
+            ) { router, request in await Interface(router.services).respond(endpoint, request) }
         }
     }
 }
 
-/// One endpoint of one contract, or of the account page.
+/// An endpoint of a contract or of the account page.
 package struct CatalogueEndpoint: Sendable {
+    /// Answers a request that the gate let through.
+    typealias Handler = @Sendable (Router, LocalRequest) async -> LocalResponse
+
     /// nil for the account page.
     package let contract: ContractID?
-    /// As logs and metrics name it; no configured route has a hyphen in its name.
+    /// Its name in logs and metrics. It has a hyphen, as no configured route has.
     package let name: String
-    /// As its contract calls it.
+    /// Its name within the contract.
     package let shortName: String
     package let dialect: Dialect
     package let method: HTTP.Method
-    /// Below the base; the page's from the root.
+    /// Relative to the mount's base; from the root for the account page.
     package let path: String
-    /// Whether it takes what lies below its path.
+    /// Whether it also answers paths below its own.
     package let isPrefix: Bool
+    /// Whether the operator may set another path.
+    package let hasSettablePath: Bool
     package let auth: AuthMode
-    /// As a route's target numbers it.
+    let handler: Handler
+    /// The target of its route in the policy. The same in every configuration, so requests in flight survive a reload.
     package fileprivate(set) var number: UInt16 = 0
 
     init(
         contract: ContractID?, name: String, shortName: String, dialect: Dialect, method: HTTP.Method, path: String,
-        isPrefix: Bool, auth: AuthMode
+        isPrefix: Bool, hasSettablePath: Bool = false, auth: AuthMode, handler: @escaping Handler
     ) {
         self.contract = contract
         self.name = name
@@ -85,7 +70,9 @@ package struct CatalogueEndpoint: Sendable {
         self.method = method
         self.path = path
         self.isPrefix = isPrefix
+        self.hasSettablePath = hasSettablePath
         self.auth = auth
+        self.handler = handler
     }
 
     /// A GET endpoint answers HEAD as well.

@@ -3,53 +3,101 @@ package import Gate
 import HTTP
 import Wire
 
-/// Endpoints that speak to the accounts in one dialect. They map requests to calls and what comes of them to answers, and
-/// decide nothing themselves.
+/// Endpoints in one dialect. They translate requests into account calls and results into responses; the rules are in
+/// `Accounts`.
 protocol AccountInterface: Sendable {
     associatedtype Endpoint: AccountEndpoint
 
-    /// As logs and metrics name it.
+    /// Prefix of its endpoints' names in logs and metrics.
     static var name: String { get }
-    /// Its envelope for what is refused.
+    /// nil for the account page.
+    static var contract: ContractID? { get }
+    /// The envelope of its errors.
     static var dialect: Dialect { get }
 
     init(_ services: ContractServices)
 
-    /// The answer of a request that succeeds. Throws a `Failure`, or an `AccountError` for `failure` to put into words.
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse
-
-    /// How these endpoints say that an account call was refused.
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure
+    /// The response to a request that succeeds.
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse
 }
 
-/// One client contract: the dialect that some app speaks.
+/// A client contract: a sign-in API that apps were written against.
 protocol ClientContract: AccountInterface {
     static var id: ContractID { get }
 }
 
 extension ClientContract {
     static var name: String { id.name }
+    static var contract: ContractID? { id }
 }
 
-/// An endpoint as its document gives it; the raw value is its name in logs and metrics.
+extension AccountInterface {
+    /// The response to a request; failures are written in the envelope of the dialect.
+    func respond(_ endpoint: Endpoint, _ request: LocalRequest) async -> LocalResponse {
+        do throws(Failure) {
+            return try await answer(endpoint, ContractRequest(request, in: Self.dialect))
+        } catch {
+            return error.response(in: Self.dialect, requestID: request.requestID)
+        }
+    }
+
+    /// Makes an account call. `refused` translates its refusals; other failures are those of the dialect, or of `failed`.
+    func call<Value, Refusal>(
+        _ call: @autoclosure () async throws(AccountError<Refusal>) -> Value,
+        failed: (AccountFailure) -> Failure = { Failure($0, in: Self.dialect) }, refused: (Refusal) -> Failure
+    ) async throws(Failure) -> Value {
+        do throws(AccountError<Refusal>) {
+            return try await call()
+        } catch {
+            switch error {
+            case .refused(let refusal): throw refused(refusal)
+            case .failed(let failure): throw failed(failure)
+            }
+        }
+    }
+
+    /// Makes an account call without refusals.
+    func call<Value>(_ call: @autoclosure () async throws(AccountFailure) -> Value) async throws(Failure) -> Value {
+        do throws(AccountFailure) {
+            return try await call()
+        } catch {
+            throw Failure(error, in: Self.dialect)
+        }
+    }
+
+    /// A value parsed from a text; `message` if the text is malformed.
+    func parse<Value>(
+        _ value: @autoclosure () throws(MalformedText) -> Value, orSay message: String
+    ) throws(Failure) -> Value {
+        do throws(MalformedText) {
+            return try value()
+        } catch {
+            throw .malformed(message, in: Self.dialect)
+        }
+    }
+}
+
+/// An endpoint of a contract's document; the raw value is its name in logs and metrics.
 protocol AccountEndpoint: CaseIterable, Sendable, RawRepresentable<String> {
     /// GET endpoints answer HEAD as well.
     var method: Method { get }
-    /// Below the base of its mount; begins with a slash and does not end in one.
+    /// Relative to the base of the mount. Begins with a slash and does not end in one.
     var path: String { get }
-    /// Whether it takes what lies below its path.
+    /// Whether it also answers paths below its own.
     var isPrefix: Bool { get }
-    /// `required` for endpoints that ask for a bearer, `optional` where one is looked at if there is one. A bearer that
-    /// was sent to any other is ignored, for clients send expired ones along. A good one of an actor is refused everywhere
-    /// before the request gets here.
+    /// Whether the operator may set another path.
+    var hasSettablePath: Bool { get }
+    /// Use of a bearer: `required`, `optional`, or `none`, where one that is sent is ignored, because clients send expired
+    /// tokens along. The gate refuses valid actor tokens at every endpoint.
     var auth: AuthMode { get }
 }
 
 extension AccountEndpoint {
     var isPrefix: Bool { false }
+    var hasSettablePath: Bool { false }
 }
 
-/// What the contracts call.
+/// The services and settings that contracts use.
 package struct ContractServices: Sendable {
     package let passwords: PasswordAccounts
     package let resets: PasswordReset
@@ -59,7 +107,7 @@ package struct ContractServices: Sendable {
     package let sessions: Sessions
     package let accounts: any AccountLookUp
     package let tiers: TierList
-    /// How long a tier counts beyond its end (`TOLLGATE_TIER_GRACE`).
+    /// Seconds that a tier stays in force beyond its end (`TOLLGATE_TIER_GRACE`).
     package var tierGraceSeconds: Int64
     /// Whether an account of `dlauth` gets a session only when its email is proven (`TOLLGATE_REQUIRE_CONFIRMED_EMAIL`).
     package var mustConfirmEmail: Bool
@@ -83,7 +131,7 @@ package struct ContractServices: Sendable {
         self.clock = clock
     }
 
-    /// What an account has now; a tier that the gateway no longer has counts as the lowest.
+    /// The tier in force; a tier that the gateway no longer has counts as the lowest.
     func tier(of account: Account) -> Tier {
         let tier = account.entitlement.tier(at: clock.now().wall, graceSeconds: tierGraceSeconds)
         return tier.flatMap { tiers.rank(of: $0) } ?? .lowest

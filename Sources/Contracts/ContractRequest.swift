@@ -4,24 +4,30 @@ import Gate
 import HTTP
 import Wire
 
-/// A request at a contract's endpoint, in the words of the accounts.
+/// A request at a contract's endpoint. Members of the wrong type are a 400 in the contract's dialect.
 struct ContractRequest: Sendable {
-    let body: RequestObject
     let caller: Caller
+    private let body: RequestObject
+    private let dialect: Dialect
     private let identity: LocalCaller?
     private let sentPath: String
 
-    /// An empty body stands for an object without members: what an endpoint needs of it is then told to be missing.
-    init(_ request: LocalRequest) throws(RequestObject.Fault) {
-        // What a GET carries means nothing (RFC 9110 §9.3.1).
+    /// An empty body counts as an object without members.
+    init(_ request: LocalRequest, in dialect: Dialect) throws(Failure) {
+        // Content in a GET request has no meaning (RFC 9110 §9.3.1).
         let hasBody = !request.body.isEmpty && request.method != "GET" && request.method != "HEAD"
-        body = hasBody ? try RequestObject(request.body) : .empty
+        do throws(RequestObject.Fault) {
+            body = hasBody ? try RequestObject(request.body) : .empty
+        } catch {
+            throw .malformed(error.message, in: dialect)
+        }
         caller = Caller(address: request.client, device: request.value(of: "user-agent"))
+        self.dialect = dialect
         identity = request.caller
         sentPath = request.path
     }
 
-    /// The id that stands behind `path` and a slash, where an endpoint takes what lies below its path; nil if that is none.
+    /// The UUID that follows `path` and a slash in the request's path; nil if there is none.
     func id(below path: String) -> UUID? {
         var canonical = ByteBuffer()
         let outcome = sentPath.withRawBytes { CanonicalPath.canonicalise($0, into: &canonical, encodedSlash: .refuse) }
@@ -35,18 +41,35 @@ struct ContractRequest: Sendable {
         return UUID(parsing: String(text.dropFirst(path.count + 1)))
     }
 
-    /// The caller's session; nil without a bearer. The gate has verified the token, and that no actor sent it; here it must
-    /// be one of a session of ours, which tokens of other issuers and minted ones are not.
-    func session(in dialect: Dialect) throws -> CallerSession? {
+    /// The caller's session; nil without a bearer. The gate has verified the token and refused actor tokens; tokens of other
+    /// issuers and minted ones name no session of ours and are refused here.
+    func session() throws(Failure) -> CallerSession? {
         guard let identity else { return nil }
         guard identity.isOwn, let user = UUID(parsing: identity.userID), let session = UUID(parsing: identity.sessionID)
         else { throw Failure(.unauthorized(.token(.wrongIssuer)), in: dialect) }
         return CallerSession(user: user, session: session)
     }
 
-    /// The caller's session, at endpoints that ask for one.
-    func requiredSession(in dialect: Dialect) throws -> CallerSession {
-        guard let session = try session(in: dialect) else { throw Failure(.unauthorized(.missing), in: dialect) }
+    /// The caller's session, at endpoints that require one.
+    func requiredSession() throws(Failure) -> CallerSession {
+        guard let session = try session() else { throw Failure(.unauthorized(.missing), in: dialect) }
         return session
+    }
+}
+
+extension ContractRequest {
+    /// The text of a member, or of a member of the object `parent`; nil if it is missing or `null`.
+    func text(_ name: String, in parent: String? = nil) throws(Failure) -> String? {
+        guard let parent else { return try read(try body.text(name)) }
+        return try read(try body.object(parent)?.text(name))
+    }
+
+    /// An object as it was sent; nil if it is missing or `null`.
+    func json(_ name: String) throws(Failure) -> [UInt8]? { try read(try body.json(name)) }
+
+    func has(_ name: String) -> Bool { body.has(name) }
+
+    private func read<Value>(_ value: @autoclosure () throws(RequestObject.Fault) -> Value) throws(Failure) -> Value {
+        do throws(RequestObject.Fault) { return try value() } catch { throw .malformed(error.message, in: dialect) }
     }
 }

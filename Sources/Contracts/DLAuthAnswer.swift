@@ -2,9 +2,9 @@ import Accounts
 import HTTP
 import Wire
 
-/// The objects that `dlauth` answers with.
+/// The JSON objects in the responses of `dlauth`.
 enum DLAuthAnswer {
-    /// A user and their session; the session is `null` while the email must be proven first.
+    /// A user and a session, which is `null` while the email must be proven first.
     static func session(_ account: Account, _ grant: SessionGrant?) -> LocalResponse {
         .json { json in
             json.beginObject()
@@ -22,7 +22,7 @@ enum DLAuthAnswer {
         }
     }
 
-    /// A session with its user inside.
+    /// A session that contains its user.
     static func refreshed(_ granted: Sessions.Granted) -> LocalResponse {
         .json { json in
             json.beginObject()
@@ -45,8 +45,8 @@ enum DLAuthAnswer {
         }
     }
 
-    /// The members of a session. `token` is `access_token` once more: the published client decodes snake_case twice over
-    /// and reads no other.
+    /// The members of a session. `token` repeats `access_token`: the published client decodes only that one, because it
+    /// converts from snake_case twice.
     private static func write(_ grant: SessionGrant, _ json: inout JSONWriter) {
         json.field("access_token", grant.tokens.access)
         json.field("token", grant.tokens.access)
@@ -76,6 +76,6 @@ enum DLAuthAnswer {
         if let text { json.string(text) } else { json.null() }
     }
 
-    /// Without a fraction, which the client's decoder refuses.
+    /// RFC 3339 without fractional seconds, which the client's decoder rejects.
     private static func seconds(_ time: WallTime) -> String { ISO8601.text(time).prefix(19) + "Z" }
 }

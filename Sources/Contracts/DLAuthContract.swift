@@ -3,7 +3,7 @@ import Gate
 import HTTP
 import Wire
 
-/// The `dlauth` contract: accounts with email, phone and metadata, codes for many purposes, and rotated sessions.
+/// The `dlauth` contract: accounts with email, phone and metadata, codes for several purposes, and rotating refresh tokens.
 struct DLAuthContract: ClientContract {
     enum Endpoint: String, AccountEndpoint {
         case signUp = "sign-up"
@@ -40,6 +40,9 @@ struct DLAuthContract: ClientContract {
             }
         }
 
+        /// `TOLLGATE_DLAUTH_PATH_<ENDPOINT>` replaces any of these paths.
+        var hasSettablePath: Bool { true }
+
         var auth: AuthMode {
             switch self {
             case .signOut, .user, .updatePassword: .required
@@ -56,7 +59,7 @@ struct DLAuthContract: ClientContract {
 
     init(_ services: ContractServices) { self.services = services }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
         switch endpoint {
         case .signUp: try await signUp(request)
         case .signIn: try await signIn(request)
@@ -73,75 +76,107 @@ struct DLAuthContract: ClientContract {
 
     // MARK: signing up, in and out
 
-    private func signUp(_ request: ContractRequest) async throws -> LocalResponse {
-        let email = try EmailAddress(required("email", of: request))
-        let password = try Password(required("password", of: request))
-        var registration = Registration(email: email, password: password)
-        if let metadata = try request.body.json("metadata") {
-            registration.metadata = try Metadata(json: metadata.rawBytes)
+    private func signUp(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let email = try email(required("email", of: request))
+        var registration = Registration(email: email, password: try password("password", of: request))
+        if let json = try request.json("metadata") { registration.metadata = try metadata(json) }
+        let signedIn = try await call(
+            await services.passwords.signUp(
+                registration, rules: .length, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail,
+                caller: request.caller)
+        ) { (refusal: SignUpRefusal) in
+            switch refusal {
+            case .unfitPassword(let fault): Self.unfit(fault)
+            case .emailTaken: Failure(422, "user_already_exists", "A user with this email already exists")
+            }
         }
-        let signedIn = try await services.passwords.signUp(
-            registration, rules: .length, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail,
-            caller: request.caller)
         return DLAuthAnswer.session(signedIn.account, signedIn.grant)
     }
 
-    /// The published client also sends a `username` in place of the email.
-    private func signIn(_ request: ContractRequest) async throws -> LocalResponse {
-        var name: SignInName?
-        if try request.body.text("email") == nil, let text = try request.body.text("username") {
-            name = try Username(text).map { .username($0) }
+    private func signIn(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let name = try signInName(request)
+        let password = try password("password", of: request)
+        let signedIn = try await call(
+            await services.passwords.signIn(
+                name, password, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail, caller: request.caller)
+        ) { (refusal: SignInRefusal) in
+            switch refusal {
+            case .invalidCredentials: Failure(401, "invalid_credentials", "Invalid email or password")
+            }
         }
-        let known = try name ?? .email(EmailAddress(required("email", of: request)))
-        let password = try Password(required("password", of: request))
-        let signedIn = try await services.passwords.signIn(
-            known, password, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail, caller: request.caller)
         return DLAuthAnswer.session(signedIn.account, signedIn.grant)
     }
 
-    private func signOut(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        try await services.sessions.signOut(session, caller: request.caller)
+    /// The published client sends either `email` or `username`.
+    private func signInName(_ request: ContractRequest) throws(Failure) -> SignInName {
+        if try request.text("email") == nil, let text = try request.text("username"),
+            let name = try parse(try Username(text), orSay: "Username is not a valid username")
+        {
+            return .username(name)
+        }
+        return .email(try email(required("email", of: request)))
+    }
+
+    private func signOut(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        try await call(await services.sessions.signOut(session, caller: request.caller))
         return DLAuthAnswer.message("Successfully signed out")
     }
 
-    private func user(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        guard let account = try await services.accounts.account(session.user) else { throw AccountError.noSuchAccount }
+    private func user(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        guard let account = try await call(await services.accounts.account(session.user)) else { throw Self.noUser }
         return DLAuthAnswer.user(account)
     }
 
-    private func refreshSession(_ request: ContractRequest) async throws -> LocalResponse {
+    private func refreshSession(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let token = try required("refresh_token", of: request)
-        let granted = try await services.sessions.refresh(token, contract: Self.id, caller: request.caller)
+        let granted = try await call(
+            await services.sessions.refresh(token, contract: Self.id, caller: request.caller)
+        ) { (refusal: RefreshTokenRefusal) in
+            switch refusal {
+            case .invalid: Failure(401, "invalid_token", "Invalid refresh token")
+            case .expired: Failure(401, "token_expired", "Refresh token has expired")
+            }
+        }
         return DLAuthAnswer.refreshed(granted)
     }
 
     // MARK: codes
 
-    private func resendOTP(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.session(in: Self.dialect)
-        let otp = try OTP(request)
-        // Only a session can use such a code; without one, anybody could have messages sent to any number.
+    private func resendOTP(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.session()
+        let otp = try otp(request)
+        // Only a session can redeem such a code. Without this check anyone could have messages sent to any number.
         if otp.changesContact, session == nil { throw Failure(.unauthorized(.missing), in: Self.dialect) }
-        // A new address belongs to nobody yet; every other code is for who has an account there.
+        // A new address has no account yet; every other code goes only to the account that has the address.
         let audience: Codes.Audience = otp.changesContact ? .anyone : .holders
-        try await services.codes.send(otp.purpose, to: otp.recipient, audience, caller: request.caller)
+        try await call(await services.codes.send(otp.purpose, to: otp.recipient, audience, caller: request.caller))
         return DLAuthAnswer.message("OTP sent successfully")
     }
 
-    private func verifyOTP(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.session(in: Self.dialect)
-        let otp = try OTP(request)
+    private func verifyOTP(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.session()
+        let otp = try otp(request)
         let code = try required("token", of: request)
-        let granted = try await services.codes.verify(
-            code, otp.purpose, of: otp.recipient, for: proof(otp, session), contract: Self.id, session: session,
-            caller: request.caller)
+        let proof = try proof(otp, session)
+        let granted = try await call(
+            await services.codes.verify(
+                code, otp.purpose, of: otp.recipient, for: proof, contract: Self.id, session: session,
+                caller: request.caller)
+        ) { (refusal: CodeRefusal) in
+            switch refusal {
+            case .invalidCode: Failure(401, "invalid_token", "The code is wrong, spent or expired")
+            case .contact(.noAccount): Self.noUser
+            case .contact(.taken):
+                Failure(422, "user_already_exists", "A user with this \(otp.purpose.isForPhones ? "phone" : "email") already exists")
+            case .contact(.callerGone): Failure(.unauthorized(.revoked), in: Self.dialect)
+            }
+        }
         return DLAuthAnswer.session(granted.account, granted.grant)
     }
 
-    /// What the code is to prove.
-    private func proof(_ otp: OTP, _ session: CallerSession?) throws -> ContactProof {
+    private func proof(_ otp: OTP, _ session: CallerSession?) throws(Failure) -> ContactProof {
         switch otp.purpose {
         case .signUp, .email, .recovery, .sms, .link: return .signIn(caller: session?.user)
         case .emailChange, .phoneChange:
@@ -152,65 +187,80 @@ struct DLAuthContract: ClientContract {
 
     // MARK: passwords
 
-    private func forgotPassword(_ request: ContractRequest) async throws -> LocalResponse {
-        try await services.resets.forgot(EmailAddress(required("email", of: request)), caller: request.caller)
+    private func forgotPassword(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let email = try email(required("email", of: request))
+        try await call(await services.resets.forgot(email, caller: request.caller))
         return DLAuthAnswer.message("Password reset email sent")
     }
 
-    private func resetPassword(_ request: ContractRequest) async throws -> LocalResponse {
+    private func resetPassword(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let token = try required("token", of: request)
-        let password = try Password(required("new_password", of: request))
-        let granted = try await services.resets.reset(
-            token: token, to: password, rules: .length, contract: Self.id, caller: request.caller)
+        let password = try password("new_password", of: request)
+        let granted = try await call(
+            await services.resets.reset(
+                token: token, to: password, rules: .length, contract: Self.id, caller: request.caller)
+        ) { (refusal: PasswordResetRefusal) in
+            switch refusal {
+            case .unfitPassword(let fault): Self.unfit(fault)
+            case .invalidToken: Failure(401, "invalid_token", "The reset token is wrong, spent or expired")
+            }
+        }
         return DLAuthAnswer.session(granted.account, granted.grant)
     }
 
-    private func updatePassword(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        let password = try Password(required("new_password", of: request))
-        let granted = try await services.passwords.changePassword(
-            to: password, rules: .length, session: session, caller: request.caller)
+    private func updatePassword(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        let password = try password("new_password", of: request)
+        let granted = try await call(
+            await services.passwords.changePassword(
+                to: password, rules: .length, session: session, caller: request.caller)
+        ) { (refusal: PasswordChangeRefusal) in
+            switch refusal {
+            case .unfitPassword(let fault): Self.unfit(fault)
+            case .sessionEnded: Failure(.unauthorized(.revoked), in: Self.dialect)
+            }
+        }
         return DLAuthAnswer.session(granted.account, granted.grant)
     }
 
-    private func required(_ name: String, of request: ContractRequest) throws -> String {
-        guard let text = try request.body.text(name), !text.isEmpty else { throw Self.missing(name) }
+    // MARK: members
+
+    private func required(_ name: String, of request: ContractRequest) throws(Failure) -> String {
+        guard let text = try request.text(name), !text.isEmpty else { throw Self.missing(name) }
         return text
     }
 
     /// `Email is required`, `New password is required`.
-    static func missing(_ name: String) -> Failure {
+    private static func missing(_ name: String) -> Failure {
         let words = name.replacing("_", with: " ")
         return .malformed("\(words.prefix(1).uppercased())\(words.dropFirst()) is required", in: dialect)
     }
 
-    // MARK: refusals
+    private func email(_ text: String) throws(Failure) -> EmailAddress {
+        try parse(try EmailAddress(text), orSay: "Email is not a valid email address")
+    }
 
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        switch error {
-        case .malformedEmail: .malformed("Email is not a valid email address", in: Self.dialect)
-        case .malformedPhone: .malformed("Phone is not a phone number like +15555550123", in: Self.dialect)
-        case .malformedUsername: .malformed("Username is not a valid username", in: Self.dialect)
-        case .malformedMetadata: .malformed("Metadata must be a JSON object of plain values", in: Self.dialect)
-        case .metadataTooLarge: .malformed("Metadata must not be larger than 16 KiB", in: Self.dialect)
-        case .unfitPassword(let fault): .malformed(Self.sentence(fault), in: Self.dialect)
-        case .emailTaken: Failure(422, "user_already_exists", "A user with this email already exists")
-        case .phoneTaken: Failure(422, "user_already_exists", "A user with this phone already exists")
-        case .noSuchAccount: Failure(404, "user_not_found", "User not found")
-        case .invalidCredentials: Failure(401, "invalid_credentials", "Invalid email or password")
-        case .invalidCode: Failure(401, "invalid_token", "The code is wrong, spent or expired")
-        case .invalidResetToken: Failure(401, "invalid_token", "The reset token is wrong, spent or expired")
-        case .invalidRefreshToken: Failure(401, "invalid_token", "Invalid refresh token")
-        case .refreshTokenExpired: Failure(401, "token_expired", "Refresh token has expired")
-        case .sessionEnded: Failure(.unauthorized(.revoked), in: Self.dialect)
-        case .tooManyAttempts(let seconds): .rateLimited(seconds, in: Self.dialect)
-        case .overloaded(let seconds), .unavailable(let seconds): .away(seconds, in: Self.dialect)
-        case .broken: Failure(.internalError, in: Self.dialect)
-        // What the accounts say of calls that this contract does not make.
-        case .malformedName, .malformedActor, .providerOff, .identityRefused, .actorNotGranted, .providerUnavailable:
-            Failure(.internalError, in: Self.dialect)
+    private func password(_ name: String, of request: ContractRequest) throws(Failure) -> Password {
+        let text = try required(name, of: request)
+        do throws(PasswordFault) { return try Password(text) } catch { throw Self.unfit(error) }
+    }
+
+    private func metadata(_ json: [UInt8]) throws(Failure) -> Metadata {
+        do throws(Metadata.Fault) {
+            return try Metadata(json: json.rawBytes)
+        } catch {
+            switch error {
+            case .malformed: throw .malformed("Metadata must be a JSON object of plain values", in: Self.dialect)
+            case .tooLarge: throw .malformed("Metadata must not be larger than 16 KiB", in: Self.dialect)
+            }
         }
     }
+
+    // MARK: failures
+
+    private static let noUser = Failure(404, "user_not_found", "User not found")
+
+    private static func unfit(_ fault: PasswordFault) -> Failure { .malformed(sentence(fault), in: dialect) }
 
     private static func sentence(_ fault: PasswordFault) -> String {
         switch fault {
@@ -224,40 +274,40 @@ struct DLAuthContract: ClientContract {
 }
 
 extension DLAuthContract {
-    /// What a code is for and where it goes, as the document spells it.
-    fileprivate struct OTP {
+    /// The purpose and recipient of a code.
+    private struct OTP {
         let purpose: CodePurpose
         let recipient: Recipient
 
-        init(_ request: ContractRequest) throws {
-            guard let type = try request.body.text("type"), !type.isEmpty else { throw DLAuthContract.missing("type") }
-            guard let purpose = Self.purpose(type) else {
-                throw Failure.malformed("Type must be signup, email, sms, phone_change, email_change or recovery", in: .dlauth)
-            }
-            let name = purpose.isForPhones ? "phone" : "email"
-            guard let address = try request.body.text(name), !address.isEmpty else { throw DLAuthContract.missing(name) }
-            self.purpose = purpose
-            recipient = purpose.isForPhones ? .phone(try PhoneNumber(address)) : .email(try EmailAddress(address))
-        }
-
-        /// Whether the code joins an address to an account that had another, or none.
+        /// Whether the code adds an address to the caller's account, or replaces its address.
         var changesContact: Bool {
             switch purpose {
             case .emailChange, .phoneChange: true
             case .signUp, .email, .recovery, .sms, .link: false
             }
         }
+    }
 
-        private static func purpose(_ type: String) -> CodePurpose? {
-            switch type {
-            case "signup": .signUp
-            case "email": .email
-            case "sms": .sms
-            case "phone_change": .phoneChange
-            case "email_change": .emailChange
-            case "recovery": .recovery
-            default: nil
-            }
+    private func otp(_ request: ContractRequest) throws(Failure) -> OTP {
+        let type = try required("type", of: request)
+        guard let purpose = Self.purpose(type) else {
+            throw .malformed("Type must be signup, email, sms, phone_change, email_change or recovery", in: Self.dialect)
+        }
+        let address = try required(purpose.isForPhones ? "phone" : "email", of: request)
+        guard purpose.isForPhones else { return OTP(purpose: purpose, recipient: .email(try email(address))) }
+        let phone = try parse(try PhoneNumber(address), orSay: "Phone is not a phone number like +15555550123")
+        return OTP(purpose: purpose, recipient: .phone(phone))
+    }
+
+    private static func purpose(_ type: String) -> CodePurpose? {
+        switch type {
+        case "signup": .signUp
+        case "email": .email
+        case "sms": .sms
+        case "phone_change": .phoneChange
+        case "email_change": .emailChange
+        case "recovery": .recovery
+        default: nil
         }
     }
 }

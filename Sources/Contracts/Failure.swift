@@ -1,14 +1,15 @@
+import Accounts
 import Gate
 internal import HTTP
 internal import Wire
 
-/// That a request gets no success, and what its client is told, before the contract's envelope is around it.
+/// An error response, without the envelope of the dialect.
 struct Failure: Error, Equatable, Sendable {
     var status: UInt16
     var code: String
-    /// For people.
+    /// For people, in the words of the contract.
     var message: String
-    /// Until it is worth trying again.
+    /// `Retry-After`, in seconds.
     var retryAfterSeconds: Int?
 
     init(_ status: UInt16, _ code: String, _ message: String, retryAfterSeconds: Int? = nil) {
@@ -18,28 +19,28 @@ struct Failure: Error, Equatable, Sendable {
         self.retryAfterSeconds = retryAfterSeconds
     }
 
-    /// What the gate would say for the same reason.
+    /// The response of the gate to the same refusal.
     init(_ refusal: Refusal, in dialect: Dialect) {
         self.init(
             refusal.status, dialect.code(of: refusal).description, dialect.sentence(for: refusal).description,
             retryAfterSeconds: refusal.retryAfterSeconds.map(Int.init))
     }
 
-    /// A body, or a member of it, that is not what it must be.
+    /// 400 for a malformed body or member.
     static func malformed(_ message: String, in dialect: Dialect) -> Failure {
         var failure = Failure(.badRequest(.http(.truncated)), in: dialect)
         failure.message = message
         return failure
     }
 
-    /// Too many attempts.
-    static func rateLimited(_ seconds: Int, in dialect: Dialect) -> Failure {
-        Failure(.rateLimited(retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
-    }
-
-    /// What we need for the answer is busy or away.
-    static func away(_ seconds: Int, in dialect: Dialect) -> Failure {
-        Failure(.unavailable(.overload, retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
+    /// 429, 503 or 500 for an account call that failed.
+    init(_ failure: AccountFailure, in dialect: Dialect) {
+        switch failure {
+        case .tooManyAttempts(let seconds): self.init(.rateLimited(retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
+        case .overloaded(let seconds), .unavailable(let seconds):
+            self.init(.unavailable(.overload, retryAfterSeconds: UInt32(clamping: seconds)), in: dialect)
+        case .broken: self.init(.internalError, in: dialect)
+        }
     }
 
     func response(in dialect: Dialect, requestID: String) -> LocalResponse {
@@ -49,7 +50,7 @@ struct Failure: Error, Equatable, Sendable {
             status: status, code: code.rawBytes, message: message.rawBytes, requestID: id.rawBytes, upgradeURL: nil,
             into: &body)
         var fields: [(name: String, value: String)] = []
-        // A 401 always says how one would sign in (RFC 9110 §15.5.2).
+        // A 401 must have a challenge (RFC 9110 §15.5.2).
         if status == 401 { fields.append((name: "WWW-Authenticate", value: "Bearer realm=\"tollgate\"")) }
         if let retryAfterSeconds { fields.append((name: "Retry-After", value: String(max(1, retryAfterSeconds)))) }
         return LocalResponse(

@@ -2,16 +2,16 @@ package import Accounts
 package import Gate
 import HTTP
 
-/// That a contract answers below a base: one word of `TOLLGATE_CONTRACTS`, `id@base`.
+/// A contract and the base path below which it answers: one word of `TOLLGATE_CONTRACTS`, `id@base`.
 package struct Mount: Hashable, Sendable {
     package let contract: ContractID
     /// Begins with a slash and does not end in one; empty for the root.
     package let base: String
 
-    /// As it is written.
+    /// As `TOLLGATE_CONTRACTS` spells it.
     package var text: String { "\(contract.name)@\(base.isEmpty ? "/" : base)" }
 
-    /// What is wrong with a mount and what would be right, as the words behind the mount itself.
+    /// Why a word is no mount, and how to write one: the rest of a sentence that begins with the word.
     package struct Fault: Error, Equatable, Sendable {
         package let message: String
     }
@@ -28,7 +28,7 @@ package struct Mount: Hashable, Sendable {
         self.base = base.last == "/" ? String(base.dropLast()) : String(base)
     }
 
-    /// A path that needs no change to be matched: plain characters, no empty segment but the last, no `.` or `..`.
+    /// Whether `text` is a path in canonical form: plain characters, no empty segment but the last, no `.` or `..`.
     package static func isPath(_ text: some StringProtocol) -> Bool {
         guard text.first == "/", text.utf8.allSatisfy(isPlain) else { return false }
         let segments = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
@@ -45,77 +45,76 @@ package struct Mount: Hashable, Sendable {
     }
 }
 
-/// The contracts that a gateway answers, and where: what the policy takes its local routes from.
+/// The mounted contracts of a gateway, from which the policy takes its local routes.
 package struct MountTable: Sendable, Equatable {
     package var mounts: [Mount] = []
-    /// Paths of `dlauth` that the operator set, below its base, by the endpoint's name.
-    package var dlauthPaths: [String: String] = [:]
+    /// Paths that the operator has set, relative to the base, by endpoint name. Only for endpoints with `hasSettablePath`.
+    package var paths: [String: String] = [:]
 
     package init() {}
 
-    /// One endpoint where it is mounted.
-    package struct Place: Sendable {
-        package let mount: Mount
-        package let endpoint: CatalogueEndpoint
-        package let path: String
-
-        /// The route that brings its requests to the router.
-        package var rule: RouteRule {
-            var rule = RouteRule(
-                name: endpoint.name, methods: endpoint.methods, path: endpoint.isPrefix ? path + "/" : path,
-                isPrefix: endpoint.isPrefix, target: .local(endpoint.number), auth: endpoint.auth)
-            rule.errors = endpoint.dialect
-            rule.bodyLimit = 65_536
-            rule.isEndpoint = !endpoint.isPrefix
-            return rule
-        }
-    }
-
-    /// The mount whose accounts the page at `/web/` shows: the first of `password`, whose document the page belongs to.
+    /// The mount whose API the page at `/web/` uses: the first of `password`.
     package var pageMount: Mount? { mounts.first { $0.contract == .password } }
 
-    /// The endpoints of the account page. Unlike those of a contract they give way, so that no route that was there before
-    /// the page changes its meaning: each to a route of `routes` that has its path, and all to one that has the page's.
-    package func pages(beside routes: [RouteRule]) throws(RouteFault) -> [Place] {
+    /// The endpoints of the account page. Configured routes have precedence over them: a route of `routes` with the path of an
+    /// endpoint replaces that endpoint, and one with the path of the page replaces them all.
+    package func pages(beside routes: [RouteRule]) throws(RouteFault) -> [MountedEndpoint] {
         guard let mount = pageMount else { return [] }
-        let places = Catalogue.pageEndpoints.map { Place(mount: mount, endpoint: $0, path: $0.path) }
+        let endpoints = Catalogue.pageEndpoints.map { MountedEndpoint(mount: mount, endpoint: $0, path: $0.path) }
         var taken: [String: [RouteRule]] = [:]
         for route in routes where route.host == nil {
-            taken[Self.bare(try RouteTable.canonicalPath(route)), default: []].append(route)
+            taken[Self.withoutSlash(try RouteTable.canonicalPath(route)), default: []].append(route)
         }
-        let free = places.filter { place in
-            taken[place.path, default: []].allSatisfy { !$0.takesMethod(of: place.endpoint) }
+        let free = endpoints.filter { mounted in
+            taken[mounted.path, default: []].allSatisfy { !$0.takesMethod(of: mounted.endpoint) }
         }
         return free.contains { $0.endpoint.name == WebPage.endpoint.name } ? free : []
     }
 
-    private static func bare(_ path: [UInt8]) -> String {
+    private static func withoutSlash(_ path: [UInt8]) -> String {
         String(decoding: path.last == UInt8(ascii: "/") ? path.dropLast() : path[...], as: UTF8.self)
     }
 
-    /// All endpoints of all mounts, in their order.
-    package var places: [Place] {
+    /// All endpoints of all mounts, in the order of the mounts.
+    package var endpoints: [MountedEndpoint] {
         mounts.flatMap { mount in
             Catalogue.endpoints(of: mount.contract).map { endpoint in
-                let own = mount.contract == .dlauth ? dlauthPaths[endpoint.shortName] : nil
-                return Place(mount: mount, endpoint: endpoint, path: mount.base + (own ?? endpoint.path))
+                MountedEndpoint(mount: mount, endpoint: endpoint, path: mount.base + (paths[endpoint.name] ?? endpoint.path))
             }
         }
     }
 
-    /// Two mounts that would answer the same requests; nil if there are none.
+    /// Two mounts that answer the same request; nil if there are none.
     package var clash: (first: Mount, second: Mount, request: String)? {
         var taken: [String: Mount] = [:]
-        for place in places {
-            let path = place.path.last == "/" ? String(place.path.dropLast()) : place.path
-            for method in place.endpoint.methods {
+        for mounted in endpoints {
+            let path = mounted.path.last == "/" ? String(mounted.path.dropLast()) : mounted.path
+            for method in mounted.endpoint.methods {
                 let request = "\(method) \(path)"
-                if let first = taken.updateValue(place.mount, forKey: request) {
-                    return (first, place.mount, request)
+                if let first = taken.updateValue(mounted.mount, forKey: request) {
+                    return (first, mounted.mount, request)
                 }
             }
         }
         return nil
+    }
+}
+
+/// An endpoint at its full path.
+package struct MountedEndpoint: Sendable {
+    package let mount: Mount
+    package let endpoint: CatalogueEndpoint
+    package let path: String
+
+    /// The route that leads to the endpoint.
+    package var rule: RouteRule {
+        var rule = RouteRule(
+            name: endpoint.name, methods: endpoint.methods, path: endpoint.isPrefix ? path + "/" : path,
+            isPrefix: endpoint.isPrefix, target: .local(endpoint.number), auth: endpoint.auth)
+        rule.errors = endpoint.dialect
+        rule.bodyLimit = 65_536
+        rule.isEndpoint = !endpoint.isPrefix
+        return rule
     }
 }
 

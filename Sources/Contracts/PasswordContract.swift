@@ -32,7 +32,7 @@ struct PasswordContract: ClientContract {
 
     init(_ services: ContractServices) { self.services = services }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
         switch endpoint {
         case .register: try await register(request)
         case .login: try await login(request)
@@ -43,27 +43,46 @@ struct PasswordContract: ClientContract {
 
     // MARK: endpoints
 
-    private func register(_ request: ContractRequest) async throws -> LocalResponse {
+    private func register(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let (email, password) = try credentials(request)
         var registration = Registration(email: email, password: password)
-        registration.username = try request.body.text("username").flatMap { try Username($0) }
-        let signedIn = try await services.passwords.signUp(
-            registration, rules: .strict, contract: Self.id, caller: request.caller)
+        if let name = try request.text("username") {
+            registration.username = try parse(try Username(name), orSay: "Enter a valid username.")
+        }
+        let signedIn = try await call(
+            await services.passwords.signUp(registration, rules: .strict, contract: Self.id, caller: request.caller)
+        ) { (refusal: SignUpRefusal) in
+            switch refusal {
+            case .unfitPassword(let fault): Self.malformed(fault.djangoSentence)
+            case .emailTaken: Self.malformed("User with this email already exists")
+            }
+        }
         return try session(201, signedIn)
     }
 
-    private func login(_ request: ContractRequest) async throws -> LocalResponse {
+    private func login(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let (email, password) = try credentials(request)
-        let signedIn = try await services.passwords.signIn(
-            .email(email), password, contract: Self.id, caller: request.caller)
+        let signedIn = try await call(
+            await services.passwords.signIn(.email(email), password, contract: Self.id, caller: request.caller)
+        ) { (refusal: SignInRefusal) in
+            switch refusal {
+            case .invalidCredentials: Failure(401, "UNAUTHORIZED", "Invalid email or password")
+            }
+        }
         return try session(200, signedIn)
     }
 
-    private func refresh(_ request: ContractRequest) async throws -> LocalResponse {
-        guard let token = try request.body.text("refresh"), !token.isEmpty else {
+    private func refresh(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        guard let token = try request.text("refresh"), !token.isEmpty else {
             throw Self.malformed("Refresh token is required")
         }
-        let granted = try await services.sessions.refresh(token, contract: Self.id, caller: request.caller)
+        let granted = try await call(
+            await services.sessions.refresh(token, contract: Self.id, caller: request.caller)
+        ) { (refusal: RefreshTokenRefusal) in
+            switch refusal {
+            case .invalid, .expired: Self.malformed("Invalid refresh token")
+            }
+        }
         return .json { json in
             json.beginObject()
             json.field("access", granted.grant.tokens.access)
@@ -71,9 +90,11 @@ struct PasswordContract: ClientContract {
         }
     }
 
-    private func me(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        guard let account = try await services.accounts.account(session.user) else { throw AccountError.sessionEnded }
+    private func me(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        guard let account = try await call(await services.accounts.account(session.user)) else {
+            throw Failure(.unauthorized(.revoked), in: Self.dialect)
+        }
         let now = services.clock.now().wall
         return .json { json in
             json.beginObject()
@@ -83,17 +104,20 @@ struct PasswordContract: ClientContract {
         }
     }
 
-    private func credentials(_ request: ContractRequest) throws -> (EmailAddress, Password) {
-        guard let email = try request.body.text("email"), let password = try request.body.text("password"),
+    private func credentials(_ request: ContractRequest) throws(Failure) -> (EmailAddress, Password) {
+        guard let email = try request.text("email"), let password = try request.text("password"),
             !email.isEmpty, !password.isEmpty
         else { throw Self.malformed("Email and password are required") }
-        return (try EmailAddress(email), try Password(password))
+        let address = try parse(try EmailAddress(email), orSay: "Enter a valid email address.")
+        do throws(PasswordFault) { return (address, try Password(password)) } catch { throw Self.malformed(error.djangoSentence) }
     }
 
-    // MARK: answers
+    // MARK: responses
 
-    private func session(_ status: Int, _ signedIn: SignedIn) throws -> LocalResponse {
-        guard let tokens = signedIn.grant?.tokens, let refresh = tokens.refresh else { throw AccountError.broken }
+    private func session(_ status: Int, _ signedIn: SignedIn) throws(Failure) -> LocalResponse {
+        guard let tokens = signedIn.grant?.tokens, let refresh = tokens.refresh else {
+            throw Failure(.internalError, in: Self.dialect)
+        }
         return .json(status) { json in
             json.beginObject()
             json.key("user")
@@ -109,34 +133,13 @@ struct PasswordContract: ClientContract {
         }
     }
 
-    /// The members of a user. The document's clients cannot read one without an email or a name, so accounts of other
-    /// contracts that have none get an empty text.
+    /// The members of a user. The document's clients cannot decode a user without an email or a username, so those are empty
+    /// for accounts of other contracts that have none.
     private func write(_ account: Account, _ json: inout JSONWriter) {
         json.field("id", account.id.text)
         json.field("email", account.email?.text ?? "")
         json.field("username", account.username?.text ?? account.email?.localPart ?? "")
         json.field("is_premium", services.tiers.isPremium(services.tier(of: account)))
-    }
-
-    // MARK: refusals
-
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        switch error {
-        case .malformedEmail: Self.malformed("Enter a valid email address.")
-        case .malformedUsername: Self.malformed("Enter a valid username.")
-        case .unfitPassword(let fault): Self.malformed(fault.djangoSentence)
-        case .emailTaken: Self.malformed("User with this email already exists")
-        case .invalidCredentials: Failure(401, "UNAUTHORIZED", "Invalid email or password")
-        case .invalidRefreshToken, .refreshTokenExpired: Self.malformed("Invalid refresh token")
-        case .sessionEnded, .noSuchAccount: Failure(.unauthorized(.revoked), in: Self.dialect)
-        case .tooManyAttempts(let seconds): .rateLimited(seconds, in: Self.dialect)
-        case .overloaded(let seconds), .unavailable(let seconds): .away(seconds, in: Self.dialect)
-        case .broken: Failure(.internalError, in: Self.dialect)
-        // What the accounts say of calls that this contract does not make.
-        case .malformedPhone, .malformedName, .malformedMetadata, .metadataTooLarge, .malformedActor, .phoneTaken,
-            .invalidCode, .invalidResetToken, .providerOff, .identityRefused, .actorNotGranted, .providerUnavailable:
-            Failure(.internalError, in: Self.dialect)
-        }
     }
 
     private static func malformed(_ message: String) -> Failure { .malformed(message, in: dialect) }

@@ -1,7 +1,7 @@
 package import Accounts
 
 extension PasswordFault {
-    /// As Django's validators put it, and the `password` contract after them.
+    /// The message of Django's validators, which the `password` contract uses.
     package var djangoSentence: String {
         switch self {
         case .tooShort: "This password is too short. It must contain at least \(Password.shortest) characters."

@@ -26,7 +26,7 @@ struct ProviderContract: ClientContract {
 
     init(_ services: ContractServices) { self.services = services }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
         switch endpoint {
         case .signin: try await signIn(request)
         case .refresh: try await refresh(request)
@@ -36,33 +36,49 @@ struct ProviderContract: ClientContract {
 
     // MARK: endpoints
 
-    /// The provider is looked at before the token, and before the rest of the body.
-    private func signIn(_ request: ContractRequest) async throws -> LocalResponse {
+    /// Checks the provider before the token, and both before the rest of the body.
+    private func signIn(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         guard let provider = Provider(rawValue: text("provider", of: request)), services.providers.offers(provider) else {
             throw Self.noProvider
         }
         let token = text("idToken", of: request)
         if token.isEmpty { throw Failure(400, "MISSING_TOKEN", "idToken field is required") }
         var sent = ProviderSignIn.Request(provider: provider, idToken: token)
-        sent.nonce = try request.body.text("nonce")
-        if let name = try request.body.object("fullName") {
-            sent.name = try PersonName(given: name.text("givenName"), family: name.text("familyName"))
+        sent.nonce = try request.text("nonce")
+        let (given, family) = (
+            try request.text("givenName", in: "fullName"), try request.text("familyName", in: "fullName")
+        )
+        sent.name = try parse(try PersonName(given: given, family: family), orSay: "fullName holds what no name does")
+        let signedIn = try await call(
+            await services.providers.signIn(sent, contract: Self.id, caller: request.caller),
+            failed: { Self.failure($0, or: Self.signInError) }
+        ) { (refusal: ProviderRefusal) in
+            switch refusal {
+            case .providerOff: Self.noProvider
+            case .identityRefused: Failure(401, "AUTH_FAILED", "Invalid or expired identity token")
+            case .keysUnavailable: Self.signInError
+            }
         }
-        let signedIn = try await services.providers.signIn(sent, contract: Self.id, caller: request.caller)
-        guard let grant = signedIn.grant else { throw AccountError.broken }
-        return try session(signedIn.account, grant)
+        return try session(signedIn.account, signedIn.grant, or: Self.signInError)
     }
 
-    private func refresh(_ request: ContractRequest) async throws -> LocalResponse {
+    private func refresh(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
         let token = text("refreshToken", of: request)
         if token.isEmpty { throw Failure(400, "MISSING_REFRESH_TOKEN", "refreshToken field is required") }
-        let granted = try await services.sessions.refresh(token, contract: Self.id, caller: request.caller)
-        return try session(granted.account, granted.grant)
+        let granted = try await call(
+            await services.sessions.refresh(token, contract: Self.id, caller: request.caller),
+            failed: { Self.failure($0, or: Self.refreshError) }
+        ) { (refusal: RefreshTokenRefusal) in
+            switch refusal {
+            case .invalid, .expired: Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired")
+            }
+        }
+        return try session(granted.account, granted.grant, or: Self.refreshError)
     }
 
-    private func signOut(_ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
-        try await services.sessions.signOut(session, caller: request.caller)
+    private func signOut(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
+        try await call(await services.sessions.signOut(session, caller: request.caller))
         return .json { json in
             json.beginObject()
             json.field("success", true)
@@ -70,19 +86,19 @@ struct ProviderContract: ClientContract {
         }
     }
 
-    /// A required text: what is missing, no text, or unfit is told alike, by the code that the document has for it.
+    /// A required text; empty if it is missing or of the wrong type, for which the document has the same code.
     private func text(_ name: String, of request: ContractRequest) -> String {
-        do throws(RequestObject.Fault) {
-            return try request.body.text(name) ?? ""
+        do throws(Failure) {
+            return try request.text(name) ?? ""
         } catch {
             return ""
         }
     }
 
-    // MARK: answers
+    // MARK: responses
 
-    private func session(_ account: Account, _ grant: SessionGrant) throws -> LocalResponse {
-        guard let refresh = grant.tokens.refresh else { throw AccountError.broken }
+    private func session(_ account: Account, _ grant: SessionGrant?, or failure: Failure) throws(Failure) -> LocalResponse {
+        guard let grant, let refresh = grant.tokens.refresh else { throw failure }
         return .json { json in
             json.beginObject()
             json.field("accessToken", grant.tokens.access)
@@ -100,45 +116,21 @@ struct ProviderContract: ClientContract {
         }
     }
 
-    // MARK: refusals
+    // MARK: failures
 
     private static let noProvider = Failure(400, "INVALID_PROVIDER", "Provider must be \"apple\" or \"google\"")
+    private static let signInError = Failure(500, "AUTH_SERVICE_ERROR", "Server error during authentication")
+    private static let refreshError = Failure(500, "REFRESH_SERVICE_ERROR", "Server error during token refresh")
 
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        switch error {
-        case .malformedName: .malformed("fullName holds what no name does", in: Self.dialect)
-        case .providerOff: Self.noProvider
-        case .identityRefused: Failure(401, "AUTH_FAILED", "Invalid or expired identity token")
-        case .invalidRefreshToken, .refreshTokenExpired:
-            Failure(401, "INVALID_REFRESH_TOKEN", "Refresh token is invalid or expired")
-        case .sessionEnded, .noSuchAccount: Failure(.unauthorized(.revoked), in: Self.dialect)
-        case .tooManyAttempts(let seconds): .rateLimited(seconds, in: Self.dialect)
-        case .unavailable(let seconds), .overloaded(let seconds): away(endpoint, seconds)
-        case .providerUnavailable, .broken: broken(endpoint)
-        // What the accounts say of calls that this contract does not make.
-        case .malformedEmail, .malformedPhone, .malformedUsername, .malformedMetadata, .metadataTooLarge, .malformedActor,
-            .unfitPassword, .emailTaken, .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken,
-            .actorNotGranted:
-            broken(endpoint)
+    /// The document has one error for each endpoint whose account call failed: a 500, here with `Retry-After` if a retry may
+    /// help.
+    private static func failure(_ failure: AccountFailure, or error: Failure) -> Failure {
+        var error = error
+        switch failure {
+        case .tooManyAttempts: return Failure(failure, in: dialect)
+        case .overloaded(let seconds), .unavailable(let seconds): error.retryAfterSeconds = seconds
+        case .broken: break
         }
-    }
-
-    /// The document has one code for whatever goes wrong on our side, and 500 with it.
-    private func broken(_ endpoint: Endpoint) -> Failure {
-        switch endpoint {
-        case .signin: Failure(500, "AUTH_SERVICE_ERROR", "Server error during authentication")
-        case .refresh: Failure(500, "REFRESH_SERVICE_ERROR", "Server error during token refresh")
-        case .signout: Failure(.internalError, in: Self.dialect)
-        }
-    }
-
-    private func away(_ endpoint: Endpoint, _ seconds: Int) -> Failure {
-        switch endpoint {
-        case .signin, .refresh:
-            var failure = broken(endpoint)
-            failure.retryAfterSeconds = seconds
-            return failure
-        case .signout: return .away(seconds, in: Self.dialect)
-        }
+        return error
     }
 }

@@ -1,6 +1,6 @@
 package import Accounts
 
-/// Accounts in SQLite or PostgreSQL. The statements are the same for both; what differs is behind `SQLDatabase`.
+/// Accounts in an SQL database. The statements are shared; the differences are behind `SQLDatabase` and `SQLDialect`.
 package final class SQLStore: AccountStore {
     let database: any SQLDatabase
 
@@ -8,6 +8,6 @@ package final class SQLStore: AccountStore {
 
     package func prepare() async throws(StoreFault) { try await database.prepare() }
 
-    /// Blocks the calling task's thread until what was begun is done: for the end of the process.
+    /// Finishes the calls in progress. Blocks the calling thread; for the end of the process.
     package func close() async { database.close() }
 }

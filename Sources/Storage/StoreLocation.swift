@@ -1,14 +1,14 @@
 package import Accounts
 internal import Wire
 
-/// Where accounts live, as `DATABASE_URL` says it.
+/// The database in `DATABASE_URL`. Another database is a case here and a folder beside `SQLite`.
 package enum StoreLocation: Sendable, Equatable {
     /// A file, by its path.
     case sqlite(path: String)
-    /// A server, by the URL as libpq reads it.
+    /// A server, by its libpq URL.
     case postgres(url: String)
 
-    /// What is wrong with a URL, as a sentence for the operator. It never repeats the URL, which may hold a password.
+    /// Why a URL is not accepted, as a message for the operator. Never contains the URL, which may hold a password.
     package struct Fault: Error, Equatable, Sendable, CustomStringConvertible {
         package let description: String
     }
@@ -27,8 +27,8 @@ package enum StoreLocation: Sendable, Equatable {
         }
     }
 
-    /// The store, which connects at first use. nil if the system gives no threads. `connections` is for PostgreSQL: so
-    /// many at most, each with a thread of its own. `onChange` hears of what this process changes.
+    /// The store, which connects at first use; nil if no threads can be started. `connections` is the size of PostgreSQL's pool,
+    /// one thread each. `onChange` reports the changes of this process.
     package func open(
         connections: Int = 8, start: ThreadStart, onChange: @escaping ChangeNotice = { _ in }
     ) -> SQLStore? {
@@ -39,8 +39,8 @@ package enum StoreLocation: Sendable, Equatable {
         }
     }
 
-    /// Hears of what anybody changes in this database; nil for one that does not tell, or if the system gives no threads.
-    /// See `PostgresListener`.
+    /// Listens for changes by any program; nil for a database without notifications, or if no thread can be started. See
+    /// `PostgresListener`.
     package func listen(
         start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) -> PostgresListener? {
@@ -50,7 +50,7 @@ package enum StoreLocation: Sendable, Equatable {
         }
     }
 
-    /// Whether several machines can share it.
+    /// Whether several machines can share the database.
     package var isServer: Bool {
         switch self {
         case .sqlite: false
@@ -58,7 +58,7 @@ package enum StoreLocation: Sendable, Equatable {
         }
     }
 
-    /// The text with its percent-encoded bytes decoded; nil if one is not, or if NUL is among them.
+    /// Percent-decodes a text; nil if it is malformed, not UTF-8, or contains NUL.
     private static func decoded(_ text: Substring) -> String? {
         guard let bytes = PercentEncoding.decode(text.utf8) else { return nil }
         return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)

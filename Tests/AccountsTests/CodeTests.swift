@@ -25,10 +25,10 @@ import Wire
         let granted = try await verify(office, code, .email, recipient, .signIn(caller: nil))
         #expect(granted.account.id == first.account.id)
         #expect(granted.account.emailConfirmedAt == office.clock.now)
-        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
     }
 
-    /// Whoever presses a code of their own sign-up keeps the password that they just chose, whatever the app calls it.
+    /// Redeeming the code of one's own sign-up keeps the password just chosen, whatever purpose the app names.
     @Test(arguments: [CodePurpose.signUp, .email, .recovery])
     func completingTheSignUpKeepsThePasswordAndEndsTheOlderSessions(_ triedAs: CodePurpose) async throws {
         let office = try Office()
@@ -38,7 +38,7 @@ import Wire
         let proven = try await verify(office, office.recorder.code, triedAs, recipient, .signIn(caller: nil))
         #expect(proven.account.emailConfirmedAt == office.clock.now && proven.account.hasPassword)
         #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
-        #expect(await fault { try await office.sessions.current(first.callerSession) } == .sessionEnded)
+        #expect(await fault { try await office.sessions.current(first.callerSession) } == SessionRefusal.sessionEnded)
         _ = try await office.signIn("a@x", "password123")
         // Once it is proven, a code signs in and no more.
         try await office.codes.send(.signUp, to: recipient, .holders, caller: office.caller)
@@ -47,7 +47,7 @@ import Wire
     }
 
     @Test(arguments: [CodePurpose.signUp, .email, .recovery])
-    func whoIsSignedInConfirmsTheirAccountAsItStands(_ purpose: CodePurpose) async throws {
+    func aSignedInCallerConfirmsTheirAccountUnchanged(_ purpose: CodePurpose) async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")
         let other = try await office.signIn("a@x", "password123")
@@ -62,7 +62,7 @@ import Wire
     }
 
     /// Five guesses at all codes together, in whatever order of types.
-    @Test func whoTriesOneCodeAsManyTypesHasFiveGuesses() async throws {
+    @Test func fiveGuessesCountOverAllTypesOfACode() async throws {
         let office = try Office()
         _ = try await office.signUp("a@x")
         let recipient = try email("a@x")
@@ -73,10 +73,10 @@ import Wire
         }
         let wrong = try #require((0...3).map { "00000\($0)" }.first { !codes.values.contains($0) })
         for purpose in [CodePurpose.signUp, .email, .recovery, .email, .email] {
-            #expect(await fault { try await verify(office, wrong, purpose, recipient, .signIn(caller: nil)) } == .invalidCode)
+            #expect(await fault { try await verify(office, wrong, purpose, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         }
         for (purpose, code) in codes {
-            #expect(await fault { try await verify(office, code, purpose, recipient, .signIn(caller: nil)) } == .invalidCode)
+            #expect(await fault { try await verify(office, code, purpose, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         }
     }
 
@@ -87,9 +87,9 @@ import Wire
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         let wrong = office.recorder.code == "000000" ? "000001" : "000000"
         for _ in 0..<5 {
-            #expect(await fault { try await verify(office, wrong, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+            #expect(await fault { try await verify(office, wrong, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         }
-        #expect(await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         #expect(office.limiter.counted(.accountFailures) == 6)
     }
 
@@ -102,7 +102,7 @@ import Wire
         repeat {
             try await office.codes.send(.email, to: recipient, .holders, caller: Caller(address: nil, device: nil))
         } while office.recorder.code == older
-        #expect(await fault { try await verify(office, older, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, older, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         _ = try await verify(office, office.recorder.code, .email, recipient, .signIn(caller: nil))
     }
 
@@ -113,11 +113,11 @@ import Wire
         let recipient = try email("a@x")
         try await office.codes.send(.email, to: recipient, .holders, caller: office.caller)
         let code = office.recorder.code
-        #expect(await fault { try await verify(office, code, .recovery, recipient, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .recovery, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         let other = try email("b@x")
-        #expect(await fault { try await verify(office, code, .email, other, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, other, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
         office.clock.advance(seconds: 600)
-        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == .invalidCode)
+        #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
     }
 
     @Test func onlyAccountsGetCodesUnlessAnyoneMay() async throws {
@@ -129,7 +129,7 @@ import Wire
         #expect(office.recorder.sent.count == 1)
     }
 
-    /// `ADA@x` may be another mailbox than `ada@x`: what opens an account goes where the account says.
+    /// `ADA@x` may be another mailbox than `ada@x`: codes go to the address as the account spells it.
     @Test func aCodeForAnAccountGoesToItsEmailAsTheAccountSpellsIt() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@x")
@@ -139,8 +139,8 @@ import Wire
         }
     }
 
-    /// A squatter opened an account with somebody's email: when its owner turns up, the squatter keeps nothing.
-    @Test func whoProvesAnEmailTakesTheAccountThatNeverDid() async throws {
+    /// An account created with another person's email: when its owner proves it, the creator keeps nothing.
+    @Test func provingAnEmailTakesOverAnAccountThatNeverProvedIt() async throws {
         let office = try Office()
         let squatter = try await office.signUp("owner@x", contract: .password)
         let recipient = try email("owner@x")
@@ -148,9 +148,9 @@ import Wire
         let owner = try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous)
         #expect(owner.account.id == squatter.account.id)
         #expect(!owner.account.hasPassword)
-        #expect(await fault { try await office.signIn("owner@x", "password123") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("owner@x", "password123") } == SignInRefusal.invalidCredentials)
         let token = squatter.grant?.tokens.refresh ?? ""
-        #expect(await fault { try await office.sessions.refresh(token, contract: .password, caller: office.caller) } == .invalidRefreshToken)
+        #expect(await fault { try await office.sessions.refresh(token, contract: .password, caller: office.caller) } == RefreshTokenRefusal.invalid)
         #expect(office.recorder.ended.map(\.id) == [squatter.callerSession.session])
         #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
         _ = try await office.sessions.current(owner.callerSession)
@@ -191,7 +191,7 @@ import Wire
         let office = try Office()
         let recipient = try email("nobody@x")
         try await office.codes.send(.link, to: recipient, .anyone, caller: office.caller)
-        #expect(await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous) } == .noSuchAccount)
+        #expect(await fault { try await verify(office, office.recorder.code, .link, recipient, .signIn(caller: nil), .anonymous) } == CodeRefusal.contact(.noAccount))
     }
 
     @Test func aCallerWhoseSessionHasEndedProvesNothing() async throws {
@@ -205,10 +205,10 @@ import Wire
                 office, office.recorder.code, .link, recipient, .link(caller: caller.account.id), .anonymous,
                 session: caller.callerSession)
         }
-        #expect(refusal == .sessionEnded)
+        #expect(refusal == CodeRefusal.contact(.callerGone))
     }
 
-    @Test func anEmailMovesOnlyToWhoProvesIt() async throws {
+    @Test func anEmailMovesOnlyByAProof() async throws {
         let office = try Office()
         let mover = try await office.signUp("old@x")
         let squatter = try await office.signUp("new@x")
@@ -220,7 +220,7 @@ import Wire
         #expect(moved.account.email?.text == "new@x")
         #expect(try await office.directory.account(squatter.account.id)?.email == nil)
         #expect(office.recorder.ended.map(\.user) == [squatter.account.id])
-        #expect(await fault { try await office.signIn("old@x", "password123") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("old@x", "password123") } == SignInRefusal.invalidCredentials)
         _ = try await office.signIn("new@x", "password123")
         let third = try await office.signUp("third@x")
         try await office.codes.send(.emailChange, to: recipient, .anyone, caller: office.caller)
@@ -229,7 +229,7 @@ import Wire
                 office, office.recorder.code, .emailChange, recipient, .change(caller: third.account.id),
                 session: third.callerSession)
         }
-        #expect(refusal == .emailTaken)
+        #expect(refusal == CodeRefusal.contact(.taken))
     }
 
     @Test func aPhoneJoinsAnAccountAndThenSignsIn() async throws {
@@ -252,7 +252,7 @@ import Wire
             try await verify(
                 office, office.recorder.code, .phoneChange, phone, .change(caller: other.account.id), session: other.callerSession)
         }
-        #expect(refusal == .phoneTaken)
+        #expect(refusal == CodeRefusal.contact(.taken))
     }
 
     @Test func threeCodesInARowPass() async throws {

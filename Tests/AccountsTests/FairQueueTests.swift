@@ -7,11 +7,11 @@ import Wire
 
 /// A queue in which keys take turns.
 @Suite struct FairQueueTests {
-    /// The names of what was evicted or refused, and nothing for what was taken.
+    /// The elements that were evicted or refused.
     private func add(_ queue: inout FairQueue<String, Int>, _ number: Int, _ key: String) -> String {
         switch queue.add(number, for: key) {
         case .added: ""
-        case .addedInPlace(let evicted): "evicted \(evicted)"
+        case .addedEvicting(let evicted): "evicted \(evicted)"
         case .refused: "refused"
         }
     }
@@ -38,7 +38,7 @@ import Wire
         #expect(drain(&queue) == [10, 20, 30, 11, 21, 12, 13])
     }
 
-    @Test func whoComesLateWaitsForOneOfEachOther() {
+    @Test func aLateKeyWaitsForOneElementOfEachOther() {
         var queue = FairQueue<String, Int>(capacity: 1_000)
         for number in 0..<900 { _ = add(&queue, number, "flood") }
         #expect(queue.next() == 0)
@@ -47,7 +47,7 @@ import Wire
         #expect(queue.next() == 2_000)
     }
 
-    @Test func aFullQueueIsFullForWhoFilledIt() {
+    @Test func aFullQueueEvictsFromTheKeyWithMost() {
         var queue = FairQueue<String, Int>(capacity: 4)
         for number in 0..<4 { _ = add(&queue, number, "flood") }
         #expect(add(&queue, 4, "flood") == "refused")
@@ -72,7 +72,7 @@ import Wire
                 let key = random.next() % 2 == 0 ? 0 : random.next() % 40
                 switch queue.add(number, for: key) {
                 case .added: waiting[key, default: []].append(number)
-                case .addedInPlace(let other):
+                case .addedEvicting(let other):
                     evicted += 1
                     let loser = waiting.first { $0.value.last == other }?.key
                     let most = waiting.values.map(\.count).max()
@@ -98,7 +98,7 @@ import Wire
 
 /// The queue of passwords, under a flood from one address.
 @Suite struct FairPasswordTests {
-    /// Holds the one thread of a pool until it is told to go on.
+    /// Blocks the only thread of a pool until released.
     private final class Gate: Sendable {
         private let isOpen = Atomic(false)
         private let hasBegun = Atomic(false)
@@ -112,7 +112,7 @@ import Wire
         var isHeld: Bool { hasBegun.load(ordering: .sequentiallyConsistent) }
     }
 
-    /// What happened, in its order.
+    /// The events in order.
     private final class Record: Sendable {
         private let words = Mutex<[String]>([])
 

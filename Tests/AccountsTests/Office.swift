@@ -5,7 +5,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// A clock that stands still until somebody waits by it.
+/// A clock that moves only when a test advances it or a service pauses.
 final class TestClock: Sendable {
     private let microseconds = Mutex<Int64>(1_700_000_000_000_000)
 
@@ -21,7 +21,7 @@ final class TestClock: Sendable {
     }
 }
 
-/// Keeps what it is given.
+/// Records messages, events and notices.
 final class Recorder: Courier, AccountEvents {
     private let messages = Mutex<[Message]>([])
     private let endings = Mutex<[EndedSession]>([])
@@ -51,7 +51,7 @@ final class Recorder: Courier, AccountEvents {
     }
 }
 
-/// Counts attempts, and forgets none but those that are given back.
+/// Counts attempts without a window; only refunds lower a count.
 final class StrictLimiter: AttemptLimiter {
     static let rates = AttemptRates(
         openings: AttemptRate(count: 300, windowSeconds: 3_600, burst: 100),
@@ -80,18 +80,18 @@ final class StrictLimiter: AttemptLimiter {
         }
     }
 
-    /// What is charged now on all buckets of a kind.
+    /// The sum of the counts of a kind.
     func counted(_ kind: AttemptBucket.Kind) -> UInt32 {
         counts.withLock { $0.filter { $0.key.kind == kind }.map(\.value).reduce(0, +) }
     }
 }
 
-/// The keys of providers that tests make up.
+/// Providers with keys of the test.
 final class TestProviders: ProviderKeys {
     let key: SigningKey
     private let known = Mutex<[Provider: IDTokenRules]>([:])
     private let fetches = Mutex(0)
-    /// What a refetch brings.
+    /// The rules after the next refetch.
     private let next = Mutex<IDTokenRules?>(nil)
 
     init() {
@@ -128,7 +128,7 @@ final class TestProviders: ProviderKeys {
     }
 }
 
-/// Threads of the process's own.
+/// Starts threads of the process.
 let startThread: ThreadStart = { name, body in
     do {
         let thread = try WorkerThread(name: name, body)
@@ -138,7 +138,7 @@ let startThread: ThreadStart = { name, body in
     }
 }
 
-/// Accounts as a gateway runs them, over a store in memory.
+/// The account services over a store in memory.
 struct Office {
     let store = MemoryStore()
     let clock = TestClock()
@@ -147,7 +147,7 @@ struct Office {
     let providers = TestProviders()
     let caller = Caller(address: IPAddress(parsing: "192.0.2.7"), device: "App/1.0")
     let mint: TokenMint
-    let base: AccountBase
+    let context: AccountContext
     let work: PasswordWork
     private let signingKey: SigningKey
     static let secret = [UInt8](repeating: 9, count: 32)
@@ -160,7 +160,7 @@ struct Office {
             refreshKeys: RefreshTokenKeys(secret: Self.secret),
             refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: "https://gate.test"))
         let recorder = recorder
-        base = AccountBase(
+        context = AccountContext(
             store: store, events: recorder, clock: clock.accountClock, notice: { recorder.note($0) })
         guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, start: startThread) else {
             fatalError("the system gives no threads")
@@ -168,15 +168,15 @@ struct Office {
         self.work = work
     }
 
-    var sessions: Sessions { Sessions(base: base, mint: mint) }
-    var passwords: PasswordAccounts { PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter) }
-    var codes: Codes { Codes(base: base, mint: mint, courier: recorder, limiter: limiter, secret: Self.secret) }
-    var anonymous: AnonymousAccounts { AnonymousAccounts(base: base, mint: mint, limiter: limiter) }
-    var administration: Administration { Administration(base: base, work: work) }
-    var directory: AccountDirectory { AccountDirectory(base: base) }
-    var provider: ProviderSignIn { ProviderSignIn(base: base, mint: mint, keys: providers, limiter: limiter) }
+    var sessions: Sessions { Sessions(context: context, mint: mint) }
+    var passwords: PasswordAccounts { PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter) }
+    var codes: Codes { Codes(context: context, mint: mint, courier: recorder, limiter: limiter, secret: Self.secret) }
+    var anonymous: AnonymousAccounts { AnonymousAccounts(context: context, mint: mint, limiter: limiter) }
+    var administration: Administration { Administration(context: context, work: work) }
+    var directory: AccountDirectory { AccountDirectory(context: context) }
+    var provider: ProviderSignIn { ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter) }
     var reset: PasswordReset {
-        PasswordReset(base: base, mint: mint, work: work, courier: recorder, limiter: limiter, secret: Self.secret)
+        PasswordReset(context: context, mint: mint, work: work, courier: recorder, limiter: limiter, secret: Self.secret)
     }
 
     /// Signs up with this email and `password123`.
@@ -190,7 +190,7 @@ struct Office {
             .email(try EmailAddress(email)), try Password(password), contract: contract, caller: caller)
     }
 
-    /// What the gateway's own verifier says of an access token.
+    /// The verdict of the gateway's verifier on an access token.
     func verified(_ token: String) -> Result<VerifiedToken, TokenFault> {
         let own = TrustedIssuer(
             name: "own", issuer: "https://gate.test", audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
@@ -211,12 +211,31 @@ extension Sessions.Granted {
     var callerSession: CallerSession { CallerSession(user: account.id, session: grant.session.id) }
 }
 
-/// What a call fails with; nil if it does not.
-func fault<Value>(_ body: () async throws -> Value) async -> AccountError? {
+/// The error of a call; nil if it succeeds.
+func fault<Value>(_ body: () async throws -> Value) async -> (any Error)? {
     do {
         _ = try await body()
         return nil
     } catch {
-        return error as? AccountError
+        return error
+    }
+}
+
+/// Whether a call was refused for `reason`, or failed with it.
+func == <Reason: Equatable & Sendable>(error: (any Error)?, reason: Reason) -> Bool {
+    if case .refused(let found)? = error as? AccountError<Reason> { return found == reason }
+    let failure = error as? AccountFailure ?? (error as? any AccountCallError)?.failure
+    guard let found = failure as? Reason else { return false }
+    return found == reason
+}
+
+private protocol AccountCallError { var failure: AccountFailure? { get } }
+
+extension AccountError: AccountCallError {
+    var failure: AccountFailure? {
+        switch self {
+        case .refused: nil
+        case .failed(let failure): failure
+        }
     }
 }

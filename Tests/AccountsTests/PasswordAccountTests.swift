@@ -8,7 +8,7 @@ import Wire
 
 /// Signing up and in with a password.
 @Suite struct PasswordAccountTests {
-    @Test func whoSignedUpIsSignedInAndCanSignInAgain() async throws {
+    @Test func signUpOpensASessionAndSignInAnother() async throws {
         let office = try Office()
         let first = try await office.signUp("Ada@Example.com")
         #expect(first.isNew)
@@ -38,18 +38,18 @@ import Wire
     @Test func anEmailHasOneAccount() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")
-        #expect(await fault { try await office.signUp("ADA@example.com") } == .emailTaken)
+        #expect(await fault { try await office.signUp("ADA@example.com") } == SignUpRefusal.emailTaken)
         #expect(office.limiter.counted(.addressFailures) == 1)
     }
 
-    @Test func ofManyWhoSignUpAtOnceWithOneEmailOneSucceeds() async throws {
+    @Test func oneOfManyConcurrentSignUpsWithOneEmailSucceeds() async throws {
         let office = try Office()
-        let outcomes = await withTaskGroup(of: AccountError?.self) { group in
+        let outcomes = await withTaskGroup(of: (any Error)?.self) { group in
             for _ in 0..<50 { group.addTask { await fault { try await office.signUp("ada@example.com") } } }
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(outcomes.count { $0 == nil } == 1)
-        #expect(outcomes.count { $0 == .emailTaken } == 49)
+        #expect(outcomes.count { $0 == SignUpRefusal.emailTaken } == 49)
     }
 
     @Test func anUnfitPasswordOpensNoAccount() async throws {
@@ -58,17 +58,17 @@ import Wire
         let refusal = await fault {
             try await office.passwords.signUp(registration, rules: .strict, contract: .password, caller: office.caller)
         }
-        #expect(refusal == .unfitPassword(.tooCommon))
+        #expect(refusal == SignUpRefusal.unfitPassword(.tooCommon))
         #expect(try await office.directory.account(email: try EmailAddress("a@b")) == nil)
     }
 
     /// The unknown email, the wrong password and the account without one answer alike, after the same work.
-    @Test func aRefusalTellsNothing() async throws {
+    @Test func refusalsDoNotRevealAccounts() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")
-        _ = try await office.administration.create(Enrolment(email: try EmailAddress("no@password")))
+        _ = try await office.administration.create(AccountCreation(email: try EmailAddress("no@password")))
         for email in ["ada@example.com", "nobody@example.com", "no@password"] {
-            #expect(await fault { try await office.signIn(email, "another password") } == .invalidCredentials)
+            #expect(await fault { try await office.signIn(email, "another password") } == SignInRefusal.invalidCredentials)
         }
         #expect(office.limiter.counted(.accountFailures) == 3)
         #expect(office.limiter.counted(.addressFailures) == 3)
@@ -102,18 +102,18 @@ import Wire
             token: office.recorder.resetToken, to: try Password(chosen + "?"), rules: .length, contract: .dlauth,
             caller: office.caller)
         _ = try await office.signIn("a@x", typed + "?")
-        #expect(await fault { try await office.signIn("a@x", "cafe creme?") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("a@x", "cafe creme?") } == SignInRefusal.invalidCredentials)
     }
 
-    /// Hashes that others made, or that were made before passwords were composed, are of what was typed.
-    @Test func anOlderHashIsOfWhatWasTypedAndReplacedByOneOfBoth() async throws {
+    /// Imported hashes, and hashes from before passwords were composed, are of the typed form.
+    @Test func aHashOfAnUncomposedPasswordIsReplaced() async throws {
         let office = try Office()
         let typed = Array(Self.decomposed.utf8)
-        var enrolment = Enrolment(email: try EmailAddress("a@x"))
-        enrolment.secret = .hash(try PasswordHash(of: typed.rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)))
-        _ = try await office.administration.create(enrolment)
-        #expect(await fault { try await office.signIn("a@x", Self.composed) } == .invalidCredentials)
-        #expect(await fault { try await office.signIn("a@x", "cafe\u{300} cre\u{301}me") } == .invalidCredentials)
+        var creation = AccountCreation(email: try EmailAddress("a@x"))
+        creation.secret = .hash(try PasswordHash(of: typed.rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)))
+        _ = try await office.administration.create(creation)
+        #expect(await fault { try await office.signIn("a@x", Self.composed) } == SignInRefusal.invalidCredentials)
+        #expect(await fault { try await office.signIn("a@x", "cafe\u{300} cre\u{301}me") } == SignInRefusal.invalidCredentials)
         _ = try await office.signIn("a@x", Self.decomposed)
         _ = try await office.signIn("a@x", Self.composed)
         _ = try await office.signIn("a@x", Self.decomposed)
@@ -122,20 +122,20 @@ import Wire
     @Test func sixWrongGuessesPassAndSixtyDoNot() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")
-        for _ in 0..<6 { #expect(await fault { try await office.signIn("ada@example.com", "wrong") } == .invalidCredentials) }
+        for _ in 0..<6 { #expect(await fault { try await office.signIn("ada@example.com", "wrong") } == SignInRefusal.invalidCredentials) }
         _ = try await office.signIn("ada@example.com", "password123")
         var guesses = 6
-        while await fault({ try await office.signIn("ada@example.com", "wrong") }) == .invalidCredentials { guesses += 1 }
+        while await fault({ try await office.signIn("ada@example.com", "wrong") }) == SignInRefusal.invalidCredentials { guesses += 1 }
         #expect(guesses < 60)
         let refusal = await fault { try await office.signIn("ada@example.com", "password123") }
-        #expect(refusal == .tooManyAttempts(retryAfterSeconds: 20))
-        #expect(await fault { try await office.signIn("grace@example.com", "wrong") } == .invalidCredentials)
+        #expect(refusal == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(await fault { try await office.signIn("grace@example.com", "wrong") } == SignInRefusal.invalidCredentials)
     }
 
     @Test func anAddressThatGuessesAtManyAccountsIsStopped() async throws {
         let office = try Office()
         var guesses = 0
-        while await fault({ try await office.signIn("user\(guesses)@x", "wrong") }) == .invalidCredentials { guesses += 1 }
+        while await fault({ try await office.signIn("user\(guesses)@x", "wrong") }) == SignInRefusal.invalidCredentials { guesses += 1 }
         #expect(guesses < 200)
     }
 
@@ -144,15 +144,15 @@ import Wire
         let django = "pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A="
         let id = UUID(high: 0, low: 7)
         let imported = NewAccount(id: id, openedBy: nil, email: try EmailAddress("old@x"), passwordHash: django)
-        _ = try await office.store.open(imported, session: nil, office.base.occasion(nil))
-        #expect(await fault { try await office.signIn("old@x", "letmein") } == .invalidCredentials)
+        _ = try await office.store.open(imported, session: nil, office.context.audit(nil))
+        #expect(await fault { try await office.signIn("old@x", "letmein") } == SignInRefusal.invalidCredentials)
         #expect(try await office.signIn("old@x", "lètmein").account.id == id)
         let stored = try await office.store.credential(for: .email(try EmailAddress("old@x")))?.hash ?? ""
         #expect(stored.hasPrefix("$argon2id$"))
         #expect(try await office.signIn("old@x", "lètmein").account.id == id)
     }
 
-    @Test func whoMustProveTheEmailFirstGetsNoSession() async throws {
+    @Test func anUnprovenEmailGetsNoSessionIfItMustBeConfirmed() async throws {
         let office = try Office()
         let registration = Registration(email: try EmailAddress("a@b"), password: try Password("password123"))
         let signedUp = try await office.passwords.signUp(
@@ -173,7 +173,7 @@ import Wire
         #expect(signedIn.account.emailConfirmedAt == office.clock.now)
     }
 
-    /// While nobody gets in without a proof, a sign-up that never got anywhere blocks nobody.
+    /// If emails must be proven, an unfinished sign-up does not block another.
     @Test func aSignUpThatWasNeverProvenGivesWayToAnother() async throws {
         let office = try Office()
         func signUp(_ password: String) async throws -> SignedIn {
@@ -186,16 +186,16 @@ import Wire
         let older = office.recorder.code
         let second = try await signUp("another password")
         #expect(second.account.id == first.account.id && second.grant == nil)
-        #expect(await fault { try await office.signIn("a@b", "password123") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("a@b", "password123") } == SignInRefusal.invalidCredentials)
         let recipient = Recipient.email(try EmailAddress("a@b"))
         let refusal = await fault {
             try await office.codes.verify(
                 older, .signUp, of: recipient, for: .signIn(caller: nil), contract: .dlauth, session: nil, caller: office.caller)
         }
-        #expect(refusal == .invalidCode)
-        // From now on somebody is in.
+        #expect(refusal == CodeRefusal.invalidCode)
+        // The account has a session from now on.
         _ = try await office.signIn("a@b", "another password")
-        #expect(await fault { try await signUp("password123") } == .emailTaken)
+        #expect(await fault { try await signUp("password123") } == SignUpRefusal.emailTaken)
     }
 
     @Test func aUsernameWillDoWhereOnlyOneHasIt() async throws {
@@ -211,7 +211,7 @@ import Wire
                 name, try Password("password123"), contract: .dlauth, caller: office.caller)
         }
         #expect(try await signIn("ADA").account.email?.text == "a@x")
-        #expect(await fault { try await signIn("grace") } == .invalidCredentials)
+        #expect(await fault { try await signIn("grace") } == SignInRefusal.invalidCredentials)
     }
 
     @Test func anotherPasswordEndsAllOtherSessions() async throws {
@@ -223,24 +223,24 @@ import Wire
         #expect(changed.grant.session.id == second.grant?.session.id)
         #expect(changed.grant.tokens.refresh == second.grant?.tokens.refresh)
         #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
-        #expect(await fault { try await office.signIn("a@x", "password123") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("a@x", "password123") } == SignInRefusal.invalidCredentials)
         _ = try await office.signIn("a@x", "another password")
         let late = await fault {
             try await office.passwords.changePassword(
                 to: try Password("third password"), rules: .length, session: first.callerSession, caller: office.caller)
         }
-        #expect(late == .sessionEnded)
+        #expect(late == PasswordChangeRefusal.sessionEnded)
     }
 
     @Test func morePasswordsThanMayWaitAreRefusedAtOnce() async throws {
         let office = try Office(queue: 1, cost: .standard)
-        let outcomes = await withTaskGroup(of: AccountError?.self) { group in
+        let outcomes = await withTaskGroup(of: (any Error)?.self) { group in
             for number in 0..<50 { group.addTask { await fault { try await office.signIn("user\(number)@x", "wrong") } } }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(outcomes.contains(.overloaded(retryAfterSeconds: 1)))
-        #expect(outcomes.contains(.invalidCredentials))
-        #expect(outcomes.allSatisfy { $0 == .overloaded(retryAfterSeconds: 1) || $0 == .invalidCredentials })
+        #expect(outcomes.contains { $0 == AccountFailure.overloaded(retryAfterSeconds: 1) })
+        #expect(outcomes.contains { $0 == SignInRefusal.invalidCredentials })
+        #expect(outcomes.allSatisfy { $0 == AccountFailure.overloaded(retryAfterSeconds: 1) || $0 == SignInRefusal.invalidCredentials })
     }
 
     @Test func aPasswordThatWaitedTooLongIsRefusedUnhashed() async throws {
@@ -253,17 +253,17 @@ import Wire
         let made = PasswordWork(threads: 1, queue: 8, patience: .zero, random: random, start: startThread)
         let work = try #require(made)
         let password = try Password("password123")
-        #expect(await fault { try await work.hash(password, for: nil) } == .overloaded(retryAfterSeconds: 1))
-        #expect(await fault { try await work.check(password, against: nil, for: nil) } == .overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.hash(password, for: nil) } == AccountFailure.overloaded(retryAfterSeconds: 1))
+        #expect(await fault { try await work.check(password, against: nil, for: nil) } == AccountFailure.overloaded(retryAfterSeconds: 1))
         #expect(salts.count.withLock { $0 } == 0)
     }
 
     @Test func aStoreThatIsAwaySaysWhenToComeAgain() async throws {
         let office = try Office()
         office.store.fail([.unavailable("gone")])
-        #expect(await fault { try await office.signIn("a@x", "password123") } == .unavailable(retryAfterSeconds: 1))
+        #expect(await fault { try await office.signIn("a@x", "password123") } == AccountFailure.unavailable(retryAfterSeconds: 1))
         office.store.fail([.failed("no such table")])
-        #expect(await fault { try await office.signIn("a@x", "password123") } == .broken)
+        #expect(await fault { try await office.signIn("a@x", "password123") } == AccountFailure.broken)
         #expect(office.recorder.notices == [.storeAway("gone"), .storeFailed("no such table")])
     }
 }
@@ -285,11 +285,11 @@ import Wire
         #expect(done.account.emailConfirmedAt != nil)
         #expect(office.recorder.ended.map(\.id) == [first.callerSession.session])
         _ = try await office.signIn("a@x", "brand new one")
-        #expect(await fault { try await office.signIn("a@x", "password123") } == .invalidCredentials)
-        #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+        #expect(await fault { try await office.signIn("a@x", "password123") } == SignInRefusal.invalidCredentials)
+        #expect(await fault { try await reset(office, token) } == PasswordResetRefusal.invalidToken)
     }
 
-    /// Whoever got hold of a mail before cannot undo the change with it.
+    /// A mail sent before the change cannot undo it.
     @Test func anotherPasswordEndsTheTokensThatWereSentBefore() async throws {
         let office = try Office()
         let first = try await office.signUp("a@x")
@@ -297,11 +297,11 @@ import Wire
         let token = office.recorder.resetToken
         _ = try await office.passwords.changePassword(
             to: try Password("another password"), rules: .length, session: first.callerSession, caller: office.caller)
-        #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+        #expect(await fault { try await reset(office, token) } == PasswordResetRefusal.invalidToken)
         _ = try await office.signIn("a@x", "another password")
     }
 
-    @Test func whoResetsThePasswordOfAnAccountThatNeverProvedItsEmailTakesIt() async throws {
+    @Test func aResetTakesOverAnAccountWithAnUnprovenEmail() async throws {
         let office = try Office()
         var registration = Registration(email: try EmailAddress("owner@x"), password: try Password("password123"))
         registration.username = try Username("mallory")
@@ -319,7 +319,7 @@ import Wire
         #expect(office.recorder.ended.map(\.reason) == [.accountTaken, .passwordChanged])
     }
 
-    @Test func nobodyIsToldWhetherThereIsSuchAnAccount() async throws {
+    @Test func forgottenPasswordsDoNotRevealAccounts() async throws {
         let office = try Office()
         try await office.reset.forgot(try EmailAddress("nobody@x"), caller: office.caller)
         #expect(office.recorder.sent.isEmpty)
@@ -330,7 +330,7 @@ import Wire
         _ = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
         office.clock.advance(seconds: 3_600)
-        #expect(await fault { try await reset(office, office.recorder.resetToken) } == .invalidResetToken)
+        #expect(await fault { try await reset(office, office.recorder.resetToken) } == PasswordResetRefusal.invalidToken)
     }
 
     @Test func anUnfitPasswordDoesNotUseTheTokenUp() async throws {
@@ -338,15 +338,15 @@ import Wire
         _ = try await office.signUp("a@x")
         try await office.reset.forgot(try EmailAddress("a@x"), caller: office.caller)
         let token = office.recorder.resetToken
-        #expect(await fault { try await reset(office, token, "short") } == .unfitPassword(.tooShort))
+        #expect(await fault { try await reset(office, token, "short") } == PasswordResetRefusal.unfitPassword(.tooShort))
         _ = try await reset(office, token)
     }
 
-    @Test func whatWasMadeUpIsNoToken() async throws {
+    @Test func madeUpResetTokensAreRefused() async throws {
         let office = try Office()
         _ = try await office.signUp("a@x")
         for token in ["", "x", String(repeating: "A", count: 43), "nül\u{0}"] {
-            #expect(await fault { try await reset(office, token) } == .invalidResetToken)
+            #expect(await fault { try await reset(office, token) } == PasswordResetRefusal.invalidToken)
         }
         #expect(office.limiter.counted(.addressFailures) == 4)
     }

@@ -58,13 +58,13 @@ import Wire
         #expect(second.account.email == nil)
     }
 
-    @Test func whoeverTheProviderVouchesForTakesTheAccountThatNeverProvedTheEmail() async throws {
+    @Test func aVerifiedEmailTakesOverAnAccountThatNeverProvedIt() async throws {
         let office = try office()
         let squatter = try await office.signUp("owner@x", contract: .password)
         let owner = try await signIn(office, subject: "1", email: "owner@x")
         #expect(owner.account.id == squatter.account.id)
         #expect(owner.account.emailConfirmedAt != nil)
-        #expect(await fault { try await office.signIn("owner@x", "password123") } == .invalidCredentials)
+        #expect(await fault { try await office.signIn("owner@x", "password123") } == SignInRefusal.invalidCredentials)
         #expect(office.recorder.ended.map(\.reason) == [.accountTaken])
         let kinds = try await office.directory.auditEvents(of: owner.account.id).map(\.kind)
         #expect(kinds == [.signedIn, .identityLinked, .accountTaken, .accountOpened])
@@ -87,7 +87,7 @@ import Wire
         let forged = try office.providers.token(.google, subject: "1", at: office.clock.now, key: try SigningKey.generate(.ES256))
         for token in ["", "x.y.z", forged] {
             let request = ProviderSignIn.Request(provider: .google, idToken: token)
-            #expect(await fault { try await office.provider.signIn(request, contract: .provider, caller: office.caller) } == .identityRefused)
+            #expect(await fault { try await office.provider.signIn(request, contract: .provider, caller: office.caller) } == ProviderRefusal.identityRefused)
         }
         #expect(office.limiter.counted(.addressFailures) == 3)
     }
@@ -96,21 +96,21 @@ import Wire
         let office = try office()
         let token = try office.providers.token(.google, subject: "1", at: office.clock.now)
         let request = ProviderSignIn.Request(provider: .apple, idToken: token)
-        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == .identityRefused)
+        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == ProviderRefusal.identityRefused)
     }
 
     @Test func aProviderThatIsNotSetUpIsOff() async throws {
         let office = try Office()
         #expect(!office.provider.offers(.apple))
         let request = ProviderSignIn.Request(provider: .apple, idToken: "x")
-        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == .providerOff)
+        #expect(await fault { try await office.provider.signIn(request, contract: .apple, caller: office.caller) } == ProviderRefusal.providerOff)
     }
 
     @Test func keysThatCannotBeHadAreNotTheCallersFault() async throws {
         let office = try Office()
         office.providers.offer(.google, keys: nil)
         let refusal = await fault { try await signIn(office, subject: "1") }
-        #expect(refusal == .providerUnavailable)
+        #expect(refusal == ProviderRefusal.keysUnavailable)
         #expect(office.providers.refetches == 1)
         #expect(office.limiter.counted(.addressFailures) == 0)
     }
@@ -134,7 +134,7 @@ import Wire
     }
 }
 
-/// What the operator does, and accounts of which nothing is known.
+/// The operator's changes, and anonymous accounts.
 @Suite struct AdministrationTests {
     @Test func aTierCountsAtOnceForTheSameToken() async throws {
         let office = try Office()
@@ -148,7 +148,7 @@ import Wire
         #expect(office.recorder.entitlements == [set])
         #expect(try await office.directory.changes(since: mark).changes.map(\.change) == [.account(user, set)])
         let nobody = UUID(high: 0, low: 0)
-        #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == .noSuchAccount)
+        #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == AdministrationRefusal.noSuchAccount)
         #expect(try await office.directory.tier(of: nobody) == nil)
     }
 
@@ -170,34 +170,34 @@ import Wire
         try await office.administration.delete(first.account.id)
         #expect(try await office.directory.account(first.account.id) == nil)
         #expect(try await office.directory.endedSessions().map(\.reason) == [.accountDeleted])
-        #expect(await fault { try await office.sessions.current(first.callerSession) } == .sessionEnded)
-        #expect(await fault { try await office.administration.delete(first.account.id) } == .noSuchAccount)
+        #expect(await fault { try await office.sessions.current(first.callerSession) } == SessionRefusal.sessionEnded)
+        #expect(await fault { try await office.administration.delete(first.account.id) } == AdministrationRefusal.noSuchAccount)
         _ = try await office.signUp("a@x")
     }
 
     @Test func theOperatorOpensAccountsToo() async throws {
         let office = try Office()
-        var enrolment = Enrolment(email: try EmailAddress("a@x"))
-        enrolment.secret = .password(try Password("correct horse"))
-        enrolment.username = try Username("ada")
-        let account = try await office.administration.create(enrolment)
+        var creation = AccountCreation(email: try EmailAddress("a@x"))
+        creation.secret = .password(try Password("correct horse"))
+        creation.username = try Username("ada")
+        let account = try await office.administration.create(creation)
         #expect(account.openedBy == nil)
         #expect(account.emailConfirmedAt == nil)
         #expect(account.entitlement == Entitlement.none)
         #expect(try await office.signIn("a@x", "correct horse").account.id == account.id)
-        let taken = Enrolment(email: try EmailAddress("A@x"))
-        #expect(await fault { try await office.administration.create(taken) } == .emailTaken)
+        let taken = AccountCreation(email: try EmailAddress("A@x"))
+        #expect(await fault { try await office.administration.create(taken) } == SignUpRefusal.emailTaken)
         #expect(try await office.directory.accounts().map(\.id) == [account.id])
     }
 
-    @Test func whatTheOperatorVouchesForIsThereFromTheStart() async throws {
+    @Test func anEmailThatTheOperatorConfirmsIsProvenFromTheStart() async throws {
         let office = try Office()
         let until = WallTime(seconds: office.clock.now.seconds + 100)
-        var enrolment = Enrolment(email: try EmailAddress("a@x"))
-        enrolment.isEmailConfirmed = true
-        enrolment.tier = "premium"
-        enrolment.tierUntil = until
-        let account = try await office.administration.create(enrolment)
+        var creation = AccountCreation(email: try EmailAddress("a@x"))
+        creation.isEmailConfirmed = true
+        creation.tier = "premium"
+        creation.tierUntil = until
+        let account = try await office.administration.create(creation)
         #expect(account.emailConfirmedAt == office.clock.now)
         #expect(try await office.directory.tier(of: account.id) == Entitlement(tier: "premium", until: until, version: 1))
         let events = try await office.directory.auditEvents(of: account.id)
@@ -207,14 +207,14 @@ import Wire
 
     @Test func anImportedHashOpensTheDoorAndIsReplacedThen() async throws {
         let office = try Office()
-        var enrolment = Enrolment(email: try EmailAddress("a@x"))
+        var creation = AccountCreation(email: try EmailAddress("a@x"))
         let django = "pbkdf2_sha256$1$salt$xOEfG6ymEDJ8fNSD2M6IJ0r8bE5FeVaxgYMnZIVZPek="
-        enrolment.secret = .hash(try #require(PasswordHash(parsing: django)))
-        let account = try await office.administration.create(enrolment)
+        creation.secret = .hash(try #require(PasswordHash(parsing: django)))
+        let account = try await office.administration.create(creation)
         #expect(account.hasPassword)
-        #expect(try await office.store.credential(for: .email(enrolment.email))?.hash == django)
+        #expect(try await office.store.credential(for: .email(creation.email))?.hash == django)
         #expect(try await office.signIn("a@x", "correct horse").account.id == account.id)
-        #expect(try await office.store.credential(for: .email(enrolment.email))?.hash.hasPrefix("$argon2id$") == true)
+        #expect(try await office.store.credential(for: .email(creation.email))?.hash.hasPrefix("$argon2id$") == true)
     }
 
     @Test func theOperatorChoosesNoWeakPasswordEither() async throws {
@@ -222,10 +222,10 @@ import Wire
         for (password, expected) in [
             ("short", PasswordFault.tooShort), ("password123", .tooCommon), ("83749283749", .entirelyNumeric), ("ada@example.org", .sameAsEmail),
         ] {
-            var enrolment = Enrolment(email: try EmailAddress("ada@example.org"))
-            enrolment.secret = .password(try Password(password))
-            let weak = enrolment
-            #expect(await fault { try await office.administration.create(weak) } == .unfitPassword(expected))
+            var creation = AccountCreation(email: try EmailAddress("ada@example.org"))
+            creation.secret = .password(try Password(password))
+            let weak = creation
+            #expect(await fault { try await office.administration.create(weak) } == SignUpRefusal.unfitPassword(expected))
         }
         #expect(try await office.directory.accounts().isEmpty)
     }
@@ -256,7 +256,7 @@ import Wire
         pool.close()
     }
 
-    @Test func whatWasTakenIsDoneBeforeItCloses() async throws {
+    @Test func queuedCallsAreDoneBeforeThePoolCloses() async throws {
         let pool = try pool()
         let sum = await withTaskGroup(of: Int.self) { group in
             for number in 0..<50 { group.addTask { (try? await pool.run { _ in number }) ?? 0 } }

@@ -17,7 +17,7 @@ private func session(
     return session
 }
 
-/// The table of what a refresh token does, as the contracts page has it.
+/// The table of refresh verdicts in the contracts page.
 @Suite struct RefreshRuleTests {
     private let rule = RefreshRule(graceSeconds: 30)
 
@@ -100,7 +100,7 @@ private func session(
     }
 }
 
-/// Whoever proves an address owns it.
+/// The prover of an address becomes its owner.
 @Suite struct ContactProofRuleTests {
     private static let caller = UUID(high: 0, low: 1)
     private static let other = UUID(high: 0, low: 2)
@@ -154,11 +154,11 @@ private func session(
     func aNameIsTakenOnceOrWhileTheAccountIsNew(_ rule: NameRule, _ hasName: Bool, _ age: Int64, _ expected: Bool) throws {
         var account = Account(id: UUID(high: 0, low: 1), openedBy: .apple, createdAt: start, updatedAt: start)
         if hasName { account.name = try PersonName(given: "Ada", family: nil) }
-        #expect(rule.takes(account, now: start.advanced(seconds: age)) == expected)
+        #expect(rule.accepts(account, now: start.advanced(seconds: age)) == expected)
     }
 }
 
-/// Which of the codes that are pending for a recipient a guess is, and what is left of them.
+/// Matching a guess with the pending codes of a recipient.
 @Suite struct CodeRuleTests {
     /// Codes of these purposes, each with a digest of its own.
     private func pending(_ purposes: CodePurpose..., triesLeft: Int64 = 5) -> [PendingCode] {
@@ -187,8 +187,8 @@ private func session(
         #expect(verdict(triedAs: .email, among: []) == .wrong(left: []))
     }
 
-    /// A code of a sign-up is told whatever an app calls it, and no other code is taken for another.
-    @Test(arguments: CodePurpose.allCases) func aCodeIsWhatItWasSentFor(_ sent: CodePurpose) {
+    /// A sign-up code is accepted for other email purposes; no other code is accepted for another purpose.
+    @Test(arguments: CodePurpose.allCases) func aCodeHasThePurposeItWasSentFor(_ sent: CodePurpose) {
         for tried in CodePurpose.allCases {
             let isTaken = tried == sent || (sent == .signUp && (tried == .email || tried == .recovery))
             let expected = isTaken ? CodeVerdict.right(sent) : .wrong(left: pending(sent, triesLeft: 4))
@@ -231,7 +231,7 @@ private func session(
         return new
     }
 
-    @Test func onlyWhatNobodyEverGotIntoGivesWay() {
+    @Test func onlyUnusedSignUpsAreReplaced() {
         #expect(SignUpRule.startsAnew(over: older(), as: new(), hasSessions: false))
         #expect(!SignUpRule.startsAnew(over: older(), as: new(mayStartAnew: false), hasSessions: false))
         #expect(!SignUpRule.startsAnew(over: older(), as: new(), hasSessions: true))
@@ -241,7 +241,7 @@ private func session(
         #expect(!SignUpRule.startsAnew(over: withPhone, as: new(), hasSessions: false))
     }
 
-    @Test func whatTheOlderSignUpLeftIsGoneButForIDAgeAndTier() {
+    @Test func aReplacedSignUpKeepsOnlyIDAgeAndTier() {
         let later = start.advanced(seconds: 60)
         let account = new().anew(older(), now: later)
         var expected = Account(id: UUID(high: 0, low: 1), openedBy: .dlauth, createdAt: start, updatedAt: later)

@@ -25,9 +25,9 @@ import Testing
         return try #require(members["accessToken"])
     }
 
-    /// Asks an endpoint with what most of them need, so that one that looked no further would do what it is for.
+    /// Sends a request that most endpoints would accept if they ignored the actor.
     private func ask(
-        _ place: MountTable.Place, _ method: String, _ bearer: String?, email: String = "ada@example.org", refresh: String = ""
+        _ place: MountedEndpoint, _ method: String, _ bearer: String?, email: String = "ada@example.org", refresh: String = ""
     ) async throws -> StoryAnswer {
         let target = place.endpoint.isPrefix ? place.path + "/0193a1b2-0000-7000-8000-000000000001" : place.path
         let body = #"{"email":"\#(email)","password":"correct horse","new_password":"correct horse","type":"email","token":"1","code":"1","refresh":"\#(refresh)","refreshToken":"\#(refresh)","refresh_token":"\#(refresh)","actorType":"merchant","actorId":"m1"}"#
@@ -55,8 +55,8 @@ import Testing
             "a type alone": try world.minted("service") { $0.actorType = "merchant" },
             "an id alone": try world.minted("service") { $0.actorID = "m1" },
         ]
-        #expect(Set(world.places.map(\.endpoint.name)) == Set(Catalogue.endpoints.map(\.name)))
-        for place in world.places {
+        #expect(Set(world.endpoints.map(\.endpoint.name)) == Set(Catalogue.endpoints.map(\.name)))
+        for place in world.endpoints {
             for (who, token) in actors {
                 for method in place.endpoint.methods {
                     let answer = try await ask(place, method, token, refresh: refresh)
@@ -72,7 +72,7 @@ import Testing
         #expect(refreshed.status == 200)
     }
 
-    /// Clients send what they have along: a token that is no good must not keep them from signing in anew.
+    /// Clients send old tokens along: an invalid one must not keep them from signing in again.
     @Test func whereNoBearerIsAskedForOnlyAGoodOneOfAnActorCounts() async throws {
         let (user, session, refresh) = try await openAccount()
         let expired = try await actorToken(session, "user", user)
@@ -85,7 +85,7 @@ import Testing
             "no token": "nonsense", "an expired actor's": expired, "an actor's whose session has ended": orphan,
             "a forger's": try world.forged(user) { $0.actorType = "merchant" }, "a session's": live, "a refresh token": refresh,
         ]
-        for place in world.places where place.endpoint.auth == .none {
+        for place in world.endpoints where place.endpoint.auth == .none {
             for method in place.endpoint.methods {
                 let plain = try await ask(place, method, nil, email: "nobody")
                 for (which, bearer) in bearers {

@@ -9,7 +9,7 @@ import Stories
 import Synchronization
 import Wire
 
-/// The contracts with a gate before them and a store in memory behind them, and a clock that moves when it is told to.
+/// The contracts behind a gate, over a store in memory, with a clock of the test.
 final class ContractWorld: StoryWorld {
     private static let issuer = "https://gate.test"
     private static let secret = [UInt8](repeating: 7, count: 32)
@@ -23,8 +23,8 @@ final class ContractWorld: StoryWorld {
     private let administration: Administration
     private let page: WebPage
     private let key: SigningKey
-    /// Every endpoint, where it is mounted.
-    let places: [MountTable.Place]
+    /// Every mounted endpoint.
+    let endpoints: [MountedEndpoint]
     private var router: Router
     private var admission: Admission
     private var head = RequestHead()
@@ -39,28 +39,28 @@ final class ContractWorld: StoryWorld {
         let limiter = AttemptsInMemory(clock)
         guard let work = PasswordWork(threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), start: startThread)
         else { throw StoryFault("the system gives no threads") }
-        let base = AccountBase(store: accounts ?? store, events: post, clock: clock.accountClock, notice: { _ in })
+        let context = AccountContext(store: accounts ?? store, events: post, clock: clock.accountClock, notice: { _ in })
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
         services = ContractServices(
-            passwords: PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter),
-            resets: PasswordReset(base: base, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
-            codes: Codes(base: base, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
-            providers: ProviderSignIn(base: base, mint: mint, keys: providers, limiter: limiter),
-            anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
-            sessions: Sessions(base: base, mint: mint), accounts: AccountDirectory(base: base), tiers: .standard,
+            passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(context: context, mint: mint, work: work, courier: post, limiter: limiter, secret: Self.secret),
+            codes: Codes(context: context, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
+            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
+            anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
+            sessions: Sessions(context: context, mint: mint), accounts: AccountDirectory(context: context), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
-        administration = Administration(base: base, work: work)
+        administration = Administration(context: context, work: work)
         var table = MountTable()
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         page = WebPage(authBase: table.pageMount?.base ?? "")
-        router = Router(services, page: page) { name, error in preconditionFailure("\(name): \(error)") }
-        places = try table.places + table.pages(beside: [])
+        router = Router(services, page: page)
+        endpoints = try table.endpoints + table.pages(beside: [])
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        let policy = try Policy(rules: places.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
+        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
         admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
     }
 
@@ -118,7 +118,7 @@ final class ContractWorld: StoryWorld {
         case "world" where words[1] == "no-providers": providers.areOff = true
         case "world" where words[1] == "require-confirmed-email":
             services.mustConfirmEmail = true
-            router = Router(services, page: page) { name, error in preconditionFailure("\(name): \(error)") }
+            router = Router(services, page: page)
         default: throw StoryFault("\(words) mean nothing")
         }
     }
@@ -132,7 +132,7 @@ extension ContractWorld {
         try key.issue(claims(subject, change))
     }
 
-    /// The same of somebody else's key.
+    /// The same, signed with a foreign key.
     func forged(_ subject: String, _ change: (inout TokenClaims) -> Void) throws -> String {
         try SigningKey.generate(.ES256).issue(claims(subject, change))
     }
@@ -174,7 +174,7 @@ extension ContractWorld {
 
     private func status(of user: String) async -> UserTier {
         let found: Account?
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             found = if let id = Wire.UUID(parsing: user) { try await services.accounts.account(id) } else { nil }
         } catch {
             return UserTier(user: user, status: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
@@ -186,7 +186,7 @@ extension ContractWorld {
     private func confirm(_ sighting: TokenDelivery) async {
         guard let session = Wire.UUID(parsing: sighting.session), let token = sighting.token.withRawBytes({ AccessTokenID(parsing: $0) })
         else { return }
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             try await services.sessions.confirm([ConfirmedPair(session: session, counter: token.counter)])
         } catch {
             // As in the gateway: a store that is away does not fail the request.
@@ -198,7 +198,7 @@ extension ContractWorld {
         return id
     }
 
-    /// The store answers again when it has failed as often as it was told to.
+    /// Uses up the store's scripted failures.
     private func comeBack() async throws {
         for _ in 0..<1_001 {
             do throws(StoreFault) {

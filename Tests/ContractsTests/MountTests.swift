@@ -12,14 +12,14 @@ import Testing
     private static func table(_ text: String, paths: [String: String] = [:]) throws -> MountTable {
         var table = MountTable()
         table.mounts = try text.split(separator: " ").map { try Mount(parsing: String($0)) }
-        table.dlauthPaths = paths
+        for (name, path) in paths { table.paths["dlauth-\(name)"] = path }
         return table
     }
 
-    @Test func theUsualMountsAnswerWhatTheDocumentsShow() throws {
+    @Test func theUsualMountsHaveTheEndpointsOfTheDocuments() throws {
         let table = try Self.table(Self.usual)
         #expect(table.clash == nil)
-        let answered = table.places.map { "\($0.endpoint.methods.joined(separator: ",")) \($0.path) \($0.endpoint.auth.name)" }
+        let answered = table.endpoints.map { "\($0.endpoint.methods.joined(separator: ",")) \($0.path) \($0.endpoint.auth.name)" }
         #expect(
             answered == [
                 "POST /api/v1/auth/register none", "POST /api/v1/auth/login none", "POST /api/v1/auth/refresh none",
@@ -33,7 +33,7 @@ import Testing
                 "POST /auth/user none", "POST /auth/email/code optional", "POST /auth/email/verify optional",
                 "POST /auth/refresh none", "POST /auth/access-token required",
             ])
-        #expect(throws: Never.self) { try RouteTable(table.places.map(\.rule)) }
+        #expect(throws: Never.self) { try RouteTable(table.endpoints.map(\.rule)) }
     }
 
     @Test(arguments: [
@@ -51,7 +51,7 @@ import Testing
         ("password@api", "has no path"), ("password@/a//b", "has no path"), ("password@/a/../b", "has no path"),
         ("password@/a b", "has no path"), ("password@/%2e", "has no path"), ("password@/a?b", "has no path"), ("password@//", "has no path"),
     ])
-    func whatIsNoMountIsToldSo(_ text: String, _ beginning: String) {
+    func malformedMountsAreRefusedWithAReason(_ text: String, _ beginning: String) {
         do {
             _ = try Mount(parsing: text)
             Issue.record("\(text) is a mount")
@@ -76,7 +76,7 @@ import Testing
 
     @Test func aPathThatIsSetReplacesItsDefaultBelowTheBase() throws {
         let table = try Self.table("dlauth@/x", paths: ["sign-up": "/api/v1/auth/register", "user": "/me"])
-        let paths = table.places.map(\.path)
+        let paths = table.endpoints.map(\.path)
         #expect(paths.contains("/x/api/v1/auth/register") && paths.contains("/x/me"))
         #expect(!paths.contains("/x/auth/signup") && !paths.contains("/x/auth/user"))
         #expect(paths.contains("/x/auth/signin"))
@@ -128,7 +128,7 @@ import Testing
     ])
     func aRouteThatTakesThePlaceOfThePageKeepsIt(_ pattern: String, _ left: [String]) throws {
         let table = try Self.table("password@/api/v1")
-        let routes = [Self.route(pattern)] + table.places.map(\.rule)
+        let routes = [Self.route(pattern)] + table.endpoints.map(\.rule)
         let pages = try table.pages(beside: routes)
         #expect(pages.map(\.endpoint.name) == left)
         #expect(throws: Never.self) { try RouteTable(routes + pages.map(\.rule)) }

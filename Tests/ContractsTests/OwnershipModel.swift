@@ -23,7 +23,7 @@ struct SeededRandom: RandomNumberGenerator {
     mutating func once(in odds: Int) -> Bool { Int.random(in: 0..<odds, using: &self) == 0 }
 }
 
-/// Somebody who calls the contracts: what they own, and what they have got hold of.
+/// A caller of the contracts, with the addresses they own and the credentials they hold.
 struct Person {
     /// A session that they were handed.
     struct Held {
@@ -69,7 +69,7 @@ struct OwnershipModel {
     /// The account of which the owner confirmed the attacker's sign-up with a code of that sign-up: the exception. They
     /// share it until the owner throws the attacker out.
     private(set) var shared: Wire.UUID?
-    /// The accounts that were ever shared: what the sign-up said of itself stays there.
+    /// The accounts that were ever shared: the data of their sign-up stays.
     private(set) var everShared: Set<Wire.UUID> = []
     /// A claim about one step that did not hold.
     private var broken: String?
@@ -209,7 +209,7 @@ struct OwnershipModel {
         }
     }
 
-    /// A code from the own mailbox, most often as what it was sent for.
+    /// A code from the own mailbox, mostly tried as the purpose it was sent for.
     private mutating func verify(_ person: inout Person, _ bearer: Person.Held?) async throws -> Done {
         guard case .code(let code, let sent, let to)? = person.mail.filter(\.isCode).suffix(3).randomElement(using: &random) else {
             return Done(text: "no code")
@@ -242,7 +242,7 @@ struct OwnershipModel {
             "POST", "/whateat/api/v1/auth/signin", #"{"provider":"google","idToken":"\#(token)"}"#, &person, as: "\(move) as \(email)")
     }
 
-    /// Asks, and keeps what session comes back.
+    /// Sends a request, and keeps the session in its response.
     private func call(
         _ method: String, _ path: String, _ body: String, _ person: inout Person, _ bearer: Person.Held? = nil, sent: String = "",
         as name: String? = nil
@@ -273,7 +273,7 @@ struct OwnershipModel {
 
     // MARK: claims
 
-    /// Of the attacker's sign-up the password stays; his sessions and what he joined in them do not.
+    /// The password of the attacker's sign-up stays; his sessions and what he added in them are removed.
     private mutating func claimThatOnlyThePasswordStays(_ user: Wire.UUID) async throws {
         guard let account = try await store.account(user) else { return }
         if try await hasSession(of: account) { broken = "a session of the attacker outlived the confirmation" }
@@ -404,7 +404,7 @@ extension Person.Held {
         return Data(base64Encoded: text).flatMap { try? JSONSerialization.jsonObject(with: $0) as? [String: Any] }
     }
 
-    /// Where and under what name the contract takes the refresh token.
+    /// The path and member name for the contract's refresh token.
     fileprivate var refreshPath: String {
         if contract.hasPrefix("/api/v1") { return "/api/v1/auth/refresh" }
         if contract.hasPrefix("/whateat") { return "/whateat/api/v1/auth/refresh" }

@@ -18,9 +18,9 @@ import Wire
     /// So many sequences share a world, each with addresses of its own.
     private static let shared = 25
 
-    /// To follow one sequence again, let `seeds` begin with what a failure names and `sequences` be 1.
+    /// To repeat one sequence, set the first of `seeds` to the seed in the failure and `sequences` to 1.
     @Test(arguments: Place.allCases, [0, 1_000_000, 2_000_000, 3_000_000] as [UInt64])
-    func onlyWhoProvedAnEmailHoldsWhatOpensItsAccount(_ place: Place, _ seeds: UInt64) async throws {
+    func onlyTheProverOfAnEmailHasCredentialsOfItsAccount(_ place: Place, _ seeds: UInt64) async throws {
         var reached: [AuditEvent.Kind: Int] = [:]
         var exceptions = 0
         let hashes = HashMemory()
@@ -39,7 +39,7 @@ import Wire
                     return
                 }
                 exceptions += model.everShared.count
-                // Nobody's attempts are counted against the next.
+                // Lets all attempt counts expire before the next sequence.
                 try await world.wait(seconds: 7_200)
             }
             for account in try await store.accounts(after: nil, limit: 10_000) {
@@ -66,7 +66,7 @@ import Wire
     }
 }
 
-/// A database for one world, where there is a disk in memory: what is asked here is not whether it survives.
+/// A database for one world, on a disk in memory if there is one: durability is not tested here.
 private struct StoreFolder {
     let path: String
 

@@ -10,7 +10,7 @@ import Testing
     }()
 
     @Test(arguments: stories)
-    func everyStoryHappensAsItIsTold(_ story: Story) async throws {
+    func everyStoryPasses(_ story: Story) async throws {
         var differences: [String] = []
         let world = try ContractWorld()
         var runner = StoryRunner(world) { differences.append($0) }

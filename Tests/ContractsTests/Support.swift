@@ -7,7 +7,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// A clock that stands still until somebody waits by it.
+/// A clock that moves only when a story waits.
 final class StillClock: Sendable {
     private let microseconds = Mutex<Int64>(1_767_700_800_000_000)
 
@@ -19,7 +19,7 @@ final class StillClock: Sendable {
 
     func advance(seconds: Int64) { microseconds.withLock { $0 += seconds * 1_000_000 } }
 
-    /// Whoever pauses by it does not move it: a story's times stay what they are.
+    /// Pauses of services do not move it, so the times in a story stay exact.
     var accountClock: AccountClock {
         let paused = Paused()
         return AccountClock(
@@ -32,7 +32,7 @@ final class StillClock: Sendable {
     private final class Paused: Sendable { let milliseconds = Mutex<UInt64>(0) }
 }
 
-/// Keeps what is sent, and which sessions ended.
+/// Records messages and ended sessions.
 final class Post: Courier, AccountEvents {
     private let messages = Mutex<[Message]>([])
     private let endings = Mutex<[RevokedSession]>([])
@@ -120,7 +120,7 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
     var keysAreAway = false
     private let key = providerKey
     private let forger = forgerKey
-    /// Made once: to make one takes longer than to tell a story.
+    /// Generated once: generating a key takes longer than a story.
     private static let (providerKey, forgerKey) = (generated(), generated())
 
     private static func generated() -> SigningKey {
@@ -141,7 +141,7 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
         provider == "apple" ? "https://appleid.apple.com" : "https://accounts.google.com"
     }
 
-    /// A token with these claims beside the usual ones, or in their place; signed by somebody else for `forger`.
+    /// A token with these claims in addition to the usual ones, or replacing them; `forger` signs with another key.
     func token(_ provider: String, _ claims: String, now: WallTime) throws -> String {
         guard var members = try JSONSerialization.jsonObject(with: Data(claims.utf8)) as? [String: Any] else {
             throw StoryFault("\(claims) are no claims")
@@ -160,7 +160,7 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
     }
 }
 
-/// Threads of the process's own.
+/// Starts threads of the process.
 let startThread: ThreadStart = { name, body in
     do {
         let thread = try WorkerThread(name: name, body)

@@ -59,7 +59,7 @@ import Wire
         }
     }
 
-    /// What people and apps call themselves is put in as text: there is no way to put it in as anything else.
+    /// Names and user agents are inserted as text; the script has no way to insert markup.
     @Test func noScriptMakesMarkupOrCodeOfText() {
         for file in files where file.hasSuffix(".js") {
             let script = text(get("/web/" + file))
@@ -69,7 +69,7 @@ import Wire
     }
 
     @Test(arguments: ["/web/", "/web/index.html", "/web/assets/0/page.js", "/web/assets/0/other.js", "/web/x"])
-    func everyAnswerSaysWhatABrowserMayDoWithIt(_ path: String) {
+    func everyResponseHasTheSecurityFields(_ path: String) {
         let answer = get(path)
         let policy = value("Content-Security-Policy", answer)?.split(separator: ";").map { $0.drop { $0 == " " } } ?? []
         for directive in [
@@ -82,7 +82,7 @@ import Wire
         #expect(value("X-Frame-Options", answer) == "DENY")
     }
 
-    @Test func whatABrowserHasIsNotSentAgain() throws {
+    @Test func aCachedFileIsAnswered304() throws {
         for path in ["/web/"] + files.map({ "/web/" + $0 }) {
             let tag = try #require(value("ETag", get(path)))
             for known in [tag, "W/\(tag)", "\"x\", \(tag)", "*"] {
@@ -93,12 +93,12 @@ import Wire
         }
     }
 
-    @Test func whatMayChangeIsAskedForEveryTime() {
+    @Test func theDocumentIsRevalidated() {
         #expect(value("Cache-Control", get("/web/")) == "no-cache")
         #expect(value("Cache-Control", get("/web/assets/0123456789abcdef/page.js")) == "no-cache")
     }
 
-    @Test func whatIsNotThereIsToldSo() {
+    @Test func missingFilesAre404() {
         for path in ["/web/x", "/web/assets/", "/web/assets/0/other.js", "/web/assets/0/x/page.js"] {
             let answer = get(path)
             #expect(answer.status == 404, "\(path)")

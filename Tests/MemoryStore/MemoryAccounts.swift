@@ -32,7 +32,7 @@ extension MemoryStore {
                 }
             }
             guard let account else { return [] }
-            let events = state.audit.reversed().filter { $0.user == account.id && AddressHistory.kinds.contains($0.kind) }
+            let events = state.events.reversed().filter { $0.user == account.id && AddressHistory.kinds.contains($0.kind) }
             return Array(events.prefix(limit))
         }
     }
@@ -42,38 +42,38 @@ extension MemoryStore {
     }
 
     package func open(
-        _ new: NewAccount, session: NewSession?, _ occasion: Occasion
+        _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
         try at { state in
             if let email = new.email, let older = state.account(of: .email(email)) {
-                return state.startAnew(older, new, session, occasion)
+                return state.startAnew(older, new, session, audit)
             }
-            let account = new.account(now: occasion.now)
+            let account = new.account(now: audit.now)
             state.dropCodes(of: account)
             state.accounts[new.id] = account
             state.hashes[new.id] = new.passwordHash
-            let opened = state.open(session, of: new.id, occasion)
-            state.log(.accountOpened, new.id, occasion, session: opened?.id, detail: new.openedBy?.name ?? "operator")
-            if account.emailConfirmedAt != nil { state.log(.emailConfirmed, new.id, occasion) }
-            if let tier = new.tier { state.log(.tierChanged, new.id, occasion, detail: tier) }
+            let opened = state.open(session, of: new.id, audit)
+            state.log(.accountOpened, new.id, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
+            if account.emailConfirmedAt != nil { state.log(.emailConfirmed, new.id, audit) }
+            if let tier = new.tier { state.log(.tierChanged, new.id, audit, detail: tier) }
             return .opened(account, opened)
         }
     }
 
     package func signIn(
-        _ user: UUID, proof: PasswordProof, session: NewSession?, _ occasion: Occasion
+        _ user: UUID, proof: PasswordProof, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try at { state in
             guard let account = state.accounts[user], state.hashes[user] == proof.hash else { return nil }
             if let replacement = proof.replacement { state.hashes[user] = replacement }
-            let opened = state.open(session, of: user, occasion)
-            if let opened { state.log(.signedIn, user, occasion, session: opened.id, detail: "password") }
+            let opened = state.open(session, of: user, audit)
+            if let opened { state.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
     }
 
     package func signIn(
-        _ proof: IdentityProof, newUser: UUID, session: NewSession, _ occasion: Occasion
+        _ proof: IdentityProof, newUser: UUID, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn {
         try at { state in
             let key = "\(proof.provider.rawValue) \(proof.subject)"
@@ -81,85 +81,85 @@ extension MemoryStore {
                 state.account(of: .email(email)).map { ContactHolder($0, .email(email)) }
             }
             let verdict = IdentityRule.verdict(linked: state.identities[key]?.user, holder: holder)
-            let (user, ended) = state.lead(verdict, proof, newUser, session.contract, occasion)
+            let (user, ended) = state.lead(verdict, proof, newUser, session.contract, audit)
             if state.identities[key] == nil {
                 let identity = LinkedIdentity(
-                    provider: proof.provider, subject: proof.subject, linkedAt: occasion.now)
+                    provider: proof.provider, subject: proof.subject, linkedAt: audit.now)
                 state.identities[key] = MemoryStore.Link(identity: identity, user: user)
-                state.log(.identityLinked, user, occasion, detail: proof.provider.rawValue)
+                state.log(.identityLinked, user, audit, detail: proof.provider.rawValue)
             }
-            state.complete(user, by: proof, emailIsFree: holder == nil, occasion)
-            let opened = state.open(session, of: user, occasion)
-            state.log(.signedIn, user, occasion, session: session.id, detail: proof.provider.rawValue)
+            state.complete(user, by: proof, emailIsFree: holder == nil, audit)
+            let opened = state.open(session, of: user, audit)
+            state.log(.signedIn, user, audit, session: session.id, detail: proof.provider.rawValue)
             guard let account = state.accounts[user] else { preconditionFailure("an identity of no account") }
             return SignIn(account: account, session: opened, isNew: verdict == .create, ended: ended)
         }
     }
 
     package func setPassword(
-        _ hash: String, of user: UUID, keeping session: UUID, _ occasion: Occasion
+        _ hash: String, of user: UUID, keeping session: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try at { state in
             guard let kept = state.sessions[session], kept.user == user else { return nil }
-            state.setPassword(hash, of: user, occasion)
-            let ended = state.endSessions(of: user, .passwordChanged, keeping: session, occasion)
-            state.log(.passwordChanged, user, occasion, session: session)
+            state.setPassword(hash, of: user, audit)
+            let ended = state.endSessions(of: user, .passwordChanged, keeping: session, audit)
+            state.log(.passwordChanged, user, audit, session: session)
             return state.accounts[user].map { SignIn(account: $0, session: kept, ended: ended) }
         }
     }
 }
 
 extension MemoryStore.State {
-    mutating func setPassword(_ hash: String, of user: UUID, _ occasion: Occasion) {
+    mutating func setPassword(_ hash: String, of user: UUID, _ audit: AuditContext) {
         hashes[user] = hash
         accounts[user]?.hasPassword = true
-        accounts[user]?.updatedAt = occasion.now
+        accounts[user]?.updatedAt = audit.now
         if let account = accounts[user] { dropCodes(of: account) }
     }
 
     fileprivate mutating func startAnew(
-        _ older: Account, _ new: NewAccount, _ session: NewSession?, _ occasion: Occasion
+        _ older: Account, _ new: NewAccount, _ session: NewSession?, _ audit: AuditContext
     ) -> Opening {
         let hasSessions = sessions.values.contains { $0.user == older.id }
         guard SignUpRule.startsAnew(over: older, as: new, hasSessions: hasSessions) else { return .emailTaken }
-        _ = strip(older.id, occasion)
-        let account = new.anew(older, now: occasion.now)
+        _ = strip(older.id, audit)
+        let account = new.anew(older, now: audit.now)
         accounts[older.id] = account
         hashes[older.id] = new.passwordHash
-        let opened = open(session, of: older.id, occasion)
+        let opened = open(session, of: older.id, audit)
         log(
-            .accountOpened, older.id, occasion, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
+            .accountOpened, older.id, audit, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
         return .opened(account, opened)
     }
 
     fileprivate mutating func lead(
-        _ verdict: IdentityVerdict, _ proof: IdentityProof, _ newUser: UUID, _ contract: ContractID, _ occasion: Occasion
+        _ verdict: IdentityVerdict, _ proof: IdentityProof, _ newUser: UUID, _ contract: ContractID, _ audit: AuditContext
     ) -> (UUID, [EndedSession]) {
         switch verdict {
         case .known(let user), .link(let user): return (user, [])
-        case .takeOver(let user): return (user, takeOver(user, occasion))
+        case .takeOver(let user): return (user, takeOver(user, audit))
         case .create:
             let new = NewAccount(id: newUser, openedBy: contract, email: proof.verifiedEmail)
-            var account = new.account(now: occasion.now)
-            account.emailConfirmedAt = account.email.map { _ in occasion.now }
+            var account = new.account(now: audit.now)
+            account.emailConfirmedAt = account.email.map { _ in audit.now }
             accounts[newUser] = account
             dropCodes(of: account)
-            log(.accountOpened, newUser, occasion, detail: proof.provider.rawValue)
+            log(.accountOpened, newUser, audit, detail: proof.provider.rawValue)
             return (newUser, [])
         }
     }
 
     fileprivate mutating func complete(
-        _ user: UUID, by proof: IdentityProof, emailIsFree: Bool, _ occasion: Occasion
+        _ user: UUID, by proof: IdentityProof, emailIsFree: Bool, _ audit: AuditContext
     ) {
         guard var account = accounts[user] else { return }
         if account.email == nil, emailIsFree, let email = proof.verifiedEmail {
             account.email = email
-            account.emailConfirmedAt = occasion.now
+            account.emailConfirmedAt = audit.now
             dropCodes(to: .email(email))
         }
-        if let name = proof.name, proof.nameRule.takes(account, now: occasion.now) { account.name = name }
-        if account != accounts[user] { account.updatedAt = occasion.now }
+        if let name = proof.name, proof.nameRule.accepts(account, now: audit.now) { account.name = name }
+        if account != accounts[user] { account.updatedAt = audit.now }
         accounts[user] = account
     }
 }

@@ -12,24 +12,24 @@ extension MemoryStore {
     }
 
     package func redeem(
-        _ redemption: CodeRedemption, _ occasion: Occasion
+        _ redemption: CodeRedemption, _ audit: AuditContext
     ) async throws(StoreFault) -> Redemption {
         try at { state in
-            guard let code = state.use(redemption, occasion.now) else { return .wrongCode }
+            guard let code = state.use(redemption, audit.now) else { return .wrongCode }
             let kept = redemption.callerSession.flatMap { state.sessions[$0] }
             if let caller = redemption.proof.caller, kept?.user != caller || state.accounts[caller] == nil {
                 return .refused(.callerGone)
             }
             let holder = state.account(of: redemption.recipient).map { ContactHolder($0, redemption.recipient) }
             let verdict = ContactProofRule.verdict(redemption.proof, code: code, holder: holder)
-            guard let (user, ended) = state.carryOut(verdict, redemption.recipient, occasion),
+            guard let (user, ended) = state.carryOut(verdict, redemption.recipient, audit),
                 let account = state.accounts[user]
             else { return .refused(verdict.refusal ?? .noAccount) }
             if let kept, redemption.proof.caller == user, kept.contract == redemption.session.contract {
                 return .proven(SignIn(account: account, session: kept, ended: ended))
             }
-            let opened = state.open(redemption.session, of: user, occasion)
-            state.log(.signedIn, user, occasion, session: opened?.id, detail: "code")
+            let opened = state.open(redemption.session, of: user, audit)
+            state.log(.signedIn, user, audit, session: opened?.id, detail: "code")
             return .proven(SignIn(account: account, session: opened, ended: ended))
         }
     }
@@ -46,30 +46,30 @@ extension MemoryStore {
     }
 
     package func resetPassword(
-        digest: [UInt8], hash: String, session: NewSession, _ occasion: Occasion
+        digest: [UInt8], hash: String, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try at { state in
-            guard let token = state.resets[digest], occasion.now < token.expiresAt else { return nil }
+            guard let token = state.resets[digest], audit.now < token.expiresAt else { return nil }
             state.resets = state.resets.filter { $0.value.email.key != token.email.key }
             let recipient = Recipient.email(token.email)
             let holder = state.account(of: recipient).map { ContactHolder($0, recipient) }
             let verdict = ContactProofRule.verdict(.signIn(caller: nil), code: .recovery, holder: holder)
-            guard case (let user, var ended)? = state.carryOut(verdict, recipient, occasion) else { return nil }
-            state.setPassword(hash, of: user, occasion)
-            ended += state.endSessions(of: user, .passwordChanged, occasion)
-            let opened = state.open(session, of: user, occasion)
-            state.log(.passwordReset, user, occasion, session: session.id)
+            guard case (let user, var ended)? = state.carryOut(verdict, recipient, audit) else { return nil }
+            state.setPassword(hash, of: user, audit)
+            ended += state.endSessions(of: user, .passwordChanged, audit)
+            let opened = state.open(session, of: user, audit)
+            state.log(.passwordReset, user, audit, session: session.id)
             return state.accounts[user].map { SignIn(account: $0, session: opened, ended: ended) }
         }
     }
 }
 
 extension MemoryStore.State {
-    private mutating func confirm(_ user: UUID, _ recipient: Recipient, _ occasion: Occasion) {
+    private mutating func confirm(_ user: UUID, _ recipient: Recipient, _ audit: AuditContext) {
         guard case .email = recipient, accounts[user]?.emailConfirmedAt == nil else { return }
-        accounts[user]?.emailConfirmedAt = occasion.now
-        accounts[user]?.updatedAt = occasion.now
-        log(.emailConfirmed, user, occasion)
+        accounts[user]?.emailConfirmedAt = audit.now
+        accounts[user]?.updatedAt = audit.now
+        log(.emailConfirmed, user, audit)
     }
 
     fileprivate mutating func use(_ redemption: CodeRedemption, _ now: WallTime) -> CodePurpose? {
@@ -87,32 +87,32 @@ extension MemoryStore.State {
     }
 
     fileprivate mutating func carryOut(
-        _ verdict: ContactVerdict, _ recipient: Recipient, _ occasion: Occasion
+        _ verdict: ContactVerdict, _ recipient: Recipient, _ audit: AuditContext
     ) -> (UUID, [EndedSession])? {
         switch verdict {
         case .confirm(let user):
-            confirm(user, recipient, occasion)
+            confirm(user, recipient, audit)
             return (user, [])
         case .complete(let user):
             accounts[user]?.dropPhone()
             identities = identities.filter { $0.value.user != user }
-            confirm(user, recipient, occasion)
-            return (user, endSessions(of: user, .accountTaken, occasion))
-        case .takeOver(let user): return (user, takeOver(user, occasion))
+            confirm(user, recipient, audit)
+            return (user, endSessions(of: user, .accountTaken, audit))
+        case .takeOver(let user): return (user, takeOver(user, audit))
         case .attach(let user, let releasing):
-            let ended = releasing.map { release($0, occasion) } ?? []
-            accounts[user]?.updatedAt = occasion.now
+            let ended = releasing.map { release($0, audit) } ?? []
+            accounts[user]?.updatedAt = audit.now
             if let account = accounts[user] { dropCodes(of: account) }
             dropCodes(to: recipient)
             switch recipient {
             case .email(let email):
                 accounts[user]?.email = email
-                accounts[user]?.emailConfirmedAt = occasion.now
-                log(.emailChanged, user, occasion)
+                accounts[user]?.emailConfirmedAt = audit.now
+                log(.emailChanged, user, audit)
             case .phone(let phone):
                 accounts[user]?.phone = phone
-                accounts[user]?.phoneConfirmedAt = occasion.now
-                log(.phoneChanged, user, occasion)
+                accounts[user]?.phoneConfirmedAt = audit.now
+                log(.phoneChanged, user, audit)
             }
             return (user, ended)
         case .refuse: return nil

@@ -9,15 +9,15 @@ extension MemoryStore {
         }
     }
 
-    package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
+    package func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]? {
         try at { state in
             guard let account = state.accounts.removeValue(forKey: user) else { return nil }
             state.dropCodes(of: account)
             state.hashes[user] = nil
             state.grants[user] = nil
             state.identities = state.identities.filter { $0.value.user != user }
-            let ended = state.endSessions(of: user, .accountDeleted, occasion)
-            state.log(.accountDeleted, user, occasion)
+            let ended = state.endSessions(of: user, .accountDeleted, audit)
+            state.log(.accountDeleted, user, audit)
             return ended
         }
     }
@@ -27,14 +27,14 @@ extension MemoryStore {
     }
 
     package func setTier(
-        _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
+        _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement? {
         try at { state in
             guard let old = state.accounts[user]?.entitlement else { return nil }
             let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
             state.accounts[user]?.entitlement = entitlement
-            state.accounts[user]?.updatedAt = occasion.now
-            state.log(.tierChanged, user, occasion, detail: tier)
+            state.accounts[user]?.updatedAt = audit.now
+            state.log(.tierChanged, user, audit, detail: tier)
             return entitlement
         }
     }
@@ -52,23 +52,23 @@ extension MemoryStore {
     }
 
     package func grant(
-        _ actor: ActorName, to user: UUID, _ occasion: Occasion
+        _ actor: ActorName, to user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
         try at { state in
             guard state.accounts[user] != nil else { return false }
             if state.grants[user, default: []].insert(actor).inserted {
-                state.log(.actorGranted, user, occasion, detail: "\(actor.type) \(actor.id)")
+                state.log(.actorGranted, user, audit, detail: "\(actor.type) \(actor.id)")
             }
             return true
         }
     }
 
     package func revoke(
-        _ actor: ActorName, from user: UUID, _ occasion: Occasion
+        _ actor: ActorName, from user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
         try at { state in
             guard state.grants[user]?.remove(actor) != nil else { return false }
-            state.log(.actorRevoked, user, occasion, detail: "\(actor.type) \(actor.id)")
+            state.log(.actorRevoked, user, audit, detail: "\(actor.type) \(actor.id)")
             return true
         }
     }
@@ -89,7 +89,7 @@ extension MemoryStore {
     }
 
     package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
-        try at { state in Array(state.audit.reversed().filter { $0.user == user }.prefix(limit)) }
+        try at { state in Array(state.events.reversed().filter { $0.user == user }.prefix(limit)) }
     }
 
     package func sweep(now: WallTime) async throws(StoreFault) {

@@ -3,24 +3,24 @@ package import Wire
 
 extension MemoryStore {
     package func refresh(
-        _ request: RefreshRequest, _ occasion: Occasion
+        _ request: RefreshRequest, _ audit: AuditContext
     ) async throws(StoreFault) -> RefreshOutcome {
         try at { state in
             guard var session = state.sessions[request.session], let account = state.accounts[session.user] else {
                 return .refused(.noSession)
             }
             let verdict = request.rule.verdict(
-                counter: request.counter, contract: request.contract, session: session, now: occasion.now)
+                counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
-            case .rotate: session.rotate(at: occasion.now)
-            case .keep: session.lastUsedAt = occasion.now
+            case .rotate: session.rotate(at: audit.now)
+            case .keep: session.lastUsedAt = audit.now
             case .again, .storm: break
             case .refuse(let refusal):
-                if refusal == .ahead { state.log(.refreshAhead, account.id, occasion, session: session.id) }
+                if refusal == .ahead { state.log(.refreshAhead, account.id, audit, session: session.id) }
                 return .refused(refusal)
             case .reuse:
-                guard let ended = state.end(session.id, .refreshReuse, occasion) else { return .refused(.noSession) }
-                state.log(.refreshReuse, account.id, occasion, session: session.id)
+                guard let ended = state.end(session.id, .refreshReuse, audit) else { return .refused(.noSession) }
+                state.log(.refreshReuse, account.id, audit, session: session.id)
                 return .reused(ended)
             }
             state.sessions[session.id] = session
@@ -51,22 +51,22 @@ extension MemoryStore {
     }
 
     package func end(
-        _ session: UUID, _ reason: EndReason, _ occasion: Occasion
+        _ session: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> EndedSession? {
         try at { state in
-            guard let ended = state.end(session, reason, occasion) else { return nil }
-            state.log(.sessionEnded, ended.user, occasion, session: session, detail: reason.rawValue)
+            guard let ended = state.end(session, reason, audit) else { return nil }
+            state.log(.sessionEnded, ended.user, audit, session: session, detail: reason.rawValue)
             return ended
         }
     }
 
     package func endSessions(
-        of user: UUID, _ reason: EndReason, _ occasion: Occasion
+        of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession] {
         try at { state in
-            let ended = state.endSessions(of: user, reason, occasion)
+            let ended = state.endSessions(of: user, reason, audit)
             for session in ended {
-                state.log(.sessionEnded, user, occasion, session: session.id, detail: reason.rawValue)
+                state.log(.sessionEnded, user, audit, session: session.id, detail: reason.rawValue)
             }
             return ended
         }

@@ -2,7 +2,7 @@ package import Accounts
 import Synchronization
 import Wire
 
-/// Accounts in memory, for tests: what the databases do, said once more in the plainest way.
+/// Accounts in memory, for tests: a second, simple implementation of `AccountStore`.
 package final class MemoryStore: AccountStore {
     struct State {
         var accounts: [UUID: Account] = [:]
@@ -15,7 +15,7 @@ package final class MemoryStore: AccountStore {
         var grants: [UUID: Set<ActorName>] = [:]
         /// Everything that was ever changed, the oldest first.
         var changes: [Touch] = []
-        var audit: [AuditEvent] = []
+        var events: [AuditEvent] = []
     }
 
     /// An identity, and the account that it leads to.
@@ -24,14 +24,14 @@ package final class MemoryStore: AccountStore {
         let user: UUID
     }
 
-    /// What a change was about.
+    /// The subject of a change.
     enum Touch {
         case account(UUID)
         case ended(EndedSession)
     }
 
     private let state = Mutex(State())
-    /// What to answer instead of doing anything, oldest first.
+    /// Faults to throw from the next calls, in order.
     private let faults = Mutex<[StoreFault]>([])
     private let asked = Mutex(0)
     private let follower = Mutex<(@Sendable () -> Void)?>(nil)
@@ -63,18 +63,18 @@ package final class MemoryStore: AccountStore {
 }
 
 extension MemoryStore.State {
-    /// Logs what a call has changed, by what was there before it.
+    /// Logs the changes of a call, by comparison with the state before it.
     fileprivate mutating func noteChanges(_ before: [UUID: Account], ended count: Int) {
         for (id, account) in before where accounts[id] != account { changes.append(.account(id)) }
         for session in ended.dropFirst(count) { changes.append(.ended(session)) }
     }
 
     mutating func log(
-        _ kind: AuditEvent.Kind, _ user: UUID?, _ occasion: Occasion, session: UUID? = nil, detail: String? = nil
+        _ kind: AuditEvent.Kind, _ user: UUID?, _ audit: AuditContext, session: UUID? = nil, detail: String? = nil
     ) {
-        audit.append(
+        events.append(
             AuditEvent(
-                kind, at: occasion.now, user: user, session: session, address: occasion.address, detail: detail))
+                kind, at: audit.now, user: user, session: session, address: audit.address, detail: detail))
     }
 
     func account(of recipient: Recipient) -> Account? {
@@ -86,25 +86,25 @@ extension MemoryStore.State {
         }
     }
 
-    mutating func open(_ new: NewSession?, of user: UUID, _ occasion: Occasion) -> Session? {
+    mutating func open(_ new: NewSession?, of user: UUID, _ audit: AuditContext) -> Session? {
         guard let new else { return nil }
-        let session = Session(new, user: user, now: occasion.now)
+        let session = Session(new, user: user, now: audit.now)
         sessions[session.id] = session
         return session
     }
 
-    mutating func end(_ session: UUID, _ reason: EndReason, _ occasion: Occasion) -> EndedSession? {
+    mutating func end(_ session: UUID, _ reason: EndReason, _ audit: AuditContext) -> EndedSession? {
         guard let gone = sessions.removeValue(forKey: session) else { return nil }
-        let ended = EndedSession(id: session, user: gone.user, endedAt: occasion.now, reason: reason)
+        let ended = EndedSession(id: session, user: gone.user, endedAt: audit.now, reason: reason)
         self.ended.append(ended)
         return ended
     }
 
     mutating func endSessions(
-        of user: UUID, _ reason: EndReason, keeping kept: UUID? = nil, _ occasion: Occasion
+        of user: UUID, _ reason: EndReason, keeping kept: UUID? = nil, _ audit: AuditContext
     ) -> [EndedSession] {
         let all = sessions.values.filter { $0.user == user && $0.id != kept }.map(\.id).sorted()
-        return all.compactMap { end($0, reason, occasion) }
+        return all.compactMap { end($0, reason, audit) }
     }
 
     /// Drops the codes and reset tokens that were sent to an account.
@@ -118,27 +118,27 @@ extension MemoryStore.State {
     }
 
     /// Takes from an account all that its opener put there or could get in with.
-    mutating func strip(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
+    mutating func strip(_ user: UUID, _ audit: AuditContext) -> [EndedSession] {
         if let account = accounts[user] { dropCodes(of: account) }
         hashes[user] = nil
         identities = identities.filter { $0.value.user != user }
         grants[user] = nil
-        accounts[user]?.strip(at: occasion.now)
-        return endSessions(of: user, .accountTaken, occasion)
+        accounts[user]?.strip(at: audit.now)
+        return endSessions(of: user, .accountTaken, audit)
     }
 
-    mutating func takeOver(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
-        let ended = strip(user, occasion)
-        accounts[user]?.emailConfirmedAt = occasion.now
-        log(.accountTaken, user, occasion)
+    mutating func takeOver(_ user: UUID, _ audit: AuditContext) -> [EndedSession] {
+        let ended = strip(user, audit)
+        accounts[user]?.emailConfirmedAt = audit.now
+        log(.accountTaken, user, audit)
         return ended
     }
 
-    mutating func release(_ user: UUID, _ occasion: Occasion) -> [EndedSession] {
-        let ended = strip(user, occasion)
+    mutating func release(_ user: UUID, _ audit: AuditContext) -> [EndedSession] {
+        let ended = strip(user, audit)
         accounts[user]?.email = nil
         accounts[user]?.emailConfirmedAt = nil
-        log(.emailReleased, user, occasion)
+        log(.emailReleased, user, audit)
         return ended
     }
 }

@@ -27,7 +27,7 @@ import Wire
     /// On a thread of its own: a command blocks until tasks have answered.
     private func run(_ words: [String], input: String = "") async throws -> CommandResult {
         var now = start
-        now.wall = occasion(1_000 * Int64(lines.all.count)).now
+        now.wall = audit(1_000 * Int64(lines.all.count)).now
         lines.add(words.joined(separator: " "))
         let runner = CommandRunner(environment: [], now: now, readInput: { input })
         let line = words + ["--env-file", envFile]
@@ -68,7 +68,7 @@ import Wire
         try await store().credential(for: .email(try EmailAddress(email)))?.hash
     }
 
-    private func occasion(_ seconds: Int64) -> Occasion { Occasion(now: WallTime(seconds: start.wall.seconds + seconds), address: nil) }
+    private func audit(_ seconds: Int64) -> AuditContext { AuditContext(now: WallTime(seconds: start.wall.seconds + seconds), address: nil) }
 
     private func newID(_ number: UInt64) -> UUID { UUID(high: number, low: 0x8000_0000_0000_0000) }
 
@@ -205,9 +205,9 @@ import Wire
             provider: .apple, subject: "001234.abc", verifiedEmail: try EmailAddress("ada@example.org"),
             name: try PersonName(given: "Ada", family: "Lovelace"), nameRule: .first)
         let new = NewSession(id: session, contract: .provider, device: "App/1.0 (iPhone)")
-        _ = try await store.signIn(proof, newUser: id, session: new, occasion(-60))
-        _ = try await store.grant(ActorName(type: "team", id: "42"), to: id, occasion(-60))
-        _ = try await store.setTier("premium", until: occasion(3_600).now, of: id, occasion(-60))
+        _ = try await store.signIn(proof, newUser: id, session: new, audit(-60))
+        _ = try await store.grant(ActorName(type: "team", id: "42"), to: id, audit(-60))
+        _ = try await store.setTier("premium", until: audit(3_600).now, of: id, audit(-60))
         let shown = try await run("user show ada@example.org")
         #expect(shown.exitCode == 0)
         let time = "2027-01-15T07:59:00.000Z"
@@ -238,7 +238,7 @@ import Wire
         var new = NewAccount(id: newID(1), openedBy: .dlauth, email: try EmailAddress("ada@example.org"), passwordHash: "hash")
         new.username = try Username("ada l.")
         new.metadata = try Metadata(json: Array("{\"a\":\"\u{9B}2J\"}".utf8).rawBytes)
-        _ = try await store().open(new, session: nil, occasion(-60))
+        _ = try await store().open(new, session: nil, audit(-60))
         let shown = try await run("user show ada@example.org").output
         #expect(shown.contains("metadata  {\"a\":\"\u{FFFD}2J\"}\n"))
         #expect(shown.contains("username  ada l.\n"))
@@ -267,9 +267,9 @@ import Wire
 
     @Test func aTierThatHasEndedOrIsGoneIsTheLowest() async throws {
         let id = try await create("ada@example.org")
-        _ = try await store().setTier("premium", until: occasion(-1).now, of: id, occasion(-60))
+        _ = try await store().setTier("premium", until: audit(-1).now, of: id, audit(-60))
         #expect(try await run("user show ada@example.org").output.contains("tier      free (premium ended at 2027-01-15T07:59:59.000Z)\n"))
-        _ = try await store().setTier("gold", until: nil, of: id, occasion(-60))
+        _ = try await store().setTier("gold", until: nil, of: id, audit(-60))
         #expect(try await run("user show ada@example.org --json").output.contains(#""tier":"free","has_active_subscription":false"#))
     }
 
@@ -293,7 +293,7 @@ import Wire
         func open(_ number: UInt64, at seconds: Int64) async throws {
             let stored = try #require(try await hash(of: "ada@example.org"))
             let new = NewSession(id: newID(number), contract: .password, device: nil)
-            #expect(try await store().signIn(id, proof: PasswordProof(hash: stored), session: new, occasion(seconds)) != nil)
+            #expect(try await store().signIn(id, proof: PasswordProof(hash: stored), session: new, audit(seconds)) != nil)
         }
         try await open(1, at: 500)
         try await open(2, at: 600)
@@ -302,7 +302,7 @@ import Wire
         try await open(3, at: 2_500)
         #expect(try await run("user delete \(id)").output == "Deleted the account of ada@example.org; 1 session of ada@example.org ended.\n")
         #expect(try await run("user list").output == "There are no accounts yet.\n")
-        let ended = try await store().endedSessions(since: occasion(0).now)
+        let ended = try await store().endedSessions(since: audit(0).now)
         #expect(ended.map(\.reason) == [.revoked, .revoked, .accountDeleted])
         let events = try await store().auditEvents(of: id, limit: 10)
         #expect(events.map(\.kind) == [.accountDeleted, .signedIn, .sessionEnded, .sessionEnded, .signedIn, .signedIn, .accountOpened])

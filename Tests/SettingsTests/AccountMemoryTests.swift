@@ -13,12 +13,12 @@ import Wire
     private func open(_ email: String) async throws -> Account {
         let id = UUID(random: (1, UInt64(store.calls)))
         let new = NewAccount(id: id, openedBy: .password, email: try EmailAddress(email))
-        _ = try await store.open(new, session: nil, Occasion(now: EventLoop.now().wall, address: nil))
+        _ = try await store.open(new, session: nil, AuditContext(now: EventLoop.now().wall, address: nil))
         return try #require(try await store.account(id))
     }
 
     private func setTier(_ tier: String, of user: UUID) async throws {
-        _ = try await store.setTier(tier, until: nil, of: user, Occasion(now: EventLoop.now().wall, address: nil))
+        _ = try await store.setTier(tier, until: nil, of: user, AuditContext(now: EventLoop.now().wall, address: nil))
     }
 
     /// A memory that is kept up to date for as long as these tests take.
@@ -78,14 +78,14 @@ import Wire
         store.fail([.unavailable("away")])
         #expect(try await memory.account(account.id) == account)
         store.fail([.unavailable("away")])
-        await #expect(throws: AccountError.unavailable(retryAfterSeconds: 1)) {
+        await #expect(throws: AccountFailure.unavailable(retryAfterSeconds: 1)) {
             _ = try await memory.account(UUID(random: (7, 7)))
         }
     }
 
     @Test func expiredRowsAreSweptAtTheStart() async throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
-        let sweep = AccountSweep(base: AccountBase(store: store, events: NoNews(), clock: clock, notice: { _ in }))
+        let sweep = AccountSweep(context: AccountContext(store: store, events: NoNews(), clock: clock, notice: { _ in }))
         sweep.start()
         // Without blocking a thread that the sweep may need.
         for _ in 0..<1_000 where store.calls == 0 { await pause(milliseconds: 10) }

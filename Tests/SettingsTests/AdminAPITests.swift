@@ -21,12 +21,12 @@ import Wire
 
     init() throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
-        let base = AccountBase(store: store, events: news, clock: clock, notice: { _ in })
+        let context = AccountContext(store: store, events: news, clock: clock, notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
         api = AdminAPI(
-            token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(base: base),
-            administration: Administration(base: base, work: work),
+            token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
+            administration: Administration(context: context, work: work),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
             writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
             plan: { AdminPlan(tiers: configuration.tiers, tierGraceSeconds: configuration.tierGraceSeconds) },
@@ -52,7 +52,7 @@ import Wire
         let session = NewSession(id: UUID(random: (2, number)), contract: .password, device: "phone")
         _ = try await store.open(
             NewAccount(id: id, openedBy: .password, email: try EmailAddress(email)), session: session,
-            Occasion(now: EventLoop.now().wall, address: nil))
+            AuditContext(now: EventLoop.now().wall, address: nil))
         return id
     }
 

@@ -21,7 +21,7 @@ import Wire
             issuer: "i", audience: "a", signingKey: { key }, refreshKeys: RefreshTokenKeys(secret: secret),
             refreshJWTs: try RefreshJWTs(secret: secret, issuer: "i"))
         sightings = TokenSightings(
-            sessions: Sessions(base: AccountBase(store: store, events: NoNews(), clock: clock, notice: { _ in }), mint: mint))
+            sessions: Sessions(context: AccountContext(store: store, events: NoNews(), clock: clock, notice: { _ in }), mint: mint))
     }
 
     /// The token of the pair `counter`.

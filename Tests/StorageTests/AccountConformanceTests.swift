@@ -2,7 +2,7 @@ import Accounts
 import Testing
 import Wire
 
-/// What every store does with accounts.
+/// Conformance of every store: accounts.
 @Suite struct AccountConformanceTests {
     @Test(arguments: Backend.allCases)
     func anAccountIsKeptAsItWasOpened(_ backend: Backend) async throws {
@@ -25,7 +25,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func whatTheOperatorSetAtTheOpeningIsKept(_ backend: Backend) async throws {
+    func theOperatorsSettingsAtCreationAreStored(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -96,7 +96,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func aPasswordThatChangedMeanwhileSignsNobodyIn(_ backend: Backend) async throws {
+    func aConcurrentlyChangedPasswordDoesNotSignIn(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -197,7 +197,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func whatHappenedIsToldTheNewestFirst(_ backend: Backend) async throws {
+    func auditEventsAreReadNewestFirst(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -216,7 +216,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func fromWhereAnAccountWasSignedInIsTold(_ backend: Backend) async throws {
+    func signInAddressesAreRead(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store

@@ -24,10 +24,10 @@ enum Backend: String, CaseIterable, Sendable {
     static let databases = [Backend.sqlite, .postgres]
 }
 
-/// A store for one test, and what goes away with it.
+/// A store for one test, with its files or database.
 final class Bench: Sendable {
     let store: any AccountStore
-    /// What opens the same database again; nil for memory.
+    /// Opens the same database again; nil for memory.
     let location: StoreLocation?
     private let folder: Folder?
 
@@ -88,7 +88,7 @@ let startThread: ThreadStart = { name, body in
     }
 }
 
-/// What went wrong with a test's surroundings.
+/// A fault of a test's environment.
 struct Fault: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
@@ -111,8 +111,8 @@ final class Folder: Sendable {
 
 let start = WallTime(seconds: 1_700_000_000)
 
-func at(_ seconds: Int64, from address: String? = "192.0.2.7") -> Occasion {
-    Occasion(now: WallTime(seconds: start.seconds + seconds), address: address.flatMap { IPAddress(parsing: $0) })
+func at(_ seconds: Int64, from address: String? = "192.0.2.7") -> AuditContext {
+    AuditContext(now: WallTime(seconds: start.seconds + seconds), address: address.flatMap { IPAddress(parsing: $0) })
 }
 
 /// An id of ours, where Foundation has one too.
@@ -131,11 +131,11 @@ func email(_ text: String) throws -> EmailAddress { try EmailAddress(text) }
 extension AccountStore {
     /// Opens an account with this email and a session.
     func opened(
-        _ text: String?, hash: String? = "hash", contract: ContractID = .dlauth, at occasion: Occasion = at(0)
+        _ text: String?, hash: String? = "hash", contract: ContractID = .dlauth, at audit: AuditContext = at(0)
     ) async throws -> SignIn {
         let account = NewAccount(
             id: newID(), openedBy: contract, email: try text.map { try EmailAddress($0) }, passwordHash: hash)
-        switch try await open(account, session: newSession(contract), occasion) {
+        switch try await open(account, session: newSession(contract), audit) {
         case .opened(let account, let session): return SignIn(account: account, session: session)
         case .emailTaken: throw Fault("the email \(text ?? "") is taken")
         }
@@ -150,7 +150,7 @@ extension AccountStore {
     }
 }
 
-/// What a call to a store fails with; nil if it does not.
+/// The fault of a store call; nil if it succeeds.
 func fault(_ body: () async throws -> Void) async -> StoreFault? {
     do {
         try await body()

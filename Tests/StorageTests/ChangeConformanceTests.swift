@@ -6,7 +6,7 @@ import Testing
 import Transport
 import Wire
 
-/// What gateways read of each other's changes.
+/// The change log, as gateways read it.
 @Suite struct ChangeConformanceTests {
     @Test(arguments: Backend.allCases)
     func everythingThatAGatewayRemembersIsLoggedWhenItChanges(_ backend: Backend) async throws {
@@ -41,7 +41,7 @@ import Wire
         #expect(deletion.contains(.accountDeleted(user)))
     }
 
-    /// What a caller was told of as done is in the next reading, whatever the clocks of those who did it said.
+    /// An acknowledged change is in the next reading, whatever the clocks of the writers.
     @Test(arguments: Backend.allCases)
     func noChangeIsLostToAClock(_ backend: Backend) async throws {
         let bench = try backend.bench()
@@ -56,9 +56,9 @@ import Wire
         }
     }
 
-    /// Four programs change what they like, and a fifth reads meanwhile: in the end it has read everything.
+    /// Four programs write, and a fifth reads concurrently: in the end it has read everything.
     @Test(arguments: Backend.databases)
-    func aReaderMissesNothingOfWhatOthersWriteAtTheSameTime(_ backend: Backend) async throws {
+    func aReaderMissesNoConcurrentChange(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let reader = bench.store
@@ -119,9 +119,8 @@ import Wire
         await store.close()
     }
 
-    /// While anybody's transaction is under way, in whatever database of the server, changes are read again; their numbers
-    /// tell.
-    @Test func whatIsReadAgainIsKnownByItsNumber() async throws {
+    /// While any transaction of the server is in progress, in any database, changes are read again, with the same ids.
+    @Test func changesThatAreReadAgainKeepTheirID() async throws {
         let cluster = try PostgresCluster.shared.get()
         let url = try cluster.newDatabase()
         let store = try Bench.open(StoreLocation(url: url))
@@ -145,7 +144,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func whoeverChangesRowsByHandIsHeardToo(_ backend: Backend) async throws {
+    func changesByOtherProgramsAreLogged(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let user = try await bench.store.opened("ada@x").account.id
@@ -178,7 +177,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func thisProgramHearsOfItsOwnChangesBehindTheCommit(_ backend: Backend) async throws {
+    func ownChangesAreReportedAfterTheCommit(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let heard = Noted<[[WireID]]>([])
@@ -221,7 +220,7 @@ import Wire
 
     // MARK: notifications
 
-    @Test func postgresTellsAtOnceThatSomethingHasChanged() async throws {
+    @Test func postgresNotifiesOfChangesAtOnce() async throws {
         let cluster = try PostgresCluster.shared.get()
         let url = try cluster.newDatabase()
         let database = try #require(url.split(separator: "/").last.map(String.init))
@@ -248,7 +247,7 @@ import Wire
         try await wait(for: 2)
         try cluster.run("UPDATE accounts SET tier = 'gold'", in: database)
         try await wait(for: 3)
-        // The line is cut, and there again; what was said meanwhile is made up for by looking.
+        // The connection is cut and restored; the log is read to make up for missed notifications.
         try cluster.run("SELECT pg_terminate_backend(\(line))")
         try await wait(for: 4)
         let told = problems.now

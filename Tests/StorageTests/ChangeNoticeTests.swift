@@ -6,7 +6,7 @@ import Wire
 /// The notices that a store gives its own program, compared with the log that the database's triggers keep: a statement that
 /// names other rows than it writes fails here.
 @Suite struct ChangeNoticeTests {
-    /// A store over a database, what it has told, and what its log says.
+    /// A store, the notices of its changes, and its change log.
     private struct Watched {
         let store: SQLStore
         let heard = Noted<[[WireID]]>([])
@@ -20,7 +20,7 @@ import Wire
             reader = try await ChangeReader(bench.store)
         }
 
-        /// Runs one operation and compares what was told of it with what was logged.
+        /// Runs an operation and compares its notices with its entries in the change log.
         mutating func run<Value>(_ name: String, _ body: (SQLStore) async throws -> Value) async throws -> Value {
             heard.change { $0 = [] }
             let value = try await body(store)
@@ -56,7 +56,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func ofEveryAccountThatAnOperationChangesItsProgramIsTold(_ backend: Backend) async throws {
+    func everyOperationReportsTheAccountsItChanges(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         var watched = try await Watched(bench)
@@ -107,7 +107,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func ofEveryProofItsProgramIsTold(_ backend: Backend) async throws {
+    func everyProofIsReported(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         var watched = try await Watched(bench)
@@ -153,7 +153,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func ofWhatTheOperatorDoesItsProgramIsTold(_ backend: Backend) async throws {
+    func everyOperatorChangeIsReported(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         var watched = try await Watched(bench)

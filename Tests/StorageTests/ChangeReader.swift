@@ -1,8 +1,8 @@
 import Accounts
 import Testing
 
-/// Reads the log of changes like a gateway: what it has read before it knows by its number, for a reading starts where the
-/// oldest transaction of the whole server was still under way, be it another database's.
+/// Reads the change log like a gateway, and drops duplicates by id: a reading starts at the oldest transaction in progress on
+/// the server, in any of its databases.
 struct ChangeReader {
     private let store: any AccountStore
     private var mark: ChangeMark
@@ -15,7 +15,7 @@ struct ChangeReader {
         seen = Set(try await store.changes(since: mark).changes.map(\.id))
     }
 
-    /// What has been logged since the last call.
+    /// The changes logged since the last call.
     mutating func news() async throws -> [StoreChange] {
         let reading = try await store.changes(since: mark)
         #expect(reading.isWhole)

@@ -2,7 +2,7 @@ import Accounts
 import Testing
 import Wire
 
-/// What every store does with codes and reset tokens.
+/// Conformance of every store: codes and reset tokens.
 @Suite struct ContactConformanceTests {
     private let right = [UInt8](repeating: 1, count: 32)
     private let wrong = [UInt8](repeating: 2, count: 32)
@@ -44,7 +44,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func ofManyWhoTryTheRightCodeAtOnceOneSucceeds(_ backend: Backend) async throws {
+    func oneOfManyConcurrentRedemptionsSucceeds(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -132,7 +132,7 @@ import Wire
         #expect(try await redeem(store, recipient, .signIn(caller: nil), .email) == .wrongCode)
     }
 
-    /// An account with all that somebody can put there who is signed in to it; its email was never proven.
+    /// An account with an unproven email and everything that a signed-in user can add.
     private func squat(_ store: any AccountStore, _ address: String) async throws -> SignIn {
         var new = NewAccount(id: newID(), openedBy: .dlauth, email: try email(address), passwordHash: "squatter's")
         new.username = try Username("mallory")
@@ -179,7 +179,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases, Way.allCases)
-    func whoProvesAnEmailTakesAllThatItsAccountHad(_ backend: Backend, _ way: Way) async throws {
+    func aTakeOverRemovesAllDataAndCredentials(_ backend: Backend, _ way: Way) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -255,7 +255,7 @@ import Wire
         }
     }
 
-    /// The sign-up stands; what came after it without a proof does not.
+    /// The sign-up stays; data added after it without a proof is removed.
     @Test(arguments: Backend.allCases)
     func aCodeOfASignUpConfirmsItAsItStands(_ backend: Backend) async throws {
         let bench = try backend.bench()
@@ -277,7 +277,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func whoIsSignedInConfirmsTheirAccountAsItStands(_ backend: Backend) async throws {
+    func aSignedInCallerConfirmsTheirAccountUnchanged(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -298,7 +298,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func aPasswordThatIsReplacedTakesAlongWhatWasSentBefore(_ backend: Backend) async throws {
+    func aReplacedPasswordDropsCodesAndResetTokens(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -380,7 +380,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func aSignUpThatNobodyEverGotIntoGivesWay(_ backend: Backend) async throws {
+    func anUnusedSignUpIsReplaced(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -402,7 +402,7 @@ import Wire
         #expect(try await store.credential(for: .email(try email("a@x")))?.hash == "second")
         #expect(try await store.signIn(first.id, proof: PasswordProof(hash: "first"), session: newSession(), at(3)) == nil)
         try await nothingIsPending(store, "a@x")
-        // Somebody is signed in, and then somebody has proven it.
+        // With a session, and then with a proven email.
         let session = newSession()
         _ = try await store.signIn(first.id, proof: PasswordProof(hash: "second"), session: session, at(3))
         #expect(try await signUp("x") == .emailTaken)
@@ -437,7 +437,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func anAddressMovesToWhoProvesIt(_ backend: Backend) async throws {
+    func anAddressMovesByAProof(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store

@@ -6,7 +6,7 @@ import TestServers
 import Testing
 import Wire
 
-/// What was acknowledged is there, whatever happens to the process.
+/// Acknowledged writes survive the process.
 @Suite struct DurabilityTests {
     @Test(arguments: Backend.databases)
     func aKilledWriterLosesNothingThatWasAcknowledged(_ backend: Backend) async throws {
@@ -82,7 +82,7 @@ import Wire
 
     /// A program that closes the file as the last one removes the log beside it; it must not take itself for that while
     /// another has the file open.
-    @Test func aProgramThatLooksIntoTheFileAndLeavesDisturbsNobody() async throws {
+    @Test func aProcessThatOpensAndClosesTheFileDisturbsNoOther() async throws {
         let bench = try Backend.sqlite.bench()
         defer { bench.end() }
         let store = bench.store
@@ -112,7 +112,7 @@ import Wire
     }
 
     @Test(arguments: Backend.databases)
-    func whatWasWrittenIsThereForTheNextProcess(_ backend: Backend) async throws {
+    func writesSurviveTheProcess(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let opened = try await bench.store.opened("a@x")
@@ -165,7 +165,7 @@ import Wire
         }
     }
 
-    @Test func whatIsNoDatabaseIsSaidToBeNone() async throws {
+    @Test func aFileThatIsNoDatabaseIsReported() async throws {
         let folder = try Folder()
         try Data("not a database, but long enough to be looked at as one".utf8).write(to: URL(filePath: folder.path + "/accounts.db"))
         let bench = try Bench(sqlite: folder)

@@ -2,7 +2,7 @@ import Accounts
 import Testing
 import Wire
 
-/// What every store does with identities of providers.
+/// Conformance of every store: identities of providers.
 @Suite struct IdentityConformanceTests {
     private func signIn(_ store: any AccountStore, _ proof: IdentityProof, at seconds: Int64 = 1) async throws -> SignIn {
         try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(seconds))
@@ -29,7 +29,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func anAccountTellsItsIdentities(_ backend: Backend) async throws {
+    func identitiesOfAnAccountAreListed(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store

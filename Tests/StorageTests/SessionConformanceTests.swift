@@ -2,7 +2,7 @@ import Accounts
 import Testing
 import Wire
 
-/// What every store does with sessions.
+/// Conformance of every store: sessions.
 @Suite struct SessionConformanceTests {
     @Test(arguments: Backend.allCases)
     func twoHundredParallelRefreshesTakeOneStep(_ backend: Backend) async throws {
@@ -114,7 +114,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func whatHasEndedIsRemembered(_ backend: Backend) async throws {
+    func endedSessionsAreKept(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
@@ -136,7 +136,7 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
-    func whatIsLongOverIsSwept(_ backend: Backend) async throws {
+    func expiredRowsAreSwept(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store

@@ -4,8 +4,8 @@ import Storage
 import Transport
 import Wire
 
-/// Writes to a database as fast as it goes and prints each write once it is acknowledged, until it is killed: what it
-/// printed must be there afterwards.
+/// Writes to a database as fast as possible and prints each write once it is acknowledged, until it is killed. The tests
+/// check that all printed writes are in the database.
 ///
 ///     StoreWriter URL
 ///
@@ -31,18 +31,18 @@ struct StoreWriter {
     }
 
     private static func write(to store: SQLStore, _ user: UUID, _ sessionID: UUID) async throws {
-        let occasion = Occasion(now: WallTime(seconds: 1_700_000_000), address: nil)
+        let audit = AuditContext(now: WallTime(seconds: 1_700_000_000), address: nil)
         let account = NewAccount(id: user, openedBy: .dlauth, email: try EmailAddress("\(user)@x.org"))
         let session = NewSession(id: sessionID, contract: .dlauth, device: nil)
-        _ = try await store.open(account, session: session, occasion)
+        _ = try await store.open(account, session: session, audit)
         say("account \(user)")
         for counter: UInt64 in 1...3 {
             let request = RefreshRequest(session: sessionID, contract: .dlauth, counter: counter, rule: RefreshRule())
-            guard case .issued(let signIn, .rotate) = try await store.refresh(request, occasion) else { exit(2) }
+            guard case .issued(let signIn, .rotate) = try await store.refresh(request, audit) else { exit(2) }
             say("counter \(sessionID) \(signIn.session?.counter ?? 0)")
         }
         guard user.low & 1 == 0 else { return }
-        _ = try await store.end(sessionID, .signOut, occasion)
+        _ = try await store.end(sessionID, .signOut, audit)
         say("ended \(sessionID)")
     }
 

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Compares what came with what a document shows. Texts like `<jwt access>` stand for whatever has that form, and give it
-/// a name.
+/// Compares JSON with a pattern of a document. Texts like `<jwt access>` match any value of that form, and capture it under
+/// that name.
 struct JSONPattern {
     var captures: [String: String]
     let now: Int
@@ -12,7 +12,7 @@ struct JSONPattern {
         if let text = pattern as? String, text.hasPrefix("<"), text.hasSuffix(">") {
             return difference(form: String(text.dropFirst().dropLast()), value, path)
         }
-        // What an earlier member of the same answer named.
+        // A name captured by an earlier member of the same response.
         if let text = pattern as? String, text.hasPrefix("{"), let named = captures[String(text.dropFirst().dropLast())] {
             return named == value as? String ? nil : "\(path) is \(value) in place of \(named)"
         }

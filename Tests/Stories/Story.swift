@@ -1,6 +1,6 @@
 public import Foundation
 
-/// What happens to one app: steps that follow each other, and what is captured in one may be used in the next.
+/// The steps of one app in order. A value captured in one step can be used in later ones.
 public struct Story: Sendable, CustomStringConvertible {
     public var document: String
     public var title: String
@@ -18,11 +18,11 @@ public struct Step: Sendable {
     public var line: Int
 
     public enum Kind: Sendable {
-        /// A request, and what is wanted for an answer.
+        /// A request and the expected response.
         case exchange(request: String, answer: String)
         /// A request in which `@@` stands for each first cell in turn, and each answer's status, code and message.
         case table(request: String, rows: [Row])
-        /// Anything else: the words behind the block's fence, and what is inside.
+        /// Any other block: the words after its fence, and its content.
         case other(words: [String], text: String)
     }
 
@@ -33,7 +33,7 @@ public struct Step: Sendable {
     }
 }
 
-/// Reads stories from a Markdown document; the README beside the documents tells how they are written.
+/// Reads stories from a Markdown document. The README beside the documents describes the format.
 public enum StoryReader {
     /// The stories of every document in `folder`, in the order of their names.
     public static func all(in folder: URL) throws -> [Story] {
@@ -134,7 +134,7 @@ public enum StoryReader {
     }
 }
 
-/// What is wrong with a document, or with how a world followed it.
+/// A fault of a document, or a difference between document and world.
 public struct StoryFault: Error, CustomStringConvertible {
     public let description: String
     public init(_ description: String) { self.description = description }

@@ -4,7 +4,7 @@ import Foundation
 public struct StoryRunner {
     private let world: any StoryWorld
     private var captures: [String: String] = [:]
-    /// Tells of what differs from the document: where, and what.
+    /// Reports a difference from the document: position and description.
     private let report: (String) -> Void
 
     public init(_ world: any StoryWorld, report: @escaping (String) -> Void) {
@@ -99,7 +99,7 @@ public struct StoryRunner {
         return out
     }
 
-    /// What was captured in place of its name in braces.
+    /// Replaces names in braces by their captured values.
     private func filled(_ text: String) -> String {
         captures.reduce(text) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
     }

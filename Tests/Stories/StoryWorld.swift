@@ -16,7 +16,7 @@ public protocol StoryWorld: AnyObject {
     /// An ID token of `provider` with these claims as members of a JSON object.
     func idToken(_ provider: String, _ claims: String) async throws -> String
 
-    /// What an operator or fate does: `tier USER premium 3600`, `grant USER TYPE ID`, `delete USER`, `store away`…
+    /// An act of the operator or the environment: `tier USER premium 3600`, `grant USER TYPE ID`, `delete USER`, `store away`…
     func act(_ words: [String]) async throws
 }
 
@@ -41,7 +41,7 @@ public enum StoryMessage: Sendable, Equatable {
     case reset(String)
 }
 
-/// That a world cannot do what a step asks: the rest of the story happens in another.
+/// A step that this world cannot do: the rest of the story is run in another world.
 public struct NotInThisWorld: Error {
     public init() {}
 }

@@ -1,25 +1,24 @@
 package import Wire
 
-/// Tells every gateway what must count at once. What is told here is in the store already: a gateway that missed it
-/// reads it there.
+/// Passes changes on that must count at once. They are in the store already; a gateway that misses one reads it there.
 package protocol AccountEvents: Sendable {
-    /// From now on the access tokens of these sessions are refused.
+    /// These sessions have ended: their access tokens are refused from now on.
     func ended(_ sessions: [EndedSession]) async
     func changed(_ entitlement: Entitlement, of user: UUID) async
 }
 
-/// Something out of the ordinary that the log should tell.
+/// An event worth a log line.
 package enum AccountNotice: Sendable, Equatable {
     /// A session is refreshed more than ten times in ten seconds.
     case refreshStorm(session: UUID, contract: ContractID)
     /// A spent refresh token came back, and the session was ended.
     case refreshReuse(session: UUID, user: UUID)
-    /// A refresh token came whose number was never handed out.
+    /// A refresh token came with a counter that was never issued.
     case refreshAhead(session: UUID)
-    /// The store cannot do what it must.
+    /// The store refused a call, or holds data that cannot be read.
     case storeFailed(String)
-    /// The store is away, and a call was given up.
+    /// The store is unavailable, and a call failed.
     case storeAway(String)
-    /// No token can be signed.
+    /// The signing key cannot sign a token.
     case cannotSign(String)
 }

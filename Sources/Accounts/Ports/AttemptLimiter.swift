@@ -1,35 +1,36 @@
 package import Wire
 
-/// What attempts are counted by.
+/// A counter of attempts: its kind and the account, address or recipient that it counts.
 package struct AttemptBucket: Sendable, Hashable {
-    /// Each kind has buckets and a rate of its own.
+    /// Each kind has its own buckets and its own rate.
     package enum Kind: String, CaseIterable, Sendable {
         /// Wrong passwords and codes for one account, known or not.
         case accountFailures = "account-failures"
-        /// The same from newcomers, while `accountFailures` is full: see `Guesses`.
+        /// The same from newcomers, while `accountFailures` is full (see `Guesses`).
         case accountNewcomers = "account-newcomers"
-        /// Wrong guesses at one account from one address, after which that is no newcomer there.
+        /// Wrong guesses at one account from one address; when full, the address is no newcomer to that account.
         case newcomerFailures = "newcomer-failures"
-        /// Guesses at one account from one address that it was signed in from before.
+        /// Guesses at one account from one address from which it was signed in before.
         case familiarFailures = "familiar-failures"
         /// Wrong passwords, codes and reset tokens, and refused ID tokens, from one address.
         case addressFailures = "address-failures"
         /// Codes and reset tokens sent to one recipient.
         case recipientMessages = "recipient-messages"
-        /// The same, asked for from one address.
+        /// Codes and reset tokens requested from one address.
         case addressMessages = "address-messages"
-        /// Messages by SMS, all there are.
+        /// All messages by SMS.
         case smsBudget = "sms-budget"
-        /// Accounts opened from one address, whatever the contract.
+        /// Accounts created from one address, over all contracts.
         case addressOpenings = "address-openings"
-        /// Passwords that one account is given by its own sessions: each kills the codes and reset tokens of its email.
+        /// Password changes of one account by its own sessions. Each drops the codes and reset tokens sent to its email.
         case passwordChanges = "password-changes"
         /// Wrong admin tokens from one address.
         case adminFailures = "admin-failures"
     }
 
     package let kind: Kind
-    /// The account's name or recipient's key, or the address; IPv6 by its /64. To be hashed before it is stored.
+    /// The key of the account's name or of the recipient, or the address (IPv6 by its /64). Personal data: hash it before it
+    /// is stored.
     package let subject: String
 
     package init(_ kind: Kind, _ subject: String) {
@@ -39,13 +40,13 @@ package struct AttemptBucket: Sendable, Hashable {
 
     package init(_ kind: Kind, _ address: IPAddress) { self.init(kind, address.limitPrefix.text) }
 
-    /// Of guesses at the account of this name from one address.
+    /// A bucket for guesses at the account of this name from one address.
     init(_ kind: Kind, _ address: IPAddress, at name: String) { self.init(kind, "\(address.limitPrefix.text) \(name)") }
 
     package static let smsBudget = AttemptBucket(.smsBudget, "")
 }
 
-/// A rate of attempts: `burst` at once, and `count` more in each window.
+/// A rate of attempts: `burst` at once, refilled by `count` in each window.
 package struct AttemptRate: Sendable, Hashable {
     package let count: UInt32
     package let windowSeconds: UInt32
@@ -60,7 +61,7 @@ package struct AttemptRate: Sendable, Hashable {
     fileprivate init(burst: UInt32, perHour: UInt32) { self.init(count: perHour, windowSeconds: 3_600, burst: burst) }
 }
 
-/// The rates of all buckets: what the operator sets, and what stands fast.
+/// The rates of all buckets. Those of new accounts and SMS are settings, the others are fixed.
 package struct AttemptRates: Sendable, Equatable {
     package var openings: AttemptRate
     package var sms: AttemptRate
@@ -87,14 +88,13 @@ package struct AttemptRates: Sendable, Equatable {
     }
 }
 
-/// One that a bucket was charged, and all that is needed to give it back exactly.
+/// One attempt charged to a bucket, with the data to refund it exactly.
 package struct AttemptCharge: Sendable, Equatable {
     package let bucket: AttemptBucket
-    /// By which it was counted: the operator may have set another since.
+    /// The rate at the time of the charge; a reload may have changed it since.
     package let rate: AttemptRate
     package let at: MonotonicTime
-    /// When it was counted together with other gateways, in microseconds by the clock of what counts for them; nil where it
-    /// was counted here alone.
+    /// Redis's time of the charge in microseconds; nil if only this gateway counted it.
     package let sharedAt: UInt64?
 
     package init(_ bucket: AttemptBucket, _ rate: AttemptRate, at: MonotonicTime, sharedAt: UInt64?) {
@@ -105,7 +105,7 @@ package struct AttemptCharge: Sendable, Equatable {
     }
 }
 
-/// A bucket without room, and the seconds until it has some, 1 or more.
+/// A full bucket, and the seconds until it has room, 1 or more.
 package struct AttemptRefusal: Sendable, Equatable {
     package let kind: AttemptBucket.Kind
     package let retryAfterSeconds: Int
@@ -118,20 +118,20 @@ package struct AttemptRefusal: Sendable, Equatable {
 
 /// The limiter's verdict on an attempt.
 package enum AttemptVerdict: Sendable, Equatable {
-    /// It may be made, and was charged on every bucket.
+    /// The attempt may be made, and was charged to every bucket.
     case admitted([AttemptCharge])
-    /// It may not, and was charged on none. At least one.
+    /// The attempt may not be made, and was charged to no bucket. The full buckets, at least one.
     case refused([AttemptRefusal])
 }
 
-/// Counts attempts; by the same means as the limits of routes. An attempt is charged before it is made, so that of many at
-/// once no more pass than of many in a row.
+/// Limits attempts, with the algorithm of the route limits. An attempt is charged before it is made, so concurrent attempts
+/// cannot exceed the limit.
 package protocol AttemptLimiter: Sendable {
-    /// Charges one on each of these buckets, at most four, or on none.
+    /// Charges one to each of these buckets (at most four), or to none.
     func charge(_ buckets: [AttemptBucket]) async -> AttemptVerdict
-    /// Charges one beside an attempt that was made, if there is room.
+    /// Charges one to a bucket after the attempt, if there is room.
     func mark(_ bucket: AttemptBucket) async
-    /// Gives back what turned out not to count. Each charge at most once.
+    /// Refunds charges. Each at most once.
     func refund(_ charges: [AttemptCharge])
 }
 
@@ -141,7 +141,7 @@ struct Attempts: Sendable {
     private let charges: [AttemptCharge]
 
     /// Throws if one of the buckets has no room.
-    init(_ limiter: any AttemptLimiter, _ buckets: [AttemptBucket]) async throws(AccountError) {
+    init(_ limiter: any AttemptLimiter, _ buckets: [AttemptBucket]) async throws(AccountFailure) {
         self.limiter = limiter
         switch await limiter.charge(buckets) {
         case .admitted(let charges): self.charges = charges
@@ -149,17 +149,17 @@ struct Attempts: Sendable {
         }
     }
 
-    /// An attempt that is charged nothing.
+    /// An attempt without charges.
     init(uncharged limiter: any AttemptLimiter) {
         self.limiter = limiter
         charges = []
     }
 
-    /// Makes the attempt. If that fails for another reason than what was tried, all is given back.
+    /// Makes the attempt. If it cannot be judged, because it throws, all charges are refunded.
     func make<Value: Sendable>(
-        _ attempt: () async throws(AccountError) -> Value
-    ) async throws(AccountError) -> Value {
-        do throws(AccountError) {
+        _ attempt: () async throws(AccountFailure) -> Value
+    ) async throws(AccountFailure) -> Value {
+        do throws(AccountFailure) {
             return try await attempt()
         } catch {
             refund()
@@ -167,10 +167,10 @@ struct Attempts: Sendable {
         }
     }
 
-    /// Gives everything back.
+    /// Refunds all charges.
     func refund() { limiter.refund(charges) }
 
-    /// Gives back what buckets of this kind were charged.
+    /// Refunds the charges of one kind.
     func refund(_ kind: AttemptBucket.Kind) { limiter.refund(charges.filter { $0.bucket.kind == kind }) }
 }
 
@@ -180,6 +180,6 @@ extension [AttemptRefusal] {
 }
 
 extension IPAddress? {
-    /// The bucket of this kind, if there is an address to count by.
+    /// The bucket of this kind; none without an address.
     func bucket(_ kind: AttemptBucket.Kind) -> [AttemptBucket] { map { [AttemptBucket(kind, $0)] } ?? [] }
 }

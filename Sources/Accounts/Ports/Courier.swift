@@ -1,10 +1,10 @@
-/// A message to one person, as a value: the courier finds the words.
+/// A message to one recipient; the courier renders its text.
 package struct Message: Sendable, Equatable {
-    /// What it brings.
+    /// The secret that a message carries.
     package enum Content: Sendable, Equatable {
-        /// Six digits, good for so many seconds.
+        /// Six digits, and their lifetime in seconds.
         case code(String, CodePurpose, lifetimeSeconds: Int64)
-        /// A token that lets the receiver choose a new password, good for so many seconds.
+        /// A token that lets the receiver choose a new password, and its lifetime in seconds.
         case passwordReset(token: String, lifetimeSeconds: Int64)
     }
 
@@ -17,9 +17,8 @@ package struct Message: Sendable, Equatable {
     }
 }
 
-/// Brings messages to people by mail and SMS.
+/// Sends messages by mail and SMS.
 package protocol Courier: Sendable {
-    /// Takes a message over and returns at once: sending and trying again happen later, and what is lost in the end is
-    /// told by a line in the log.
+    /// Queues a message and returns at once. It is sent and retried later; a message that is given up is logged.
     func send(_ message: Message)
 }

@@ -1,14 +1,14 @@
 package import Wire
 
-/// The addresses from which an account was signed in, by its audit events.
+/// The addresses from which an account was signed in, read from its audit events.
 package enum AddressHistory {
-    /// The kinds of events that tell of it, and the one that ends it: what was done before an account changed hands was not
-    /// done by its owner.
+    /// The events that count as a sign-in, and `accountTaken`, which ends the history: earlier events were not caused by the
+    /// present owner.
     package static let kinds: [AuditEvent.Kind] = [.accountOpened, .signedIn, .passwordReset, .accountTaken]
-    /// Events that are looked at: enough for somebody whose address changes with every sign-in.
+    /// Number of events read: enough for a user whose address changes with every sign-in.
     package static let depth = 64
 
-    /// Whether `address` is one of them, an IPv6 address with its /64. `events` are of `kinds`, the newest first.
+    /// Whether `address` (IPv6: its /64) is one of them. `events` are of `kinds`, newest first.
     package static func knows(_ address: IPAddress, _ events: [AuditEvent]) -> Bool {
         for event in events {
             switch event.kind {

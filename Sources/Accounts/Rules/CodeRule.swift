@@ -1,22 +1,22 @@
 internal import Credentials
 package import Wire
 
-/// The purpose that a code was sent for. Stored: the texts never change. A new code kills the older one of its purpose and recipient.
+/// The purpose of a code. Stored: the texts never change. A new code replaces the older one of its purpose and recipient.
 package enum CodePurpose: String, CaseIterable, Sendable {
     /// To complete a sign-up by mail.
     case signUp = "signup"
     /// To prove an email, or sign in with it.
     case email
     case emailChange = "email-change"
-    /// To sign in without the password that was forgotten.
+    /// To sign in without a forgotten password.
     case recovery
     /// To sign in by SMS.
     case sms
     case phoneChange = "phone-change"
-    /// To join an email to an account that began without one.
+    /// To add an email to an account that was created without one.
     case link
 
-    /// Whether it goes by SMS.
+    /// Whether the code is sent by SMS.
     package var isForPhones: Bool {
         switch self {
         case .sms, .phoneChange: true
@@ -24,8 +24,8 @@ package enum CodePurpose: String, CaseIterable, Sendable {
         }
     }
 
-    /// The purposes of the codes that may be tried as one of this purpose, its own first. A code of a sign-up may be tried
-    /// as any other that proves an email in the same way, so that the sign-up is confirmed whatever the app calls it.
+    /// The purposes whose codes are accepted as one of this purpose, its own first. A sign-up code is accepted for every purpose
+    /// that proves an email in the same way, so the sign-up is confirmed whatever the app calls it.
     package var accepted: [CodePurpose] {
         switch self {
         case .email, .recovery: [self, .signUp]
@@ -34,14 +34,14 @@ package enum CodePurpose: String, CaseIterable, Sendable {
     }
 }
 
-/// A code that was sent and not yet used.
+/// A code that was sent and is not spent.
 package struct PendingCode: Sendable, Equatable {
-    /// How long a code is good for, and how often it may be guessed at.
+    /// Lifetime of a code in seconds, and the number of guesses that it survives.
     package static let lifetimeSeconds: Int64 = 600
     package static let tries: Int64 = 5
 
     package let purpose: CodePurpose
-    /// The key of the recipient.
+    /// `Recipient.key`.
     package let recipient: String
     /// The code's keyed digest.
     package let digest: [UInt8]
@@ -58,7 +58,7 @@ package struct PendingCode: Sendable, Equatable {
         self.triesLeft = triesLeft
     }
 
-    /// The code with one try fewer; nil if it has none left then.
+    /// The code with one try fewer; nil if none is left.
     package var afterWrongTry: PendingCode? {
         guard triesLeft > 1 else { return nil }
         var code = self
@@ -67,7 +67,7 @@ package struct PendingCode: Sendable, Equatable {
     }
 }
 
-/// A code as it was sent back: its digest as a code of each purpose that it may have.
+/// A code that a client sent, digested as a code of each purpose that it may have.
 package struct CodeGuess: Sendable, Equatable {
     package struct Reading: Sendable, Equatable {
         package let purpose: CodePurpose
@@ -76,22 +76,22 @@ package struct CodeGuess: Sendable, Equatable {
 
     package let readings: [Reading]
 
-    /// `digest` is that of the code as one of a purpose.
+    /// `digest` digests the code as one of a purpose.
     package init(triedAs purpose: CodePurpose, digest: (CodePurpose) -> [UInt8]) {
         readings = purpose.accepted.map { Reading(purpose: $0, digest: digest($0)) }
     }
 }
 
-/// The outcome of a guess for the codes that are pending for a recipient.
+/// The effect of a guess on the pending codes of a recipient.
 package enum CodeVerdict: Equatable, Sendable {
-    /// It is the code of this purpose, which is used up.
+    /// The guess matches the code of this purpose, which is spent.
     case right(CodePurpose)
-    /// It is none of them. These are left, each with one try fewer, whatever its purpose: five wrong guesses kill all codes
-    /// of a recipient, whichever types they were tried as.
+    /// The guess matches none. These codes remain, each with one try fewer whatever its purpose: five wrong guesses revoke all
+    /// codes of a recipient.
     case wrong(left: [PendingCode])
 }
 
-/// Decides over codes by what is pending for their recipient. Pure; each store asks it inside its transaction.
+/// Decides whether a code is right. Pure; stores apply it inside a transaction.
 package enum CodeRule {
     package static func verdict(_ guess: CodeGuess, pending: [PendingCode], now: WallTime) -> CodeVerdict {
         let live = pending.filter { now < $0.expiresAt && $0.triesLeft > 0 }

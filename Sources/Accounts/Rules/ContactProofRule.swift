@@ -1,12 +1,12 @@
 package import Wire
 
-/// What somebody who proved to receive mail or SMS at an address asks for.
+/// The request of a user who proved to receive mail or SMS at an address.
 package enum ContactProof: Sendable, Equatable {
-    /// To be signed in to the account that has the address. The caller is who is signed in already, if anybody.
+    /// Sign in to the account that has the address. `caller` is the account that is signed in already, if any.
     case signIn(caller: UUID?)
-    /// To have the address joined to the caller's account, or be signed in to the one that owns it.
+    /// Add the address to the caller's account, or sign in to the account that owns it.
     case link(caller: UUID)
-    /// To have the address on the caller's account and no other.
+    /// Move the address to the caller's account.
     case change(caller: UUID)
 
     package var caller: UUID? {
@@ -28,38 +28,38 @@ package struct ContactHolder: Sendable, Equatable {
     }
 }
 
-/// What follows from a proof.
+/// The effect of a proof.
 package enum ContactVerdict: Equatable, Sendable {
-    /// The address is this account's and now proven.
+    /// The address is this account's, and proven from now on.
     case confirm(UUID)
-    /// The sign-up with the address is confirmed as it stands: password, names and metadata stay. Sessions, phone and
-    /// identities do not, for they came after it.
+    /// The sign-up with the address is confirmed: password, names and metadata stay. Sessions, phone and identities, which were
+    /// added after it, are removed.
     case complete(UUID)
-    /// The account changes hands: what its opener put there or could get in with dies first.
+    /// The account becomes the prover's. First, all data and credentials of the user who created it are removed.
     case takeOver(UUID)
-    /// The caller's account gets the address; the one that had it without a proof loses it, and all that its opener put
-    /// there or could get in with.
+    /// The caller's account gets the address. The account that had it unproven loses it, with all data and credentials of the
+    /// user who created it.
     case attach(to: UUID, releasing: UUID?)
     case refuse(ContactRefusal)
 }
 
-/// Why a proof leads nowhere.
+/// Why a proof has no effect.
 package enum ContactRefusal: Equatable, Sendable {
     /// No account has the address.
     case noAccount
-    /// Another account proved before to own the address.
+    /// Another account has proven the address.
     case taken
-    /// The caller's account, or the session behind the call, is gone.
+    /// The caller's account or session is gone.
     case callerGone
 }
 
-/// A proof of an address gives ownership: an account that was opened with it and never proved it becomes the prover's, unless the
-/// prover is signed in to it.
+/// Proving an address makes its prover the owner: an account that was created with the address and never proved it is taken
+/// over, unless the prover is signed in to it.
 ///
-/// A code that was sent for a sign-up is the last step of that sign-up, not a proof by somebody else: the password just
-/// chosen stays. It is the code that says so, not what it is tried as.
+/// A code sent for a sign-up completes that sign-up, so the password just chosen stays. The purpose that the code was sent for
+/// decides, not the one that it is tried as.
 package enum ContactProofRule {
-    /// `code` is what the code that proved the address was sent for.
+    /// `code` is the purpose that the proving code was sent for.
     package static func verdict(_ proof: ContactProof, code: CodePurpose, holder: ContactHolder?) -> ContactVerdict {
         switch proof {
         case .signIn(let caller):
@@ -79,23 +79,23 @@ package enum ContactProofRule {
 }
 
 extension ContactHolder {
-    /// What the rule must know of the account that has `recipient`.
+    /// The account that has `recipient`.
     package init(_ account: Account, _ recipient: Recipient) {
         user = account.id
         switch recipient {
         case .email: isConfirmed = account.emailConfirmedAt != nil
-        // Phones join an account only with a proof.
+        // A phone is added to an account only with a proof.
         case .phone: isConfirmed = true
         }
     }
 }
 
 extension Account {
-    /// Removes everything that the opener of the account put there or could sign in with. Its id and age stay, and its tier,
-    /// which the operator sets.
+    /// Removes the data and credentials of the user who created the account. Its id, age and tier (which the operator sets)
+    /// stay.
     package mutating func strip(at now: WallTime) {
         hasPassword = false
-        // `dlauth` signs in by it.
+        // A credential: `dlauth` signs in by username.
         username = nil
         name = nil
         metadata = .empty
@@ -103,18 +103,18 @@ extension Account {
         updatedAt = now
     }
 
-    /// Removes the phone, by which one can sign in.
+    /// Removes the phone, which is a credential.
     package mutating func dropPhone() {
         phone = nil
         phoneConfirmedAt = nil
     }
 
-    /// The addresses that codes and reset tokens for the account are sent to.
+    /// The addresses to which codes and reset tokens for the account are sent.
     package var recipients: [Recipient] { (email.map { [.email($0)] } ?? []) + (phone.map { [.phone($0)] } ?? []) }
 }
 
 extension ContactVerdict {
-    /// Why the proof leads nowhere, if it does.
+    /// Why the proof has no effect; nil if it has one.
     package var refusal: ContactRefusal? {
         switch self {
         case .refuse(let refusal): refusal

@@ -1,17 +1,17 @@
 package import Wire
 
-/// Who vouches for people by ID tokens. Stored: the texts never change.
+/// An OpenID provider. Stored: the texts never change.
 package enum Provider: String, CaseIterable, Sendable {
     case apple
     case google
 }
 
-/// What a provider's ID token proved, and what the app says beside it.
+/// The claims of a verified ID token, and the name that the app sent with it.
 package struct IdentityProof: Sendable, Equatable {
     package let provider: Provider
-    /// The provider's name for the person.
+    /// The token's `sub`.
     package let subject: String
-    /// The email, only if the provider vouches for it.
+    /// The token's email, if the provider has verified it.
     package let verifiedEmail: EmailAddress?
     package let name: PersonName?
     package let nameRule: NameRule
@@ -27,17 +27,17 @@ package struct IdentityProof: Sendable, Equatable {
     }
 }
 
-/// When a name that comes with a sign-in is stored.
+/// When a name sent with a sign-in is stored.
 package enum NameRule: Sendable, Equatable {
-    /// If there is none.
+    /// If the account has none.
     case first
-    /// If there is none, or the account is so new that the name belongs to the same registration.
+    /// If the account has none, or was created within the last 5 seconds: the name belongs to the same registration.
     case firstOrFresh
 
     private static let freshSeconds: Int64 = 5
 
-    /// Whether `account` takes a name at `now`.
-    package func takes(_ account: Account, now: WallTime) -> Bool {
+    /// Whether a name is stored in `account` at `now`.
+    package func accepts(_ account: Account, now: WallTime) -> Bool {
         switch self {
         case .first: account.name == nil
         case .firstOrFresh: account.name == nil || now < account.createdAt.advanced(seconds: Self.freshSeconds)
@@ -45,21 +45,21 @@ package enum NameRule: Sendable, Equatable {
     }
 }
 
-/// To which account an identity leads.
+/// The account that an identity signs in to.
 package enum IdentityVerdict: Equatable, Sendable {
-    /// The one that it was linked to before.
+    /// The account that it is linked to.
     case known(UUID)
-    /// The one that proved the same email; the identity is linked to it.
+    /// The account that has proven the same email; the identity is linked to it.
     case link(UUID)
-    /// The one that was opened with the email and never proved it: it changes hands, and the identity is linked to it.
+    /// The account that was created with the email and never proved it: it is taken over, and the identity is linked to it.
     case takeOver(UUID)
-    /// A new one, with the email if the provider vouches for one.
+    /// A new account, with the verified email if there is one.
     case create
 }
 
-/// The key of an account is (provider, subject); an email counts once, and only if the provider vouches for it.
+/// (Provider, subject) identifies an account. The email is used only for the first sign-in, and only if it is verified.
 package enum IdentityRule {
-    /// `linked` is the account of the identity, `holder` the one that has the verified email.
+    /// `linked` is the account of the identity, `holder` the account that has the verified email.
     package static func verdict(linked: UUID?, holder: ContactHolder?) -> IdentityVerdict {
         if let linked { return .known(linked) }
         guard let holder else { return .create }

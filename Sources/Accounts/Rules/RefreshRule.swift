@@ -1,45 +1,44 @@
 package import Wire
 
-/// What a refresh token does to its session.
+/// The effect of a refresh token on its session.
 package enum RefreshVerdict: Equatable, Sendable {
-    /// The counter takes a step, and the new pair is handed out.
+    /// The counter is incremented, and the new pair is handed out.
     case rotate
-    /// The pair that this token led to is handed out again: a parallel call, or an answer that was lost.
+    /// The successor of this token is handed out again: a concurrent refresh, or a lost response.
     case again
-    /// The session is refreshed too often: the current pair is handed out again, without a step.
+    /// The client refreshes in a loop: the current pair is handed out again.
     case storm
-    /// The token does not rotate: only an access token is handed out.
+    /// The token does not rotate: a new access token is handed out.
     case keep
-    /// Nothing is handed out, and the session is unharmed.
+    /// Nothing is handed out; the session stays as it is.
     case refuse(RefreshRefusal)
-    /// A token whose successor is known to have arrived: somebody else has it too, and the session dies (RFC 9700
-    /// §4.14.2).
+    /// A token whose successor was delivered came back: it was stolen, and the session is ended (RFC 9700 §4.14.2).
     case reuse
 }
 
 /// Why a refresh token is refused.
 package enum RefreshRefusal: Equatable, Sendable {
-    /// There is no such session, or no more.
+    /// There is no such session, or it has ended.
     case noSession
     case wrongContract
-    /// The session's time is over.
+    /// The session can no longer be refreshed.
     case expired
-    /// A number that was never handed out: a forgery, or the database was set back.
+    /// A counter that was never issued: the database was restored from a backup, or the secret has leaked.
     case ahead
 }
 
-/// Decides over refresh tokens by the session's counter alone. Pure; each store asks it inside its transaction.
+/// Decides over a refresh token by the session's counter. Pure; stores apply it inside a transaction.
 package struct RefreshRule: Sendable, Equatable {
-    /// So many steps in so many seconds are a client that runs wild.
+    /// A client that increments the counter this often within `stormSeconds` refreshes in a loop.
     static let stormSteps: Int64 = 10
     static let stormSeconds: Int64 = 10
 
-    /// How long a spent token still gets its successor although that has arrived.
+    /// Seconds for which a spent token still gets its successor although that was delivered.
     package let graceSeconds: Int64
 
     package init(graceSeconds: Int64 = 30) { self.graceSeconds = graceSeconds }
 
-    /// `counter` is the token's, nil for one that does not rotate; `contract` is the one it was presented under.
+    /// `counter` is the token's, nil for one that does not rotate; `contract` is the endpoint's.
     package func verdict(
         counter: UInt64?, contract: ContractID, session: Session, now: WallTime
     ) -> RefreshVerdict {
@@ -66,12 +65,12 @@ extension Session {
         countsSteps(at: now) && steps >= RefreshRule.stormSteps
     }
 
-    /// Whether the steps counted so far are recent; a clock that was set back does not make them so for ever.
+    /// Whether the counted increments are recent. False if the clock was set back.
     private func countsSteps(at now: WallTime) -> Bool {
         stepsSince <= now && now < stepsSince.advanced(seconds: RefreshRule.stormSeconds)
     }
 
-    /// What `.rotate` does to the session.
+    /// Applies `.rotate`.
     package mutating func rotate(at now: WallTime) {
         if !countsSteps(at: now) {
             stepsSince = now

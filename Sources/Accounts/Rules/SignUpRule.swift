@@ -1,10 +1,10 @@
 package import Wire
 
-/// Whether a sign-up takes the place of an older one with the same email.
+/// Decides whether a sign-up replaces an older one with the same email.
 package enum SignUpRule {
-    /// Only an account that was never signed in to gives way: it was opened under the same contract, which withheld its
-    /// session, and neither its email nor a phone was ever proven. An account with a session is in use, and changes hands only
-    /// by a proof of its email.
+    /// True only for an account that was never signed in to: created under the same contract, which withheld its session, and
+    /// with neither email nor phone proven. An account with a session is in use, and can only be taken over by proving its
+    /// email.
     package static func startsAnew(over account: Account, as new: NewAccount, hasSessions: Bool) -> Bool {
         new.mayStartAnew && account.openedBy == new.openedBy && account.emailConfirmedAt == nil && account.phone == nil
             && !hasSessions
@@ -12,7 +12,7 @@ package enum SignUpRule {
 }
 
 extension NewAccount {
-    /// `account` as this sign-up begins it, without anything of the older one.
+    /// `account` as replaced by this sign-up, without any data of the older one.
     package func anew(_ account: Account, now: WallTime) -> Account {
         var account = account
         account.strip(at: now)

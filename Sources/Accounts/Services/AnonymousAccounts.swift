@@ -1,30 +1,30 @@
-/// Accounts of which nothing is known but that somebody uses the app.
+/// Accounts without an email, phone, password or identity: one for each installation of an app.
 package struct AnonymousAccounts: Sendable {
-    private let base: AccountBase
+    private let context: AccountContext
     private let mint: TokenMint
     private let limiter: any AttemptLimiter
 
-    package init(base: AccountBase, mint: TokenMint, limiter: any AttemptLimiter) {
-        self.base = base
+    package init(context: AccountContext, mint: TokenMint, limiter: any AttemptLimiter) {
+        self.context = context
         self.mint = mint
         self.limiter = limiter
     }
 
-    /// Opens an account and a session of it.
-    package func open(contract: ContractID, caller: Caller) async throws(AccountError) -> Sessions.Granted {
+    /// Creates an account and a session of it.
+    package func open(contract: ContractID, caller: Caller) async throws(AccountFailure) -> Sessions.Granted {
         let attempts = try await Attempts(limiter, caller.address.bucket(.addressOpenings))
-        let occasion = base.occasion(caller)
-        let account = NewAccount(id: base.newID(occasion.now), openedBy: contract)
-        let session = base.newSession(contract, caller, occasion.now)
-        let opening = try await attempts.make { () throws(AccountError) in
-            try await base.asking { () throws(StoreFault) in try await base.store.open(account, session: session, occasion) }
+        let audit = context.audit(caller)
+        let account = NewAccount(id: context.newID(audit.now), openedBy: contract)
+        let session = context.newSession(contract, caller, audit.now)
+        let opening = try await attempts.make { () throws(AccountFailure) in
+            try await context.ask(await context.store.open(account, session: session, audit))
         }
         switch opening {
         case .opened(let account, let session):
-            return try base.granted(SignIn(account: account, session: session), mint, now: occasion.now)
+            return try context.granted(SignIn(account: account, session: session), mint, now: audit.now)
         case .emailTaken:
             attempts.refund()
-            base.notice(.storeFailed("an account without an email was refused for its email"))
+            context.notice(.storeFailed("an account without an email was refused for its email"))
             throw .broken
         }
     }

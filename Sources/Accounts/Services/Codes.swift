@@ -1,47 +1,54 @@
 internal import Credentials
 internal import Wire
 
-/// Six digits by mail or SMS, and what they prove.
+/// Why a code that came back does not sign its sender in.
+package enum CodeRefusal: Sendable, Equatable {
+    /// Wrong, spent, expired, or tried too often.
+    case invalidCode
+    /// The code was right; its proof leads to no account.
+    case contact(ContactRefusal)
+}
+
+/// Codes of six digits, sent by mail or SMS, and the proof of an address that comes back with one.
 package struct Codes: Sendable {
-    /// For whom a code is sent.
+    /// Who may be sent a code.
     package enum Audience: Sendable {
-        /// For the account that has the recipient, if there is one. Whether there is shows neither in the answer nor in
-        /// its time.
+        /// Only an account that has the recipient's address. Neither the answer nor its timing shows whether there is one.
         case holders
-        /// For anybody: the recipient is to join an account.
+        /// Any recipient: the address is to join an account.
         case anyone
     }
 
-    private let base: AccountBase
+    private let context: AccountContext
     private let mint: TokenMint
     private let courier: any Courier
     private let limiter: any AttemptLimiter
     private let digests: KeyedDigest
 
-    /// `secret` is the one that refresh tokens rest on; what is used here is derived from it.
+    /// `secret` is the refresh token secret, from which the key of the digests is derived.
     package init(
-        base: AccountBase, mint: TokenMint, courier: any Courier, limiter: any AttemptLimiter, secret: [UInt8]
+        context: AccountContext, mint: TokenMint, courier: any Courier, limiter: any AttemptLimiter, secret: [UInt8]
     ) {
-        self.base = base
+        self.context = context
         self.mint = mint
         self.courier = courier
         self.limiter = limiter
         digests = KeyedDigest(secret: secret, label: "tollgate code")
     }
 
-    /// Sends a code; the older one of this purpose and recipient is dead from now on.
+    /// Sends a code, which replaces the older one of this purpose and recipient.
     package func send(
         _ purpose: CodePurpose, to recipient: Recipient, _ audience: Audience, caller: Caller
-    ) async throws(AccountError) {
+    ) async throws(AccountFailure) {
         let attempts = try await Attempts(limiter, buckets(recipient, caller))
         let code = newCode()
-        let expiry = base.clock.now().wall.advanced(seconds: PendingCode.lifetimeSeconds)
+        let expiry = context.clock.now().wall.advanced(seconds: PendingCode.lifetimeSeconds)
         let pending = PendingCode(
             purpose: purpose, recipient: recipient.key, digest: digest(code, purpose, recipient), expiresAt: expiry)
-        let holder = try await attempts.make { () throws(AccountError) in
-            try await base.asking { () throws(StoreFault) in try await base.store.putCode(pending) }
+        let holder = try await attempts.make { () throws(AccountFailure) in
+            try await context.ask(await context.store.putCode(pending))
         }
-        // The recipient's and the address's count stay charged: they must not tell who has an account.
+        // The counts of recipient and address stay charged: giving them back would show which addresses have no account.
         guard let target = target(recipient, holder, audience) else { return attempts.refund(.smsBudget) }
         courier.send(Message(to: target, .code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)))
     }
@@ -54,8 +61,8 @@ package struct Codes: Sendable {
         }
     }
 
-    /// Where the code goes. To a holder only as the account spells it: what differs in case alone counts as the same email
-    /// here, and may be somebody else's mailbox there.
+    /// The address that the code goes to; nil if it goes nowhere. An email is written as the account spells it: addresses
+    /// that differ in case are equal here, but may be different mailboxes at their host.
     private func target(_ typed: Recipient, _ holder: Account?, _ audience: Audience) -> Recipient? {
         switch (audience, typed) {
         case (.holders, _) where holder == nil: nil
@@ -64,45 +71,38 @@ package struct Codes: Sendable {
         }
     }
 
-    /// Tries a code as one of `purpose`, and does what it proves: see `ContactProof`. `session` is the caller's, if there is
-    /// one; it stays where the proof leads to the caller's own account, and else one is opened under `contract`.
+    /// Tries a code as one of `purpose`, and signs in by what it proves (see `ContactProof`). `session` is the caller's, if
+    /// any; it is kept if the proof leads to the caller's own account, and otherwise a new one is opened under `contract`.
     package func verify(
         _ code: String, _ purpose: CodePurpose, of recipient: Recipient, for proof: ContactProof, contract: ContractID,
         session: CallerSession?, caller: Caller
-    ) async throws(AccountError) -> Sessions.Granted {
-        let occasion = base.occasion(caller)
+    ) async throws(AccountError<CodeRefusal>) -> Sessions.Granted {
+        let audit = context.audit(caller)
         let redemption = CodeRedemption(
             recipient: recipient, guess: CodeGuess(triedAs: purpose) { digest(code, $0, recipient) }, proof: proof,
-            callerSession: session?.session, session: base.newSession(contract, caller, occasion.now))
-        let guesses = Guesses(base: base, limiter: limiter)
-        let outcome = try await guesses.judge(at: GuessTarget(recipient), from: caller.address) {
-            () throws(AccountError) -> Guesses.Judgement<Redemption> in
-            let outcome = try await base.asking { () throws(StoreFault) in
-                try await base.store.redeem(redemption, occasion)
+            callerSession: session?.session, session: context.newSession(contract, caller, audit.now))
+        let redeemed: Redemption?
+        do throws(AccountFailure) {
+            redeemed = try await Guesses(context: context, limiter: limiter).judge(
+                at: GuessTarget(recipient), from: caller.address
+            ) { () throws(AccountFailure) -> Redemption? in
+                let outcome = try await context.ask(await context.store.redeem(redemption, audit))
+                return outcome == .wrongCode ? nil : outcome
             }
-            return outcome == .wrongCode ? .wrong(.invalidCode) : .right(outcome)
+            if case .proven(let signIn)? = redeemed {
+                await context.announce(signIn.ended)
+                return try context.granted(signIn, mint, now: audit.now)
+            }
+        } catch {
+            throw .failed(error)
         }
-        switch outcome {
-        case .proven(let signIn):
-            await base.tell(signIn.ended)
-            return try base.granted(signIn, mint, now: occasion.now)
-        case .wrongCode: throw .invalidCode
-        case .refused(let refusal): throw told(refusal, recipient)
-        }
+        guard case .refused(let refusal)? = redeemed else { throw .refused(.invalidCode) }
+        throw .refused(.contact(refusal))
     }
 
-    private func told(_ refusal: ContactRefusal, _ recipient: Recipient) -> AccountError {
-        switch (refusal, recipient) {
-        case (.noAccount, _): .noSuchAccount
-        case (.callerGone, _): .sessionEnded
-        case (.taken, .email): .emailTaken
-        case (.taken, .phone): .phoneTaken
-        }
-    }
-
-    /// Six digits. That 2^64 is no multiple of a million favours none of them by more than one part in 10^13.
+    /// Six random digits. The bias of taking 2^64 modulo a million is below one part in 10^13.
     private func newCode() -> String {
-        let number = base.random(8).rawBytes.load64(0) % 1_000_000
+        let number = context.random(8).rawBytes.load64(0) % 1_000_000
         let digits = String(number)
         return String(repeating: "0", count: 6 - digits.count) + digits
     }

@@ -1,69 +1,59 @@
 internal import Wire
 
-/// Admits and counts guesses: at passwords, codes, reset tokens and ID tokens.
+/// Limits guesses at passwords, codes, reset tokens and ID tokens.
 ///
-/// A guess is charged when it is admitted, and given back when it was right or never judged. An account has three
-/// allowances for wrong ones, tried in this order, so that an attacker locks out only the addresses that guess:
+/// A guess is charged when it is admitted, and refunded when it was right or could not be judged. An account has three
+/// allowances for wrong guesses, tried in this order, so that an attacker locks out only the addresses that guess:
 ///
-/// 1. For everybody: 30 at once and 180 an hour.
-/// 2. For newcomers, addresses with fewer than two wrong guesses at this account in the last hour: 2 at once and 2 an hour
-///    for each of them, 20 and 60 for all together.
-/// 3. For familiar addresses, from which the account was signed in before: 5 and 10 for each. Only this step asks the store
-///    whether an address is one, and for each address and account no oftener than it may guess.
+/// 1. All addresses together: 30 at once and 180 an hour.
+/// 2. Newcomers, addresses with fewer than two wrong guesses at this account in the last hour: 2 at once and 2 an hour
+///    each, 20 and 60 together.
+/// 3. Familiar addresses, from which the account was signed in before: 5 at once and 10 an hour each. Only this step reads
+///    the address history from the store, at most as often as the address may guess at the account.
 ///
-/// One address that attacks an account can use up the first allowance alone, and the owner is let in by the second from any
-/// other; many together can use up the second, and the owner is let in by the third from where they signed in before. So
-/// strangers get at most 50 wrong guesses at an account at once and 240 an hour in all, and one address at most 150 and
-/// 1,800 over all accounts. A wrong guess by the first allowance is marked in the second when it has been judged: from one
-/// address at once 32 may pass.
+/// One address that attacks an account can exhaust the first allowance alone; the owner then gets in by the second from any
+/// other address. Many attacking addresses can exhaust the second too; the owner then gets in by the third from an address
+/// used before. Strangers therefore get at most 50 wrong guesses at an account at once and 240 an hour, and one address at
+/// most 150 and 1,800 an hour over all accounts. A wrong guess by the first allowance is marked in the second only after it
+/// was judged, so one address may have 32 in flight at once.
 struct Guesses: Sendable {
-    /// The outcome of a guess that was judged.
-    enum Judgement<Value: Sendable>: Sendable {
-        case right(Value)
-        /// With what the caller is told.
-        case wrong(AccountError)
-    }
-
     /// An admitted guess.
     private struct Guess {
         let charges: [AttemptCharge]
-        /// What a wrong guess is charged beside them.
+        /// Charged as well if the guess is wrong.
         var mark: AttemptBucket?
     }
 
-    private let base: AccountBase
+    private let context: AccountContext
     private let limiter: any AttemptLimiter
 
-    init(base: AccountBase, limiter: any AttemptLimiter) {
-        self.base = base
+    init(context: AccountContext, limiter: any AttemptLimiter) {
+        self.context = context
         self.limiter = limiter
     }
 
-    /// Makes a guess at an account, nil if it is at none in particular, from an address, if that is known. Throws if it may
-    /// not be made, if it was wrong, and if `guess` throws, for then it was not judged.
+    /// Runs `guess`, which returns nil if the guess was wrong, and returns its answer. `target` is nil for a guess at no
+    /// particular account. Throws if the guess may not be made, and if `guess` throws: then it was not judged.
     func judge<Value: Sendable>(
-        at target: GuessTarget?, from address: IPAddress?,
-        _ guess: () async throws(AccountError) -> Judgement<Value>
-    ) async throws(AccountError) -> Value {
+        at target: GuessTarget?, from address: IPAddress?, _ guess: () async throws(AccountFailure) -> Value?
+    ) async throws(AccountFailure) -> Value? {
         let admitted = try await admit(target, address)
-        let judgement: Judgement<Value>
-        do throws(AccountError) {
-            judgement = try await guess()
+        let answer: Value?
+        do throws(AccountFailure) {
+            answer = try await guess()
         } catch {
             limiter.refund(admitted.charges)
             throw error
         }
-        switch judgement {
-        case .right(let value):
+        if answer != nil {
             limiter.refund(admitted.charges)
-            return value
-        case .wrong(let error):
-            if let mark = admitted.mark { await limiter.mark(mark) }
-            throw error
+        } else if let mark = admitted.mark {
+            await limiter.mark(mark)
         }
+        return answer
     }
 
-    private func admit(_ target: GuessTarget?, _ address: IPAddress?) async throws(AccountError) -> Guess {
+    private func admit(_ target: GuessTarget?, _ address: IPAddress?) async throws(AccountFailure) -> Guess {
         let own = address.bucket(.addressFailures)
         guard let target else { return Guess(charges: try await charge(own)) }
         let newcomer = address.map { AttemptBucket(.newcomerFailures, $0, at: target.key) }
@@ -72,49 +62,47 @@ struct Guesses: Sendable {
         case .admitted(let charges): return Guess(charges: charges, mark: newcomer)
         case .refused(let found): refusals = found
         }
-        guard let address, let newcomer, !refusals.areOfTheAddress else { throw refusals.error }
+        guard let address, let newcomer, !refusals.areOfTheAddress else { throw refusals.failure }
 
         let further: [AttemptRefusal]
         switch await limiter.charge([AttemptBucket(.accountNewcomers, target.key), newcomer] + own) {
         case .admitted(let charges): return Guess(charges: charges)
         case .refused(let found): further = found
         }
-        guard !further.areOfTheAddress else { throw further.error }
+        guard !further.areOfTheAddress else { throw further.failure }
         if let guess = try await admitFamiliar(target, address, own) { return guess }
         throw .tooManyAttempts(retryAfterSeconds: min(refusals.longest, further.longest))
     }
 
     private func admitFamiliar(
         _ target: GuessTarget, _ address: IPAddress, _ own: [AttemptBucket]
-    ) async throws(AccountError) -> Guess? {
+    ) async throws(AccountFailure) -> Guess? {
         let verdict = await limiter.charge([AttemptBucket(.familiarFailures, address, at: target.key)] + own)
         guard case .admitted(let charges) = verdict else { return nil }
         let events: [AuditEvent]
-        do throws(AccountError) {
-            events = try await base.asking { () throws(StoreFault) in
-                try await base.store.signIns(of: target, limit: AddressHistory.depth)
-            }
+        do throws(AccountFailure) {
+            events = try await context.ask(await context.store.signIns(of: target, limit: AddressHistory.depth))
         } catch {
             limiter.refund(charges)
             throw error
         }
         if AddressHistory.knows(address, events) { return Guess(charges: charges) }
-        // Nothing was guessed, but the store was asked: that is what the other charge stays for.
+        // The charge of the familiar bucket stays: it bounds how often the store is asked.
         limiter.refund(charges.filter { $0.bucket.kind == .addressFailures })
         return nil
     }
 
-    private func charge(_ buckets: [AttemptBucket]) async throws(AccountError) -> [AttemptCharge] {
+    private func charge(_ buckets: [AttemptBucket]) async throws(AccountFailure) -> [AttemptCharge] {
         switch await limiter.charge(buckets) {
         case .admitted(let charges): return charges
-        case .refused(let refusals): throw refusals.error
+        case .refused(let refusals): throw refusals.failure
         }
     }
 }
 
 extension [AttemptRefusal] {
-    /// Whether the address has guessed too often at whatever it was.
+    /// Whether the address has used up its guesses over all accounts.
     fileprivate var areOfTheAddress: Bool { contains { $0.kind == .addressFailures } }
 
-    fileprivate var error: AccountError { .tooManyAttempts(retryAfterSeconds: longest) }
+    fileprivate var failure: AccountFailure { .tooManyAttempts(retryAfterSeconds: longest) }
 }

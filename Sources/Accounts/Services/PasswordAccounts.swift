@@ -1,15 +1,15 @@
 internal import Wire
 
-/// What came of signing up or in.
+/// The outcome of a sign-up or sign-in.
 package struct SignedIn: Sendable, Equatable {
     package let account: Account
     /// nil while the account must prove its email first.
     package let grant: SessionGrant?
-    /// Whether the account was opened by this.
+    /// Whether the account was created by this call.
     package let isNew: Bool
 }
 
-/// What a person signs up with.
+/// The data of a sign-up.
 package struct Registration: Sendable {
     package var email: EmailAddress
     package var password: Password
@@ -22,95 +22,119 @@ package struct Registration: Sendable {
     }
 }
 
-/// Accounts with a password: signing up, signing in, another password.
+/// Why no account is created.
+package enum SignUpRefusal: Sendable, Equatable {
+    case unfitPassword(PasswordFault)
+    case emailTaken
+}
+
+/// Why a name and a password do not sign in.
+package enum SignInRefusal: Sendable, Equatable {
+    /// No such account, no password on it, or a different one.
+    case invalidCredentials
+}
+
+/// Why a password is not changed.
+package enum PasswordChangeRefusal: Sendable, Equatable {
+    case unfitPassword(PasswordFault)
+    /// The caller's session has ended, or its account is gone.
+    case sessionEnded
+}
+
+/// Sign-up, sign-in and password change for accounts with a password.
 package struct PasswordAccounts: Sendable {
-    private let base: AccountBase
+    private let context: AccountContext
     private let mint: TokenMint
     private let work: PasswordWork
     private let limiter: any AttemptLimiter
 
-    package init(base: AccountBase, mint: TokenMint, work: PasswordWork, limiter: any AttemptLimiter) {
-        self.base = base
+    package init(context: AccountContext, mint: TokenMint, work: PasswordWork, limiter: any AttemptLimiter) {
+        self.context = context
         self.mint = mint
         self.work = work
         self.limiter = limiter
     }
 
-    /// Opens an account, and a session of it at once unless its email must be proven first; then a sign-up whose email
-    /// never was proven gives way to a new one.
+    /// Creates an account, and a session unless its email must be proven first. In that case a later sign-up replaces an
+    /// account whose email was never proven.
     package func signUp(
         _ registration: Registration, rules: PasswordRules, contract: ContractID, mustConfirmEmail: Bool = false,
         caller: Caller
-    ) async throws(AccountError) -> SignedIn {
-        try rules.check(registration.password, email: registration.email)
-        // Who tries out which emails have accounts is slowed down like one who tries out passwords.
-        let attempts = try await Attempts(
-            limiter, caller.address.bucket(.addressFailures) + caller.address.bucket(.addressOpenings))
-        let occasion = base.occasion(caller)
-        let opening = try await attempts.make { () throws(AccountError) in
-            let hash = try await work.hash(registration.password, for: caller.address)
-            var account = NewAccount(
-                id: base.newID(occasion.now), openedBy: contract, email: registration.email,
-                username: registration.username, passwordHash: hash, metadata: registration.metadata)
-            account.mayStartAnew = mustConfirmEmail
-            let (new, session) = (account, mustConfirmEmail ? nil : base.newSession(contract, caller, occasion.now))
-            return try await base.asking { () throws(StoreFault) in
-                try await base.store.open(new, session: session, occasion)
-            }
+    ) async throws(AccountError<SignUpRefusal>) -> SignedIn {
+        if let fault = rules.fault(of: registration.password, email: registration.email) {
+            throw .refused(.unfitPassword(fault))
         }
-        switch opening {
-        case .opened(let account, let session):
-            attempts.refund(.addressFailures)
-            return try signedIn(SignIn(account: account, session: session, isNew: true), now: occasion.now)
-        case .emailTaken:
-            attempts.refund(.addressOpenings)
-            throw .emailTaken
+        return try await context.value(orRefuse: SignUpRefusal.emailTaken) { () throws(AccountFailure) -> SignedIn? in
+            // A taken email stays charged like a wrong password: enumerating emails is limited as guessing is.
+            let attempts = try await Attempts(
+                limiter, caller.address.bucket(.addressFailures) + caller.address.bucket(.addressOpenings))
+            let audit = context.audit(caller)
+            let session = mustConfirmEmail ? nil : context.newSession(contract, caller, audit.now)
+            let opening = try await attempts.make { () throws(AccountFailure) in
+                let hash = try await work.hash(registration.password, for: caller.address)
+                var account = NewAccount(
+                    id: context.newID(audit.now), openedBy: contract, email: registration.email,
+                    username: registration.username, passwordHash: hash, metadata: registration.metadata)
+                account.mayStartAnew = mustConfirmEmail
+                let new = account
+                return try await context.ask(await context.store.open(new, session: session, audit))
+            }
+            switch opening {
+            case .opened(let account, let session):
+                attempts.refund(.addressFailures)
+                return try signedIn(SignIn(account: account, session: session, isNew: true), now: audit.now)
+            case .emailTaken:
+                attempts.refund(.addressOpenings)
+                return nil
+            }
         }
     }
 
-    /// Signs in by email or username. Whether there is such an account shows neither in the answer nor in its time.
+    /// Signs in by email or username. Neither the answer nor its timing shows whether there is such an account.
     package func signIn(
         _ name: SignInName, _ password: Password, contract: ContractID, mustConfirmEmail: Bool = false, caller: Caller
-    ) async throws(AccountError) -> SignedIn {
-        let guesses = Guesses(base: base, limiter: limiter)
-        let (signIn, now) = try await guesses.judge(at: GuessTarget(name), from: caller.address) {
-            () throws(AccountError) -> Guesses.Judgement<(SignIn, WallTime)> in
-            let credential = try await base.asking { () throws(StoreFault) in try await base.store.credential(for: name) }
-            let check = try await work.check(password, against: credential?.hash, for: caller.address)
-            guard let credential, check.isRight else { return .wrong(.invalidCredentials) }
-            let occasion = base.occasion(caller)
-            let isWithheld = mustConfirmEmail && !credential.isEmailConfirmed
-            let session = isWithheld ? nil : base.newSession(contract, caller, occasion.now)
-            let proof = PasswordProof(hash: credential.hash, replacement: check.replacement)
-            let signIn = try await base.asking { () throws(StoreFault) in
-                try await base.store.signIn(credential.user, proof: proof, session: session, occasion)
+    ) async throws(AccountError<SignInRefusal>) -> SignedIn {
+        try await context.value(orRefuse: SignInRefusal.invalidCredentials) { () throws(AccountFailure) -> SignedIn? in
+            let right = try await Guesses(context: context, limiter: limiter).judge(
+                at: GuessTarget(name), from: caller.address
+            ) { () throws(AccountFailure) -> (SignIn, WallTime)? in
+                let credential = try await context.ask(await context.store.credential(for: name))
+                let check = try await work.check(password, against: credential?.hash, for: caller.address)
+                guard let credential, check.isRight else { return nil }
+                let audit = context.audit(caller)
+                let isWithheld = mustConfirmEmail && !credential.isEmailConfirmed
+                let session = isWithheld ? nil : context.newSession(contract, caller, audit.now)
+                let proof = PasswordProof(hash: credential.hash, replacement: check.replacement)
+                let signIn = try await context.ask(
+                    await context.store.signIn(credential.user, proof: proof, session: session, audit))
+                return signIn.map { ($0, audit.now) }
             }
-            guard let signIn else { return .wrong(.invalidCredentials) }
-            return .right((signIn, occasion.now))
+            guard let (signIn, now) = right else { return nil }
+            return try signedIn(signIn, now: now)
         }
-        return try signedIn(signIn, now: now)
     }
 
-    /// Another password for the caller, whose session stays; all others of the account end.
+    /// Sets the caller's password. The caller's session stays; all others of the account end.
     package func changePassword(
         to password: Password, rules: PasswordRules, session: CallerSession, caller: Caller
-    ) async throws(AccountError) -> Sessions.Granted {
-        try rules.check(password, email: nil)
-        let attempts = try await Attempts(limiter, [AttemptBucket(.passwordChanges, session.user.text)])
-        let occasion = base.occasion(caller)
-        let signIn = try await attempts.make { () throws(AccountError) in
-            let hash = try await work.hash(password, for: caller.address)
-            return try await base.asking { () throws(StoreFault) in
-                try await base.store.setPassword(hash, of: session.user, keeping: session.session, occasion)
+    ) async throws(AccountError<PasswordChangeRefusal>) -> Sessions.Granted {
+        if let fault = rules.fault(of: password, email: nil) { throw .refused(.unfitPassword(fault)) }
+        return try await context.value(orRefuse: PasswordChangeRefusal.sessionEnded) { () throws(AccountFailure) -> Sessions.Granted? in
+            let attempts = try await Attempts(limiter, [AttemptBucket(.passwordChanges, session.user.text)])
+            let audit = context.audit(caller)
+            let changed = try await attempts.make { () throws(AccountFailure) in
+                let hash = try await work.hash(password, for: caller.address)
+                return try await context.ask(
+                    await context.store.setPassword(hash, of: session.user, keeping: session.session, audit))
             }
+            guard let changed else { return nil }
+            await context.announce(changed.ended)
+            return try context.granted(changed, mint, now: audit.now)
         }
-        guard let signIn else { throw .sessionEnded }
-        await base.tell(signIn.ended)
-        return try base.granted(signIn, mint, now: occasion.now)
     }
 
-    private func signedIn(_ signIn: SignIn, now: WallTime) throws(AccountError) -> SignedIn {
-        let grant = signIn.session == nil ? nil : try base.granted(signIn, mint, now: now).grant
+    private func signedIn(_ signIn: SignIn, now: WallTime) throws(AccountFailure) -> SignedIn {
+        let grant = signIn.session == nil ? nil : try context.granted(signIn, mint, now: now).grant
         return SignedIn(account: signIn.account, grant: grant, isNew: signIn.isNew)
     }
 }

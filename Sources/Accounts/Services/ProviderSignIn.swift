@@ -1,13 +1,23 @@
 internal import Credentials
 internal import Wire
 
-/// Signing in by an ID token of Apple or Google.
+/// Why an ID token does not sign its sender in.
+package enum ProviderRefusal: Sendable, Equatable {
+    /// The operator has not set this provider up.
+    case providerOff
+    /// The ID token does not verify.
+    case identityRefused
+    /// The provider's keys cannot be fetched.
+    case keysUnavailable
+}
+
+/// Sign-in by an ID token of Apple or Google.
 package struct ProviderSignIn: Sendable {
-    /// What an app sends.
+    /// The sign-in that an app sends.
     package struct Request: Sendable {
         package var provider: Provider
         package var idToken: String
-        /// What the app says it asked the provider with.
+        /// The nonce that the app says it sent to the provider.
         package var nonce: String?
         package var name: PersonName?
         package var nameRule = NameRule.first
@@ -18,13 +28,13 @@ package struct ProviderSignIn: Sendable {
         }
     }
 
-    private let base: AccountBase
+    private let context: AccountContext
     private let mint: TokenMint
     private let keys: any ProviderKeys
     private let limiter: any AttemptLimiter
 
-    package init(base: AccountBase, mint: TokenMint, keys: any ProviderKeys, limiter: any AttemptLimiter) {
-        self.base = base
+    package init(context: AccountContext, mint: TokenMint, keys: any ProviderKeys, limiter: any AttemptLimiter) {
+        self.context = context
         self.mint = mint
         self.keys = keys
         self.limiter = limiter
@@ -33,72 +43,74 @@ package struct ProviderSignIn: Sendable {
     /// Whether the operator has set the provider up.
     package func offers(_ provider: Provider) -> Bool { keys.rules(for: provider) != nil }
 
-    /// Signs in who the token names, and opens the account if there is none yet.
+    /// Signs in the user whom the token names, and creates the account if there is none.
     package func signIn(
         _ request: Request, contract: ContractID, caller: Caller
-    ) async throws(AccountError) -> SignedIn {
-        guard offers(request.provider) else { throw .providerOff }
-        let token = try await Guesses(base: base, limiter: limiter).judge(at: nil, from: caller.address) {
-            () throws(AccountError) -> Guesses.Judgement<IDToken> in
-            do throws(AccountError) {
-                return .right(try await verified(request))
-            } catch {
-                if error == .identityRefused { return .wrong(error) }
-                throw error
+    ) async throws(AccountError<ProviderRefusal>) -> SignedIn {
+        guard let rules = keys.rules(for: request.provider) else { throw .refused(.providerOff) }
+        let verified: Result<IDToken, IDTokenFault>?
+        do throws(AccountFailure) {
+            verified = try await Guesses(context: context, limiter: limiter).judge(at: nil, from: caller.address) {
+                await verify(request, rules)
             }
+            if case .success(let token)? = verified { return try await signIn(token, request, contract, caller) }
+        } catch {
+            throw .failed(error)
         }
-        let occasion = base.occasion(caller)
+        throw .refused(verified == nil ? .identityRefused : .keysUnavailable)
+    }
+
+    /// nil if the token does not verify; a failure if the keys to judge it are missing. A token that names an unknown key is
+    /// verified again after the keys have been fetched again.
+    private func verify(_ request: Request, _ rules: IDTokenRules) async -> Result<IDToken, IDTokenFault>? {
+        var outcome = verify(request, by: rules)
+        if case .failure(let fault) = outcome, fault.isForUnknownKey || fault.isForWantOfKeys {
+            await keys.refetch(request.provider)
+            outcome = verify(request, by: keys.rules(for: request.provider) ?? rules)
+        }
+        if case .failure(let fault) = outcome, !fault.isForWantOfKeys { return nil }
+        return outcome
+    }
+
+    private func verify(_ request: Request, by rules: IDTokenRules) -> Result<IDToken, IDTokenFault> {
+        let now = context.clock.now().wall
+        return request.idToken.withRawBytes { rules.verify($0, nonce: request.nonce, now: now) }
+    }
+
+    private func signIn(
+        _ token: IDToken, _ request: Request, _ contract: ContractID, _ caller: Caller
+    ) async throws(AccountFailure) -> SignedIn {
+        let audit = context.audit(caller)
         let proof = IdentityProof(
             provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
             nameRule: request.nameRule)
-        let (newUser, session) = (base.newID(occasion.now), base.newSession(contract, caller, occasion.now))
-        let attempts = try await room(for: proof, caller)
-        let signIn = try await attempts.make { () throws(AccountError) in
-            try await base.asking { () throws(StoreFault) in
-                try await base.store.signIn(proof, newUser: newUser, session: session, occasion)
-            }
+        let (newUser, session) = (context.newID(audit.now), context.newSession(contract, caller, audit.now))
+        let attempts = try await openingCharge(for: proof, caller)
+        let signIn = try await attempts.make { () throws(AccountFailure) in
+            try await context.ask(await context.store.signIn(proof, newUser: newUser, session: session, audit))
         }
         if !signIn.isNew { attempts.refund() }
-        await base.tell(signIn.ended)
-        let granted = try base.granted(signIn, mint, now: occasion.now)
+        await context.announce(signIn.ended)
+        let granted = try context.granted(signIn, mint, now: audit.now)
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)
     }
 
-    /// Charges the account that may have to be opened. Who has one is let in though the address may open no more.
-    private func room(for proof: IdentityProof, _ caller: Caller) async throws(AccountError) -> Attempts {
-        do throws(AccountError) {
+    /// The charge for an account that may have to be created. The owner of an existing account gets in even from an address
+    /// that may create no more.
+    private func openingCharge(for proof: IdentityProof, _ caller: Caller) async throws(AccountFailure) -> Attempts {
+        do throws(AccountFailure) {
             return try await Attempts(limiter, caller.address.bucket(.addressOpenings))
         } catch {
-            let isLinked = try await base.asking { () throws(StoreFault) in
-                try await base.store.holdsIdentity(proof.provider, subject: proof.subject)
-            }
+            let isLinked = try await context.ask(
+                await context.store.holdsIdentity(proof.provider, subject: proof.subject))
             guard isLinked else { throw error }
             return Attempts(uncharged: limiter)
         }
     }
 
-    /// What the token says. One that names an unknown key gets a second look when the keys have been asked for again.
-    private func verified(_ request: Request) async throws(AccountError) -> IDToken {
-        var outcome = try verify(request)
-        if case .failure(let fault) = outcome, fault.isForUnknownKey || fault.isForWantOfKeys {
-            await keys.refetch(request.provider)
-            outcome = try verify(request)
-        }
-        switch outcome {
-        case .success(let token): return token
-        case .failure(let fault): throw fault.isForWantOfKeys ? .providerUnavailable : .identityRefused
-        }
-    }
-
-    private func verify(_ request: Request) throws(AccountError) -> Result<IDToken, IDTokenFault> {
-        guard let rules = keys.rules(for: request.provider) else { throw .providerOff }
-        let now = base.clock.now().wall
-        return request.idToken.withRawBytes { rules.verify($0, nonce: request.nonce, now: now) }
-    }
-
-    /// An email that the provider vouches for and that is one by our rules.
+    /// The token's email, if the provider vouches for it and it is well-formed.
     private func verifiedEmail(_ token: IDToken) -> EmailAddress? {
         guard token.isEmailVerified, let email = token.email else { return nil }
-        do throws(AccountError) { return try EmailAddress(email) } catch { return nil }
+        do throws(MalformedText) { return try EmailAddress(email) } catch { return nil }
     }
 }

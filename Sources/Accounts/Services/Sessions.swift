@@ -1,166 +1,178 @@
 internal import Credentials
 package import Wire
 
-/// Sessions once they are open: refreshed, seen, ended.
+/// Why a refresh token gets no new tokens.
+package enum RefreshTokenRefusal: Sendable, Equatable {
+    /// Forged, of another contract, spent, or of a session that has ended.
+    case invalid
+    /// The session can no longer be refreshed.
+    case expired
+}
+
+/// Why a call is refused that the caller's session makes.
+package enum SessionRefusal: Sendable, Equatable {
+    /// The session behind the access token has ended, or its account is gone.
+    case sessionEnded
+}
+
+/// Why no actor token is issued.
+package enum ActorTokenRefusal: Sendable, Equatable {
+    case sessionEnded
+    /// The account has no grant for this actor.
+    case notGranted
+}
+
+/// Open sessions: refresh, list and end.
 package struct Sessions: Sendable {
-    /// What a caller got who is signed in.
+    /// A signed-in account, with the session and tokens it was given.
     package struct Granted: Sendable, Equatable {
         package let account: Account
         package let grant: SessionGrant
     }
 
-    /// How long a store that is away is waited for, in milliseconds: a client that is refused signs its user out.
+    /// How long a refresh waits for a store that is away, in milliseconds: clients sign their user out when refused.
     private static let patience: UInt64 = 2_000
     private static let actorTokenSeconds: Int64 = 900
 
-    private let base: AccountBase
+    private let context: AccountContext
     private let mint: TokenMint
     private let rule: RefreshRule
 
     /// `rule` holds the grace for spent refresh tokens (`TOLLGATE_REFRESH_GRACE`).
-    package init(base: AccountBase, mint: TokenMint, rule: RefreshRule = RefreshRule()) {
-        self.base = base
+    package init(context: AccountContext, mint: TokenMint, rule: RefreshRule = RefreshRule()) {
+        self.context = context
         self.mint = mint
         self.rule = rule
     }
 
-    /// The new pair for a refresh token that came in at `contract`'s endpoint. Never `tooManyAttempts`: a token that
-    /// holds always gets its due.
+    /// The new pair for a refresh token that came in at `contract`'s endpoint. Refreshes are not limited: never fails with
+    /// `tooManyAttempts`.
     package func refresh(
         _ token: String, contract: ContractID, caller: Caller
-    ) async throws(AccountError) -> Granted {
-        let occasion = base.occasion(caller)
-        let request = try mint.request(token, contract, rule: rule, now: occasion.now)
-        let outcome = try await base.asking(patiently: Self.patience) { () throws(StoreFault) in
-            try await base.store.refresh(request, occasion)
+    ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
+        let audit = context.audit(caller)
+        let request = try mint.request(token, contract, rule: rule, now: audit.now)
+        let outcome: RefreshOutcome
+        do throws(AccountFailure) {
+            outcome = try await context.ask(
+                retryingFor: Self.patience, await context.store.refresh(request, audit))
+            if case .issued(let signIn, let verdict) = outcome {
+                if verdict == .storm { context.notice(.refreshStorm(session: request.session, contract: contract)) }
+                return try context.granted(signIn, mint, now: audit.now)
+            }
+        } catch {
+            throw .failed(error)
         }
         switch outcome {
-        case .issued(let signIn, let verdict):
-            if verdict == .storm { base.notice(.refreshStorm(session: request.session, contract: contract)) }
-            return try base.granted(signIn, mint, now: occasion.now)
-        case .refused(let refusal): throw told(refusal, request.session)
+        case .refused(.expired): throw .refused(.expired)
+        case .refused(.ahead): context.notice(.refreshAhead(session: request.session))
         case .reused(let ended):
-            base.notice(.refreshReuse(session: ended.id, user: ended.user))
-            await base.tell([ended])
-            throw .invalidRefreshToken
+            context.notice(.refreshReuse(session: ended.id, user: ended.user))
+            await context.announce([ended])
+        case .refused(.noSession), .refused(.wrongContract), .issued: break
         }
+        throw .refused(.invalid)
     }
 
-    /// The new pair for a refresh token of whatever contract, if it is of `session`: that of another is refused, and its
-    /// session unharmed.
+    /// The new pair for a refresh token of any contract, if it belongs to `session`. A token of another session is refused
+    /// without touching that session.
     package func refresh(
         _ token: String, of session: CallerSession, caller: Caller
-    ) async throws(AccountError) -> Granted {
-        let said = try mint.place(of: token, now: base.clock.now().wall)
-        guard said.session == session.session else { throw .invalidRefreshToken }
-        let granted = try await refresh(token, contract: said.contract, caller: caller)
-        guard granted.account.id == session.user else { throw .invalidRefreshToken }
+    ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
+        let origin = try mint.origin(of: token, now: context.clock.now().wall)
+        guard origin.session == session.session else { throw .refused(.invalid) }
+        let granted = try await refresh(token, contract: origin.contract, caller: caller)
+        guard granted.account.id == session.user else { throw .refused(.invalid) }
         return granted
     }
 
-    private func told(_ refusal: RefreshRefusal, _ session: UUID) -> AccountError {
-        switch refusal {
-        case .expired: return .refreshTokenExpired
-        case .noSession, .wrongContract: return .invalidRefreshToken
-        case .ahead:
-            base.notice(.refreshAhead(session: session))
-            return .invalidRefreshToken
-        }
+    /// The account and the current pair of the caller's session; its counter stays.
+    package func current(_ caller: CallerSession) async throws(AccountError<SessionRefusal>) -> Granted {
+        let now = context.clock.now().wall
+        return try await live(caller) { signIn throws(AccountFailure) in try context.granted(signIn, mint, now: now) }
     }
 
-    /// The account and the current pair of the caller's session, without a step of its counter.
-    package func current(_ caller: CallerSession) async throws(AccountError) -> Granted {
-        let now = base.clock.now().wall
-        return try base.granted(try await open(caller), mint, now: now)
-    }
-
-    /// A token, good for 15 minutes, with which the caller acts as `actor`: everyone may as (`user`, own id), for any
-    /// other it takes a grant.
-    package func actorToken(_ actor: ActorName, caller: CallerSession) async throws(AccountError) -> String {
-        let signIn = try await open(caller)
-        if actor != ActorName(storedType: "user", id: caller.user.text) {
-            let isGranted = try await base.asking { () throws(StoreFault) in
-                try await base.store.holdsGrant(actor, user: caller.user)
+    /// An access token of 15 minutes with which the caller acts as `actor`. Every account may act as (`user`, its own id);
+    /// any other actor takes a grant.
+    package func actorToken(
+        _ actor: ActorName, caller: CallerSession
+    ) async throws(AccountError<ActorTokenRefusal>) -> String {
+        let signIn: SignIn?
+        do throws(AccountFailure) {
+            signIn = try await open(caller)
+            if let signIn, let session = signIn.session, try await mayAct(caller, as: actor) {
+                let now = context.clock.now().wall
+                return try context.signing(
+                    try mint.actorToken(actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now))
             }
-            guard isGranted else { throw .actorNotGranted }
+        } catch {
+            throw .failed(error)
         }
-        guard let session = signIn.session else { throw .sessionEnded }
-        let now = base.clock.now().wall
-        return try base.signing { () throws(KeyFault) in
-            try mint.actorToken(actor, session, signIn.account, seconds: Self.actorTokenSeconds, now: now)
+        throw .refused(signIn == nil ? .sessionEnded : .notGranted)
+    }
+
+    private func mayAct(_ caller: CallerSession, as actor: ActorName) async throws(AccountFailure) -> Bool {
+        if actor == ActorName(storedType: "user", id: caller.user.text) { return true }
+        return try await context.ask(await context.store.holdsGrant(actor, user: caller.user))
+    }
+
+    /// The caller's session and account; nil if the session has ended.
+    private func open(_ caller: CallerSession) async throws(AccountFailure) -> SignIn? {
+        let signIn = try await context.ask(await context.store.session(caller.session))
+        return signIn?.account.id == caller.user && signIn?.session != nil ? signIn : nil
+    }
+
+    /// Runs `body` if the caller's session is open.
+    private func live<Value: Sendable>(
+        _ caller: CallerSession, _ body: (SignIn) async throws(AccountFailure) -> Value
+    ) async throws(AccountError<SessionRefusal>) -> Value {
+        try await context.value(orRefuse: SessionRefusal.sessionEnded) { () throws(AccountFailure) -> Value? in
+            guard let signIn = try await open(caller) else { return nil }
+            return try await body(signIn)
         }
     }
 
-    private func open(_ caller: CallerSession) async throws(AccountError) -> SignIn {
-        let signIn = try await base.asking { () throws(StoreFault) in try await base.store.session(caller.session) }
-        guard let signIn, signIn.account.id == caller.user else { throw .sessionEnded }
-        return signIn
+    /// Ends the caller's session. Idempotent: a session that has ended already is no error.
+    package func signOut(_ session: CallerSession, caller: Caller) async throws(AccountFailure) {
+        let audit = context.audit(caller)
+        let ended = try await context.ask(await context.store.end(session.session, .signOut, audit))
+        if let ended { await context.announce([ended]) }
     }
 
-    /// Ends the caller's session. One that has ended already is no error: what was asked for is so.
-    package func signOut(_ session: CallerSession, caller: Caller) async throws(AccountError) {
-        let occasion = base.occasion(caller)
-        let ended = try await base.asking { () throws(StoreFault) in
-            try await base.store.end(session.session, .signOut, occasion)
+    /// All sessions of the caller's account that can still be refreshed, newest first.
+    package func all(_ caller: CallerSession) async throws(AccountError<SessionRefusal>) -> [Session] {
+        let now = context.clock.now().wall
+        return try await live(caller) { _ throws(AccountFailure) in
+            try await context.ask(await context.store.sessions(of: caller.user, now: now))
         }
-        if let ended { await base.tell([ended]) }
     }
 
-    /// All sessions of the caller's account that are in use, the newest first.
-    package func all(_ caller: CallerSession) async throws(AccountError) -> [Session] {
-        _ = try await open(caller)
-        let now = base.clock.now().wall
-        return try await base.asking { () throws(StoreFault) in try await base.store.sessions(of: caller.user, now: now) }
-    }
-
-    /// Ends a session of the caller's account, this one or another; false if the account has no such session.
-    package func end(_ id: UUID, _ session: CallerSession, caller: Caller) async throws(AccountError) -> Bool {
-        _ = try await open(session)
-        let other = CallerSession(user: session.user, session: id)
-        do throws(AccountError) {
-            // Whose a session is never changes, so that it is still this account's when it ends.
-            _ = try await open(other)
-        } catch .sessionEnded {
-            return false
+    /// Ends a session of the caller's account, the caller's own or another; false if the account has no such session.
+    package func end(
+        _ id: UUID, _ session: CallerSession, caller: Caller
+    ) async throws(AccountError<SessionRefusal>) -> Bool {
+        try await live(session) { _ throws(AccountFailure) in
+            let other = CallerSession(user: session.user, session: id)
+            // The account of a session never changes, so `signOut` cannot end one of another account.
+            guard try await open(other) != nil else { return false }
+            try await signOut(other, caller: caller)
+            return true
         }
-        try await signOut(other, caller: caller)
-        return true
     }
 
     /// Ends all sessions of the caller's account.
-    package func signOutEverywhere(_ session: CallerSession, caller: Caller) async throws(AccountError) {
-        _ = try await open(session)
-        let occasion = base.occasion(caller)
-        let ended = try await base.asking { () throws(StoreFault) in
-            try await base.store.endSessions(of: session.user, .signOut, occasion)
+    package func signOutEverywhere(
+        _ session: CallerSession, caller: Caller
+    ) async throws(AccountError<SessionRefusal>) {
+        try await live(session) { _ throws(AccountFailure) in
+            let audit = context.audit(caller)
+            await context.announce(
+                try await context.ask(await context.store.endSessions(of: session.user, .signOut, audit)))
         }
-        await base.tell(ended)
     }
 
-    /// Tells that access tokens of these pairs were seen on requests. May be called late, more than once, and for many
-    /// at a time.
-    package func confirm(_ pairs: [ConfirmedPair]) async throws(AccountError) {
-        try await base.asking { () throws(StoreFault) in try await base.store.confirm(pairs) }
-    }
-}
-
-extension AccountBase {
-    /// The tokens of a session that was opened or found.
-    func granted(_ signIn: SignIn, _ mint: TokenMint, now: WallTime) throws(AccountError) -> Sessions.Granted {
-        guard let session = signIn.session else {
-            notice(.storeFailed("a session that was asked for is missing"))
-            throw .broken
-        }
-        let tokens = try signing { () throws(KeyFault) in try mint.pair(session, signIn.account, now: now) }
-        return .init(account: signIn.account, grant: SessionGrant(session: session, tokens: tokens))
-    }
-
-    func signing<Value>(_ body: () throws(KeyFault) -> Value) throws(AccountError) -> Value {
-        do throws(KeyFault) {
-            return try body()
-        } catch {
-            notice(.cannotSign(error.message))
-            throw .broken
-        }
+    /// Marks pairs as delivered: their access tokens were seen on requests. Idempotent; may be called late and in batches.
+    package func confirm(_ pairs: [ConfirmedPair]) async throws(AccountFailure) {
+        try await context.ask(await context.store.confirm(pairs))
     }
 }

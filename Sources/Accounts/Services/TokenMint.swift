@@ -1,23 +1,23 @@
 package import Credentials
 internal import Wire
 
-/// The tokens of a session, as a contract hands them out.
+/// The tokens of a session that a contract hands out.
 package struct TokenPair: Sendable, Equatable {
     package let access: String
-    /// Seconds that the access token is good for, and the second since 1970 when it no longer is.
+    /// Lifetime of the access token in seconds, and its `exp`.
     package let accessSeconds: Int64
     package let accessExpiresAt: Int64
     /// nil for sessions that are not refreshed.
     package let refresh: String?
 }
 
-/// Somebody signed in: what a contract answers from.
+/// A session and its current tokens.
 package struct SessionGrant: Sendable, Equatable {
     package let session: Session
     package let tokens: TokenPair
 }
 
-/// Makes the tokens of sessions. Any thread.
+/// Issues access and refresh tokens of sessions, and verifies refresh tokens. Any thread.
 package struct TokenMint: Sendable {
     private let issuer: String
     private let audience: String
@@ -26,7 +26,7 @@ package struct TokenMint: Sendable {
     private let refreshJWTs: RefreshJWTs
     private let random: RandomBytes
 
-    /// `signingKey` answers the key that signs at the moment.
+    /// `signingKey` returns the active signing key.
     package init(
         issuer: String, audience: String, signingKey: @escaping @Sendable () -> SigningKey,
         refreshKeys: RefreshTokenKeys, refreshJWTs: RefreshJWTs, random: @escaping RandomBytes = SecureRandom.bytes
@@ -39,7 +39,7 @@ package struct TokenMint: Sendable {
         self.random = random
     }
 
-    /// The pair of the place in the chain at which `session` is: a new access token, and the one refresh token of it.
+    /// The pair for the current counter of `session`: a new access token, and the refresh token of that counter.
     func pair(_ session: Session, _ account: Account, now: WallTime) throws(KeyFault) -> TokenPair {
         let seconds = session.contract.sessionPolicy.accessSeconds
         let claims = claims(session, account, seconds: seconds, counter: session.counter, now)
@@ -88,50 +88,53 @@ package struct TokenMint: Sendable {
 }
 
 extension TokenMint {
-    /// What a refresh token of `contract` asks for; a forgery is told here, before anything is looked up.
-    func request(_ token: String, _ contract: ContractID, rule: RefreshRule, now: WallTime) throws(AccountError)
-        -> RefreshRequest
-    {
+    /// The refresh that a token of `contract` asks for. Forgeries are refused here, before the store is asked.
+    func request(
+        _ token: String, _ contract: ContractID, rule: RefreshRule, now: WallTime
+    ) throws(AccountError<RefreshTokenRefusal>) -> RefreshRequest {
         switch contract.sessionPolicy.refresh {
         case .rotating:
-            guard let said = token.withRawBytes({ refreshKeys.verify($0) }), said.contract == contract.rawValue else {
-                throw .invalidRefreshToken
+            guard let claims = token.withRawBytes({ refreshKeys.verify($0) }), claims.contract == contract.rawValue else {
+                throw .refused(.invalid)
             }
-            return RefreshRequest(session: said.session, contract: contract, counter: said.counter, rule: rule)
+            return RefreshRequest(session: claims.session, contract: contract, counter: claims.counter, rule: rule)
         case .kept:
-            let said = try kept(token, now: now)
-            guard said.contract == contract else { throw .invalidRefreshToken }
-            return RefreshRequest(session: said.session, contract: contract, counter: nil, rule: rule)
-        case .none: throw .invalidRefreshToken
+            let origin = try jwtOrigin(of: token, now: now)
+            guard origin.contract == contract else { throw .refused(.invalid) }
+            return RefreshRequest(session: origin.session, contract: contract, counter: nil, rule: rule)
+        case .none: throw .refused(.invalid)
         }
     }
-}
 
-extension TokenMint {
-    /// The contract and the session that a refresh token of any contract is of.
-    func place(of token: String, now: WallTime) throws(AccountError) -> (contract: ContractID, session: UUID) {
-        if let said = token.withRawBytes({ refreshKeys.verify($0) }), let contract = ContractID(rawValue: said.contract) {
-            return (contract, said.session)
+    /// The contract and session that a refresh token was issued for, whatever the contract.
+    func origin(
+        of token: String, now: WallTime
+    ) throws(AccountError<RefreshTokenRefusal>) -> (contract: ContractID, session: UUID) {
+        if let claims = token.withRawBytes({ refreshKeys.verify($0) }), let contract = ContractID(rawValue: claims.contract) {
+            return (contract, claims.session)
         }
-        return try kept(token, now: now)
+        return try jwtOrigin(of: token, now: now)
     }
 
-    /// The contract and the session that a JWT is of. Older ones do not name their contract: only `password` issued any.
-    private func kept(_ token: String, now: WallTime) throws(AccountError) -> (contract: ContractID, session: UUID) {
+    /// The contract and session of a refresh token that is a JWT. JWTs of older releases do not name their contract; only
+    /// `password` issued them.
+    private func jwtOrigin(
+        of token: String, now: WallTime
+    ) throws(AccountError<RefreshTokenRefusal>) -> (contract: ContractID, session: UUID) {
         switch token.withRawBytes({ refreshJWTs.verify($0, now: now) }) {
-        case .success(let said):
-            guard let contract = ContractID(rawValue: said.contract ?? ContractID.password.rawValue) else {
-                throw .invalidRefreshToken
+        case .success(let claims):
+            guard let contract = ContractID(rawValue: claims.contract ?? ContractID.password.rawValue) else {
+                throw .refused(.invalid)
             }
-            return (contract, said.session)
-        case .failure(let fault): throw fault.isExpired ? .refreshTokenExpired : .invalidRefreshToken
+            return (contract, claims.session)
+        case .failure(let fault): throw .refused(fault.isExpired ? .expired : .invalid)
         }
     }
 }
 
-/// The `jti` of an access token: which pair of its session it belongs to, and what makes it the only one of its name.
+/// The `jti` of an access token: the counter of its pair, and random bits that make it unique.
 package struct AccessTokenID: Sendable, Equatable {
-    /// 0 for a token beside the pairs.
+    /// 0 for an actor token, which belongs to no pair.
     package let counter: UInt64
     let random: UInt64
 
@@ -140,7 +143,7 @@ package struct AccessTokenID: Sendable, Equatable {
         self.random = random
     }
 
-    /// What a verified token of the gateway's own says in `jti`; nil if it was not issued for a session.
+    /// Reads the `jti` of a verified own token; nil if the token was not issued for a session.
     package init?(parsing text: RawSpan) {
         guard text.byteCount == 22, let bytes = Base64URL.decode(text) else { return nil }
         counter = bytes.rawBytes.load64(0).byteSwapped

@@ -1,21 +1,21 @@
 package import Wire
 
-/// What was changed in a store, for gateways that remember what it said.
+/// A change in the store that invalidates caches of gateways.
 package enum StoreChange: Sendable, Hashable {
     case ended(EndedSession)
-    /// An account, which has this entitlement now.
+    /// An account changed; its entitlement now.
     case account(UUID, Entitlement)
     case accountDeleted(UUID)
-    /// What gateways share and nobody may read in the database: their keys.
+    /// The sealed signing keys that gateways share.
     case secrets
 }
 
-/// A change in the order in which the store has them.
+/// An entry of the change log.
 package struct LoggedChange: Sendable, Hashable {
-    /// No two changes of a store share it.
+    /// Unique in its store.
     package let id: Int64
     package let change: StoreChange
-    /// How long ago it was made when it was read, in microseconds, by the store's own clock.
+    /// Microseconds between the change and its reading, by the store's clock.
     package let age: Int64
 
     package init(id: Int64, change: StoreChange, age: Int64) {
@@ -25,9 +25,9 @@ package struct LoggedChange: Sendable, Hashable {
     }
 }
 
-/// A place in a store's log of changes: everything that the store had acknowledged before lies behind it.
+/// A position in the change log: every change that was acknowledged before this position was read lies before it.
 package struct ChangeMark: Sendable, Hashable, Comparable {
-    /// Means something to the store alone.
+    /// Opaque outside the store.
     package let value: Int64
 
     package init(value: Int64) { self.value = value }
@@ -35,13 +35,13 @@ package struct ChangeMark: Sendable, Hashable, Comparable {
     package static func < (left: Self, right: Self) -> Bool { left.value < right.value }
 }
 
-/// What a look at the log of changes brought.
+/// One reading of the change log.
 package struct ChangeReading: Sendable, Equatable {
-    /// From the mark on, the oldest first. Some may have been read before.
+    /// The changes from the mark on, oldest first. Some may have been in the reading before.
     package let changes: [LoggedChange]
-    /// Where the next look goes on.
+    /// The mark for the next reading.
     package let next: ChangeMark
-    /// Whether nothing is missing. A store that was put back to an earlier state cannot tell.
+    /// False if changes may be missing, because the log ends before the mark: the database was restored from a backup.
     package let isWhole: Bool
 
     package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool) {

@@ -1,7 +1,7 @@
-/// Why a store did not do what it was asked.
+/// Why a store call failed. The texts are for the operator.
 package enum StoreFault: Error, Equatable, Sendable {
-    /// It is away, late or overloaded. Nothing was acknowledged; whether anything was done is not known.
+    /// Unreachable, late or overloaded. Whether the transaction was committed is not known.
     case unavailable(String)
-    /// It refuses for good, or holds what this program cannot read. The text is for the operator.
+    /// A permanent refusal, or data that this program cannot read.
     case failed(String)
 }

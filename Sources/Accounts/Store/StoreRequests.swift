@@ -1,11 +1,11 @@
 package import Wire
 
-/// What people type to say who they are.
+/// The name that a person signs in with.
 package enum SignInName: Sendable, Hashable {
     case email(EmailAddress)
     case username(Username)
 
-    /// By which it is found.
+    /// The key by which accounts are found.
     package var key: String {
         switch self {
         case .email(let email): email.key
@@ -14,7 +14,7 @@ package enum SignInName: Sendable, Hashable {
     }
 }
 
-/// The account that somebody guesses at, as they name it.
+/// The account that a guess is made at, as the client names it.
 package enum GuessTarget: Sendable, Hashable {
     case email(EmailAddress)
     case username(Username)
@@ -34,7 +34,7 @@ package enum GuessTarget: Sendable, Hashable {
         }
     }
 
-    /// What guesses are counted by.
+    /// The key by which guesses are counted.
     package var key: String {
         switch self {
         case .email(let email): email.key
@@ -44,10 +44,10 @@ package enum GuessTarget: Sendable, Hashable {
     }
 }
 
-/// What a password is compared with.
+/// The stored password of an account.
 package struct Credential: Sendable, Equatable {
     package let user: UUID
-    /// As it is stored: `PasswordHash` reads it.
+    /// In the text form of `PasswordHash`.
     package let hash: String
     package let isEmailConfirmed: Bool
 
@@ -58,7 +58,7 @@ package struct Credential: Sendable, Equatable {
     }
 }
 
-/// An account to be opened.
+/// An account to be created.
 package struct NewAccount: Sendable {
     package let id: UUID
     package let openedBy: ContractID?
@@ -66,11 +66,11 @@ package struct NewAccount: Sendable {
     package var username: Username?
     package var passwordHash: String?
     package var metadata: Metadata
-    /// Whether the email is known to be the owner's from the start.
+    /// Whether the email counts as proven from the start.
     package var isEmailConfirmed = false
-    /// Whether an older sign-up with the email that never got anywhere gives way: see `SignUpRule`.
+    /// Whether it may replace an unfinished sign-up with the same email (`SignUpRule`).
     package var mayStartAnew = false
-    /// What was set of a tier; nil for the one that everyone has.
+    /// nil for the lowest tier.
     package var tier: String?
     package var tierUntil: WallTime?
 
@@ -86,7 +86,7 @@ package struct NewAccount: Sendable {
         self.metadata = metadata
     }
 
-    /// The account as it begins.
+    /// The account at its creation.
     package func account(now: WallTime) -> Account {
         Account(
             id: id, openedBy: openedBy, createdAt: now, updatedAt: now, email: email,
@@ -96,17 +96,17 @@ package struct NewAccount: Sendable {
     }
 }
 
-/// What came of opening an account.
+/// The outcome of creating an account.
 package enum Opening: Sendable, Equatable {
     case opened(Account, Session?)
     /// Another account has the email.
     case emailTaken
 }
 
-/// That a password matched this stored hash.
+/// A password that matched, by the stored hash that it matched.
 package struct PasswordProof: Sendable, Equatable {
     package let hash: String
-    /// What to store in its place.
+    /// The hash to store instead; nil to keep it.
     package let replacement: String?
 
     package init(hash: String, replacement: String? = nil) {
@@ -115,14 +115,14 @@ package struct PasswordProof: Sendable, Equatable {
     }
 }
 
-/// An account somebody is signed in to.
+/// A signed-in account.
 package struct SignIn: Sendable, Equatable {
     package var account: Account
-    /// nil where none was asked for.
+    /// nil if none was requested.
     package var session: Session?
-    /// Whether the account was opened by this.
+    /// Whether the account was created by this call.
     package var isNew = false
-    /// Sessions that ended on the way, to be told to all gateways.
+    /// Sessions that this call ended, to be announced to gateways.
     package var ended: [EndedSession] = []
 
     package init(account: Account, session: Session?, isNew: Bool = false, ended: [EndedSession] = []) {
@@ -133,12 +133,12 @@ package struct SignIn: Sendable, Equatable {
     }
 }
 
-/// A refresh token that holds.
+/// A refresh by a token whose signature is valid.
 package struct RefreshRequest: Sendable, Equatable {
     package let session: UUID
-    /// The contract at whose endpoint it came in.
+    /// The contract at whose endpoint it was sent.
     package let contract: ContractID
-    /// nil for a token that does not rotate.
+    /// The token's counter; nil for a token that does not rotate.
     package let counter: UInt64?
     package let rule: RefreshRule
 
@@ -150,16 +150,16 @@ package struct RefreshRequest: Sendable, Equatable {
     }
 }
 
-/// What came of a refresh.
+/// The outcome of a refresh.
 package enum RefreshOutcome: Sendable, Equatable {
-    /// The session's current pair is to be handed out; the verdict says how it came to be current.
+    /// The session's current pair is handed out, for the reason of the verdict.
     case issued(SignIn, RefreshVerdict)
     case refused(RefreshRefusal)
-    /// The session has been ended.
+    /// A spent token came back: the session was ended.
     case reused(EndedSession)
 }
 
-/// That the access token of this place in a session's chain was seen on a request.
+/// A pair of a session whose access token was seen on a request, so it was delivered.
 package struct ConfirmedPair: Sendable, Hashable {
     package let session: UUID
     package let counter: UInt64
@@ -170,14 +170,14 @@ package struct ConfirmedPair: Sendable, Hashable {
     }
 }
 
-/// A try at a code.
+/// An attempt to redeem a code.
 package struct CodeRedemption: Sendable {
     package let recipient: Recipient
     package let guess: CodeGuess
     package let proof: ContactProof
     /// The caller's session, which stays if the proof leads to the caller's own account.
     package let callerSession: UUID?
-    /// What is opened otherwise.
+    /// The session that is opened otherwise.
     package let session: NewSession
 
     package init(
@@ -191,11 +191,11 @@ package struct CodeRedemption: Sendable {
     }
 }
 
-/// What came of a try at a code.
+/// The outcome of redeeming a code.
 package enum Redemption: Sendable, Equatable {
     case proven(SignIn)
     case wrongCode
-    /// The code was right, and is used up.
+    /// The code was right, and is spent.
     case refused(ContactRefusal)
 }
 
@@ -215,30 +215,25 @@ package struct PendingReset: Sendable, Equatable {
     }
 }
 
-/// What an account may act as: `user` and its own id, or what the operator granted.
+/// An actor that an account may act as: `user` with its own id, or one that the operator granted.
 package struct ActorName: Sendable, Hashable {
     package let type: String
     package let id: String
 
-    /// Each 1 to 128 bytes without control characters or space around them: they go into tokens and headers.
-    package init(type: String, id: String) throws(AccountError) {
-        guard Self.isFit(type), Self.isFit(id) else { throw .malformedActor }
+    /// Throws unless each is 1 to 128 bytes without control characters or surrounding space: they go into tokens and headers.
+    package init(type: String, id: String) throws(MalformedText) {
+        guard try PlainText.clean(type, limit: 128) == type, try PlainText.clean(id, limit: 128) == id else { throw MalformedText() }
         self.init(storedType: type, id: id)
     }
 
-    /// An actor that was fit when it was stored.
+    /// An actor from the store; not checked again.
     package init(storedType type: String, id: String) {
         self.type = type
         self.id = id
     }
-
-    private static func isFit(_ text: String) -> Bool {
-        guard case .success(let clean) = PlainText.clean(text, limit: 128) else { return false }
-        return clean == text
-    }
 }
 
-/// What a provider calls the owner of an account.
+/// A provider's subject that is linked to an account.
 package struct LinkedIdentity: Sendable, Hashable {
     package let provider: Provider
     package let subject: String

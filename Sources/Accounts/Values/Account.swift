@@ -1,15 +1,15 @@
 package import Wire
 
-/// An account: a person, or an app that has not said yet who uses it.
+/// An account: a person, or an installation of an app without a known user.
 package struct Account: Sendable, Equatable {
     package let id: UUID
-    /// The contract it was opened under; nil if the operator opened it.
+    /// The contract that it was created under; nil if the operator created it.
     package let openedBy: ContractID?
     package let createdAt: WallTime
-    /// When the account itself was last changed; signing in does not count.
+    /// The last change of the account itself; signing in is none.
     package var updatedAt: WallTime
     package var email: EmailAddress?
-    /// When somebody last proved for the first time to receive mail there; nil while nobody has.
+    /// When the present owner first proved the email; nil if it is unproven.
     package var emailConfirmedAt: WallTime?
     /// Phones join an account only with a proof.
     package var phone: PhoneNumber?

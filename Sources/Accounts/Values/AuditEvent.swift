@@ -1,6 +1,6 @@
 package import Wire
 
-/// Something that happened to an account and that its operator may want to know of later.
+/// An entry of the audit log of an account.
 package struct AuditEvent: Sendable, Equatable {
     /// Stored: the texts never change.
     package enum Kind: String, CaseIterable, Sendable {
@@ -27,9 +27,9 @@ package struct AuditEvent: Sendable, Equatable {
     package let at: WallTime
     package let user: UUID?
     package let session: UUID?
-    /// Of the client that caused it; nil for the operator's doing.
+    /// Address of the client that caused it; nil for the operator.
     package let address: IPAddress?
-    /// What else there is to say: a tier, a provider, a reason. Never a secret.
+    /// A tier, a provider or a reason. Never a secret.
     package let detail: String?
 
     package init(
@@ -44,8 +44,8 @@ package struct AuditEvent: Sendable, Equatable {
     }
 }
 
-/// When something is done, and from where.
-package struct Occasion: Sendable, Equatable {
+/// Time and client address of a change, for the audit log.
+package struct AuditContext: Sendable, Equatable {
     package let now: WallTime
     /// nil for the operator.
     package let address: IPAddress?

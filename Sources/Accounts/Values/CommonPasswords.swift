@@ -2,14 +2,14 @@ import Wire
 
 /// The passwords that attackers try first.
 enum CommonPasswords {
-    /// Whether `folded`, a password in lower case, is one of them; white space around it does not make it better.
+    /// Whether `folded`, a password in lower case, is one of them. Surrounding white space is ignored.
     static func contain(_ folded: String) -> Bool {
         words.contains(folded.drop(while: \.isWhitespace).trimmingEnd(while: \.isWhitespace))
     }
 
     private static let words = Set(list.rawBytes.text.split(whereSeparator: \.isWhitespace))
 
-    /// The 10,000 most common ones but for those below 8 bytes, which are too short anyway, in alphabetical order. They
+    /// The 10,000 most common ones except those below 8 bytes, which are too short anyway, in alphabetical order. They
     /// are the first of the list that Django ships (django/contrib/auth/common-passwords.txt.gz, compiled by Royce
     /// Williams; Copyright (c) Django Software Foundation and individual contributors, BSD-3-Clause).
     private static let list: StaticString = #"""

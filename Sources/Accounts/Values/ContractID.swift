@@ -1,5 +1,4 @@
-/// The client contract that a session was opened under. Numbers and names are stored and stand in tokens: they never
-/// change.
+/// A client contract. Its numbers and names are stored and written into tokens, so they never change.
 package enum ContractID: UInt8, CaseIterable, Sendable {
     case provider = 1
     case password = 2
@@ -7,7 +6,7 @@ package enum ContractID: UInt8, CaseIterable, Sendable {
     case dlauth = 4
     case anonymous = 5
 
-    /// As settings and messages spell it.
+    /// Its name in settings, logs and messages.
     package var name: String {
         switch self {
         case .provider: "provider"
@@ -18,7 +17,7 @@ package enum ContractID: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// How long what is issued under the contract lives: its document's numbers.
+    /// The lifetimes that its document gives for sessions and tokens.
     package var sessionPolicy: SessionPolicy {
         switch self {
         case .provider: SessionPolicy(accessSeconds: 3_600, idleSeconds: 30 * 86_400, refresh: .rotating)
@@ -30,15 +29,15 @@ package enum ContractID: UInt8, CaseIterable, Sendable {
     }
 }
 
-/// How long a session and its tokens live.
+/// Lifetimes of a session and its tokens, in seconds.
 package struct SessionPolicy: Sendable, Equatable {
-    /// What a session is refreshed with.
+    /// The kind of refresh token.
     package enum Refresh: Sendable {
-        /// An opaque token that is replaced at each use; each use makes the session live on.
+        /// An opaque token that is replaced at each use; each use extends the session by `idleSeconds`.
         case rotating
-        /// A JWT that stays the same until the session ends, which no use puts off.
+        /// A JWT that stays the same; the session ends `idleSeconds` after sign-in, whatever the use.
         case kept
-        /// Nothing: the session ends with its one access token.
+        /// None: the session ends with its only access token.
         case none
     }
 
@@ -46,6 +45,6 @@ package struct SessionPolicy: Sendable, Equatable {
     package let idleSeconds: Int64
     package let refresh: Refresh
 
-    /// The longest that any access token is good for. What has ended longer ago than this need not be remembered.
+    /// The longest lifetime of any access token. Sessions that ended longer ago can be forgotten.
     package static let longestAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0
 }

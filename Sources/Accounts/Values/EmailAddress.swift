@@ -1,26 +1,26 @@
 /// An email address: trimmed, in NFC, its domain in lower case, 254 bytes at most.
 package struct EmailAddress: Sendable, Hashable {
-    /// As it is shown and written to.
+    /// The address as it is shown and mailed to.
     package let text: String
-    /// What addresses are compared by: the text in lower case.
+    /// The text in lower case, by which addresses are compared.
     package let key: String
 
-    /// A fault for what is no address: not just one `@`, nothing before it, an empty label behind it, too long, or with
-    /// characters that cannot stand in one or that are not shown.
-    package init(_ raw: String) throws(AccountError) {
-        guard case .success(let clean?) = PlainText.clean(raw, limit: Self.longest),
+    /// Throws unless there is exactly one `@`, with a non-empty part before it and no empty label behind it, and if the text is
+    /// too long or has characters that an unquoted address cannot have or that are not displayed.
+    package init(_ raw: String) throws(MalformedText) {
+        guard let clean = try PlainText.clean(raw, limit: Self.longest),
             !clean.unicodeScalars.contains(where: Self.isForeign)
-        else { throw .malformedEmail }
+        else { throw MalformedText() }
         let parts = clean.unicodeScalars.split(separator: "@", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count == 2, !parts[0].isEmpty else { throw .malformedEmail }
+        guard parts.count == 2, !parts[0].isEmpty else { throw MalformedText() }
         let domain = PlainText.folded(parts[1])
         let labels = domain.unicodeScalars.split(separator: ".", omittingEmptySubsequences: false)
         let text = "\(parts[0])@\(domain)"
-        guard !labels.contains(where: \.isEmpty), text.utf8.count <= Self.longest else { throw .malformedEmail }
+        guard !labels.contains(where: \.isEmpty), text.utf8.count <= Self.longest else { throw MalformedText() }
         self.init(stored: text)
     }
 
-    /// An address that was one when it was stored.
+    /// An address from the store; not checked again.
     package init(stored text: String) {
         self.text = text
         key = PlainText.folded(text)
@@ -31,8 +31,8 @@ package struct EmailAddress: Sendable, Hashable {
 
     private static let longest = 254
 
-    /// White space, the specials of RFC 5322 §3.2.3 but `@` and `.`, which no address holds unquoted, and characters that
-    /// are not shown: two addresses that look the same must be the same.
+    /// White space, the specials of RFC 5322 §3.2.3 except `@` and `.`, and characters that are not displayed: two addresses
+    /// that look equal must be equal.
     private static func isForeign(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case "(", ")", "<", ">", "[", "]", ":", ";", ",", "\\", "\"": return true

@@ -1,12 +1,12 @@
 package import Wire
 
-/// What tier an account has, and until when.
+/// The tier of an account, and its end.
 package struct Entitlement: Sendable, Hashable {
-    /// The name that was set; nil for the tier that everyone has.
+    /// The name that was set; nil for the lowest tier.
     package let tier: String?
-    /// When it ends; nil if it does not. An end is what a subscription has.
+    /// The end of the subscription; nil for a tier without end.
     package let until: WallTime?
-    /// Counts the changes: of two readings the one with the higher number is the newer.
+    /// Number of changes: of two readings the one with the higher number is newer.
     package let version: Int64
 
     package init(tier: String?, until: WallTime?, version: Int64) {
@@ -15,15 +15,15 @@ package struct Entitlement: Sendable, Hashable {
         self.version = version
     }
 
-    /// What every account starts with.
+    /// The entitlement of a new account.
     package static let none = Entitlement(tier: nil, until: nil, version: 0)
 
-    /// The tier that counts at `now`; nil for the one that everyone has. `graceSeconds` put the end off.
+    /// The tier in force at `now`, nil for the lowest. It stays in force for `graceSeconds` beyond its end.
     package func tier(at now: WallTime, graceSeconds: Int64 = 0) -> String? {
         isOver(at: now, graceSeconds) ? nil : tier
     }
 
-    /// Whether a subscription that has not ended backs the tier.
+    /// Whether the tier has an end that is still to come.
     package func hasActiveSubscription(at now: WallTime) -> Bool {
         tier != nil && until != nil && !isOver(at: now, 0)
     }
@@ -35,7 +35,7 @@ package struct Entitlement: Sendable, Hashable {
 }
 
 extension WallTime {
-    /// So much later; at the ends of the range it stays there.
+    /// The time `seconds` later, clamped to the range.
     func advanced(seconds: Int64) -> WallTime {
         let (sum, overflow) = microseconds.addingReportingOverflow(WallTime(seconds: seconds).microseconds)
         return WallTime(microseconds: overflow ? (seconds < 0 ? .min : .max) : sum)

@@ -1,37 +1,43 @@
 internal import Wire
 
-/// What an app keeps with an account: one JSON object of at most 16 KiB, its keys and values as they were sent, without
-/// `null` anywhere (clients cannot read it).
+/// An app's data of an account: one JSON object of at most 16 KiB, keys and values as they were sent, but without `null`
+/// (clients cannot decode it).
 package struct Metadata: Sendable, Equatable {
-    /// The object, without white space between its parts.
+    /// The object, without insignificant white space.
     package let json: [UInt8]
+
+    /// Why JSON cannot be metadata.
+    package enum Fault: Error, Equatable, Sendable {
+        /// Not one object, more than 32 levels deep, or with NUL in a string.
+        case malformed
+        case tooLarge
+    }
 
     package static let empty = Metadata(stored: Array("{}".utf8))
     private static let largest = 16 * 1_024
 
-    /// A fault for anything but one object, for strings with NUL in them, more than 32 levels, and too much of it.
-    package init(json source: RawSpan) throws(AccountError) {
+    package init(json source: RawSpan) throws(Fault) {
         var copy = NullFreeCopy(source)
-        guard let json = copy.object() else { throw .malformedMetadata }
-        guard json.count <= Self.largest else { throw .metadataTooLarge }
+        guard let json = copy.object() else { throw .malformed }
+        guard json.count <= Self.largest else { throw .tooLarge }
         self.json = json
     }
 
-    /// An object that was fit when it was stored.
+    /// An object from the store; not checked again.
     package init(stored json: [UInt8]) { self.json = json }
 }
 
-/// Copies JSON and leaves out what is `null`: members with their names, elements of arrays as well.
+/// Copies JSON without `null`: such members and array elements are left out.
 private struct NullFreeCopy: ~Copyable, ~Escapable {
     private var reader: JSONReader
     private var writer = JSONWriter()
-    /// The name of the member whose value comes next.
+    /// The name of the member whose value is read next.
     private var name: JSONText?
 
     @_lifetime(copy source)
     init(_ source: RawSpan) { reader = JSONReader(source) }
 
-    /// The copy; nil if the source is not one object that may be kept.
+    /// The copy; nil if the source is not valid as metadata.
     @_lifetime(self: copy self)
     mutating func object() -> [UInt8]? {
         guard next() == .beginObject else { return nil }
@@ -48,7 +54,7 @@ private struct NullFreeCopy: ~Copyable, ~Escapable {
         do throws(JSONFault) { return try reader.next() } catch { return nil }
     }
 
-    /// False if `token` holds what may not be kept.
+    /// False if `token` may not occur in metadata.
     @_lifetime(self: copy self)
     private mutating func copy(_ token: JSONToken) -> Bool {
         if case .key(let key) = token {
@@ -82,7 +88,7 @@ private struct NullFreeCopy: ~Copyable, ~Escapable {
         return true
     }
 
-    /// What `string` says; nil if NUL is in it.
+    /// The string, unescaped; nil if it holds NUL.
     private func plain(_ string: JSONText) -> String? {
         let text = reader.string(string)
         return text.utf8.contains(0) ? nil : text

@@ -1,43 +1,41 @@
-/// What a person is called, as a provider or an app says it. One of the two is there.
+/// A person's name, as a provider or an app reports it. At least one part is present.
 package struct PersonName: Sendable, Equatable {
     package let given: String?
     package let family: String?
 
-    /// nil if both are missing or empty; a fault with control characters in one, or above 256 bytes.
-    package init?(given: String?, family: String?) throws(AccountError) {
+    /// nil if both are missing or empty. Throws if one has control characters or more than 256 bytes.
+    package init?(given: String?, family: String?) throws(MalformedText) {
         self.given = try Self.part(given)
         self.family = try Self.part(family)
         if self.given == nil && self.family == nil { return nil }
     }
 
-    /// A name that was one when it was stored.
+    /// A name from the store; not checked again.
     package init?(storedGiven given: String?, family: String?) {
         if given == nil && family == nil { return nil }
         self.given = given
         self.family = family
     }
 
-    private static func part(_ raw: String?) throws(AccountError) -> String? {
+    private static func part(_ raw: String?) throws(MalformedText) -> String? {
         guard let raw else { return nil }
-        guard case .success(let part) = PlainText.clean(raw, limit: 256) else { throw .malformedName }
-        return part
+        return try PlainText.clean(raw, limit: 256)
     }
 }
 
-/// The name that an account shows. Several accounts may have the same.
+/// The display name of an account. Not unique.
 package struct Username: Sendable, Hashable {
     package let text: String
-    /// What names are compared by: the text in lower case.
+    /// The text in lower case, by which names are compared.
     package let key: String
 
-    /// nil if it is empty; a fault with control characters in it, or above 256 bytes.
-    package init?(_ raw: String) throws(AccountError) {
-        guard case .success(let clean) = PlainText.clean(raw, limit: 256) else { throw .malformedUsername }
-        guard let clean else { return nil }
+    /// nil if it is empty. Throws if it has control characters or more than 256 bytes.
+    package init?(_ raw: String) throws(MalformedText) {
+        guard let clean = try PlainText.clean(raw, limit: 256) else { return nil }
         self.init(stored: clean)
     }
 
-    /// A name that was one when it was stored.
+    /// A name from the store; not checked again.
     package init(stored text: String) {
         self.text = text
         key = PlainText.folded(text)

@@ -1,72 +1,66 @@
 internal import Wire
 
-/// A password that somebody sent. It is in no log or error: it has no description, and is never stored.
+/// A password as a client sent it. Never stored or logged: it has no description.
 package struct Password: Sendable {
     package static let longest = 1_024
     package static let shortest = 8
 
-    /// Its UTF-8 in Unicode's composed form (NFC), which is what is hashed: keyboards differ in how they send an accent.
+    /// Its UTF-8 in NFC, which is hashed: keyboards differ in how they encode an accent.
     let bytes: [UInt8]
-    /// Its UTF-8 as it was sent, where that is another: what older hashes and those that others made are of.
+    /// Its UTF-8 as it was sent, if that differs: older and imported hashes were made from it.
     let typed: [UInt8]?
 
-    /// A fault above 1,024 bytes: such a one is not worth hashing.
-    package init(_ text: String) throws(AccountError) {
-        // Composing shortens no text to less than a fourth, so that what is longer need not be composed at all.
-        guard text.utf8.count <= 4 * Self.longest else { throw .unfitPassword(.tooLong) }
+    /// Throws `tooLong` above 1,024 bytes.
+    package init(_ text: String) throws(PasswordFault) {
+        // NFC shortens no text to less than a fourth, so a longer one need not be composed.
+        guard text.utf8.count <= 4 * Self.longest else { throw .tooLong }
         let composed = Array(PlainText.composed(text).utf8)
-        guard composed.count <= Self.longest else { throw .unfitPassword(.tooLong) }
+        guard composed.count <= Self.longest else { throw .tooLong }
         let sent = Array(text.utf8)
         bytes = composed
         typed = sent == composed || sent.count > Self.longest ? nil : sent
     }
 
-    /// Whether `isRight` holds for it, and for which of its forms: the composed one is tried first.
+    /// The form for which `isRight` holds. The composed one is tried first.
     func match<Fault: Error>(_ isRight: (RawSpan) throws(Fault) -> Bool) throws(Fault) -> Match {
         if try isRight(bytes.rawBytes) { return .composed }
         if let typed, try isRight(typed.rawBytes) { return .typed }
         return .none
     }
 
-    /// Which form of a password is right.
+    /// A form of a password.
     enum Match { case composed, typed, none }
 }
 
 /// Why a password may not be chosen.
-package enum PasswordFault: Sendable, Equatable, CaseIterable {
-    /// Below 8 code points, composed (NFC).
+package enum PasswordFault: Error, Sendable, Equatable, CaseIterable {
+    /// Fewer than 8 code points in NFC.
     case tooShort
-    /// Above 1,024 bytes.
+    /// More than 1,024 bytes.
     case tooLong
-    /// The email that it is to guard.
+    /// Equal to the account's email.
     case sameAsEmail
     /// Among the 10,000 most common.
     case tooCommon
-    /// Digits alone.
+    /// Only digits.
     case entirelyNumeric
 }
 
-/// What a new password must satisfy.
+/// The rules for a new password.
 package enum PasswordRules: Sendable {
-    /// Only the length counts.
+    /// The length alone.
     case length
-    /// What Django's validators ask for, too.
+    /// The length, and the rules of Django's validators.
     case strict
 
-    /// Throws the first rule that `password` breaks.
-    package func check(_ password: Password, email: EmailAddress?) throws(AccountError) {
+    /// The first rule that `password` breaks; nil if it breaks none.
+    package func fault(of password: Password, email: EmailAddress?) -> PasswordFault? {
         let text = String(decoding: password.bytes, as: UTF8.self)
-        if text.unicodeScalars.count < Password.shortest { throw .unfitPassword(.tooShort) }
-        switch self {
-        case .length: return
-        case .strict: try checkStrictly(text, email)
-        }
-    }
-
-    private func checkStrictly(_ text: String, _ email: EmailAddress?) throws(AccountError) {
+        if text.unicodeScalars.count < Password.shortest { return .tooShort }
+        if self == .length { return nil }
         let folded = PlainText.folded(text)
-        if folded == email?.key { throw .unfitPassword(.sameAsEmail) }
-        if CommonPasswords.contain(folded) { throw .unfitPassword(.tooCommon) }
-        if text.allSatisfy(\.isWholeNumber) { throw .unfitPassword(.entirelyNumeric) }
+        if folded == email?.key { return .sameAsEmail }
+        if CommonPasswords.contain(folded) { return .tooCommon }
+        return text.allSatisfy(\.isWholeNumber) ? .entirelyNumeric : nil
     }
 }

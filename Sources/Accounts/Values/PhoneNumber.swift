@@ -4,27 +4,27 @@ internal import Wire
 package struct PhoneNumber: Sendable, Hashable {
     package let text: String
 
-    /// Spaces, dashes, dots and brackets between the digits are left out; anything else is a fault.
-    package init(_ raw: String) throws(AccountError) {
-        guard raw.utf8.count <= 64 else { throw .malformedPhone }
+    /// Removes spaces, dashes, dots and brackets between the digits; throws for anything else.
+    package init(_ raw: String) throws(MalformedText) {
+        guard raw.utf8.count <= 64 else { throw MalformedText() }
         let kept = raw.filter { !" -.()".contains($0) }
         let digits = kept.utf8.dropFirst()
         guard kept.first == "+", (7...15).contains(digits.count), digits.first != UInt8(ascii: "0"),
             digits.allSatisfy(\.isASCIIDigit)
-        else { throw .malformedPhone }
+        else { throw MalformedText() }
         text = kept
     }
 
-    /// A number that was one when it was stored.
+    /// A number from the store; not checked again.
     package init(stored text: String) { self.text = text }
 }
 
-/// Where a message goes, and what its receiver proves to own.
+/// The address of a message, which its receiver can prove to own.
 package enum Recipient: Sendable, Hashable {
     case email(EmailAddress)
     case phone(PhoneNumber)
 
-    /// What recipients are compared by. The two kinds never meet: a number has no `@`.
+    /// The text by which recipients are compared. The kinds cannot collide: a number has no `@`.
     package var key: String {
         switch self {
         case .email(let email): email.key

@@ -1,26 +1,26 @@
 @_spi(_Unicode) private import Swift
 
-/// Text that people write about themselves, brought into one form.
+/// A text that cannot be the email, phone number, name or actor that it should be.
+package struct MalformedText: Error, Equatable, Sendable {}
+
+/// Normalisation of the texts that people enter about themselves.
 enum PlainText {
-    /// Without white space around it and in Unicode's composed form (NFC); nil if nothing is left. A fault with control
-    /// characters in it, or above `limit` bytes.
-    static func clean(_ text: String, limit: Int) -> Result<String?, Unfit> {
-        guard text.utf8.count <= 4 * limit else { return .failure(Unfit()) }
+    /// The text without surrounding white space, in NFC; nil if nothing is left. Throws if it has control characters or more
+    /// than `limit` bytes.
+    static func clean(_ text: String, limit: Int) throws(MalformedText) -> String? {
+        guard text.utf8.count <= 4 * limit else { throw MalformedText() }
         let scalars = text.unicodeScalars
         guard let first = scalars.firstIndex(where: { !$0.properties.isWhitespace }),
             let last = scalars.lastIndex(where: { !$0.properties.isWhitespace })
-        else { return .success(nil) }
+        else { return nil }
         let composed = composed(String(scalars[first...last]))
         guard composed.utf8.count <= limit, !composed.unicodeScalars.contains(where: isControl) else {
-            return .failure(Unfit())
+            throw MalformedText()
         }
-        return .success(composed)
+        return composed
     }
 
-    struct Unfit: Error {}
-
-    /// The beginning of what a program calls itself, at most 256 bytes, without control characters; nil if nothing is
-    /// left.
+    /// A client's `User-Agent`, without control characters and cut at 256 bytes; nil if nothing is left.
     static func label(_ text: String) -> String? {
         var label = ""
         for scalar in text.unicodeScalars where !isControl(scalar) {
@@ -30,10 +30,10 @@ enum PlainText {
         return label.isEmpty ? nil : label
     }
 
-    /// The form in which texts are compared without regard to case.
+    /// The form in which texts are compared case-insensitively: lower case, in NFC.
     static func folded(_ text: String) -> String { composed(text.lowercased()) }
 
-    /// The standard library composes text to compare it, and hands that out for no other use without Foundation.
+    /// The text in NFC. Without Foundation the standard library offers that only behind this SPI.
     static func composed(_ text: String) -> String {
         var out = String.UnicodeScalarView()
         out.append(contentsOf: text._nfc)

@@ -1,30 +1,30 @@
 package import Wire
 
-/// One sign-in of one app: what access tokens name as `sid`, and what refresh tokens prolong.
+/// One sign-in of one app. Access tokens name it as `sid`; refresh tokens extend it.
 package struct Session: Sendable, Equatable {
     package let id: UUID
     package let user: UUID
     package let contract: ContractID
-    /// What the app calls itself (its `User-Agent`), up to 256 bytes.
+    /// The app's `User-Agent`, up to 256 bytes.
     package let device: String?
     package let createdAt: WallTime
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
-    /// Not refreshed from then on, unless a refresh before puts it off.
+    /// End of the session unless it is refreshed before.
     package var idleDeadline: WallTime
-    /// Not refreshed from then on, whatever happens; nil for a session that may live on and on.
+    /// End of the session whatever its use; nil if there is none.
     package let maxDeadline: WallTime?
-    /// The number of the refresh token that is current, 1 for the first.
+    /// The counter of the current refresh token, 1 for the first.
     package var counter: UInt64
-    /// Whether the current pair is known to have reached the client.
+    /// Whether delivery of the current pair is confirmed.
     package var isConfirmed: Bool
-    /// When the counter took its last step.
+    /// When the counter was last incremented.
     package var rotatedAt: WallTime
-    /// Since when steps are counted, and how many there were.
+    /// Number of increments since `stepsSince`, to detect clients that refresh in a loop.
     package var stepsSince: WallTime
     package var steps: Int64
 
-    /// A session as it begins.
+    /// A new session.
     package init(_ new: NewSession, user: UUID, now: WallTime) {
         let policy = new.contract.sessionPolicy
         id = new.id
@@ -42,7 +42,7 @@ package struct Session: Sendable, Equatable {
         steps = 0
     }
 
-    /// A session as it was stored.
+    /// A session from the store.
     package init(
         id: UUID, user: UUID, contract: ContractID, device: String?, createdAt: WallTime, lastUsedAt: WallTime,
         idleDeadline: WallTime, maxDeadline: WallTime?, counter: UInt64, isConfirmed: Bool, rotatedAt: WallTime,
@@ -63,11 +63,11 @@ package struct Session: Sendable, Equatable {
         self.steps = steps
     }
 
-    /// When it can no longer be refreshed.
+    /// From then on it cannot be refreshed.
     package var deadline: WallTime { min(idleDeadline, maxDeadline ?? idleDeadline) }
 }
 
-/// What is known of a session before it is known whose it becomes.
+/// A session to be opened, before its account is known.
 package struct NewSession: Sendable, Equatable {
     package let id: UUID
     package let contract: ContractID
@@ -80,20 +80,20 @@ package struct NewSession: Sendable, Equatable {
     }
 }
 
-/// Why a session ended. Stored and told to other gateways: the texts never change.
+/// Why a session ended. Stored and sent to other gateways: the texts never change.
 package enum EndReason: String, CaseIterable, Sendable {
     case signOut = "sign-out"
     /// The operator ended it.
     case revoked
-    /// A refresh token came that had been spent long before: somebody else has the chain.
+    /// A spent refresh token came back after its successor was delivered: it was stolen.
     case refreshReuse = "refresh-reuse"
     case passwordChanged = "password-changed"
-    /// Somebody proved, without a session of the account, to own the email that it was opened with.
+    /// The owner of the account's unproven email proved it, without a session of the account.
     case accountTaken = "account-taken"
     case accountDeleted = "account-deleted"
 }
 
-/// A session whose access tokens are refused although they have not expired.
+/// An ended session, whose access tokens are refused although they have not expired.
 package struct EndedSession: Sendable, Hashable {
     package let id: UUID
     package let user: UUID

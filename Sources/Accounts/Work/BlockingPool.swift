@@ -1,17 +1,17 @@
 package import Wire
 
-/// Starts a thread of the process's own that runs `body`; answers what waits for its end. nil if the system gives none.
+/// Starts a thread that runs `body`; returns a function that joins it, nil if the thread cannot be started.
 package typealias ThreadStart = @Sendable (_ name: String, _ body: @escaping @Sendable () -> Void) -> ThreadEnd?
 
-/// Waits until a thread has ended. Not from the thread itself.
+/// Joins a thread. Not to be called on the thread itself.
 package typealias ThreadEnd = @Sendable () -> Void
 
-/// A few threads for calls that block, and a bounded queue before them: such calls never run on the threads that tasks
-/// share. Each thread owns one `Resource`, such as a connection, made by it and for it alone.
+/// Threads for blocking calls, with a bounded queue: such calls must not block the cooperative pool. Each thread makes and
+/// owns one `Resource`, such as a connection.
 package final class BlockingPool<Resource>: Sendable {
-    /// Why a call was not taken.
+    /// Why a call was not queued.
     package enum Fault: Error, Equatable, Sendable {
-        /// As many calls wait as may.
+        /// The queue is full.
         case full
         case closed
     }
@@ -19,7 +19,7 @@ package final class BlockingPool<Resource>: Sendable {
     private let queue: JobQueue<Resource>
     private let threads: [ThreadEnd]
 
-    /// nil if the system gives not a single thread. `capacity` calls may wait at most, beside those that run.
+    /// nil if not a single thread can be started. At most `capacity` calls wait, besides those that run.
     package init?(
         name: String, threads count: Int, capacity: Int, start: ThreadStart,
         make: @escaping @Sendable () -> Resource
@@ -29,14 +29,14 @@ package final class BlockingPool<Resource>: Sendable {
         threads = (0..<count).compactMap { _ in
             start(name) {
                 var resource = make()
-                while let job = queue.take() { job.run(&resource) }
+                while let job = queue.next() { job.run(&resource) }
             }
         }
         if threads.isEmpty { return nil }
     }
 
-    /// Runs `body` on one of the threads; the calling task waits without blocking one. Those who call take turns; calls of
-    /// one, and calls without one, run in the order in which they came.
+    /// Runs `body` on one of the threads; the calling task is suspended meanwhile. Addresses take turns; calls of one
+    /// address, and calls without one, run in the order of arrival.
     package func run<Value: Sendable>(
         for address: IPAddress? = nil, _ body: @escaping @Sendable (inout Resource) -> Value
     ) async throws(Fault) -> Value {
@@ -49,12 +49,12 @@ package final class BlockingPool<Resource>: Sendable {
         return try outcome.get()
     }
 
-    /// Takes no more calls, and waits until those taken are done. Blocks; not from one of the threads.
+    /// Refuses further calls, and waits until the queued ones are done. Blocks; not to be called on one of the threads.
     package func close() {
         queue.close()
         for end in threads { end() }
     }
 
-    /// Without a `close` the threads end as soon as the calls taken are done.
+    /// Without `close` the threads end as soon as the queued calls are done.
     deinit { queue.close() }
 }

@@ -1,23 +1,23 @@
-/// A bounded queue that is fair by key. Keys that wait take turns, and each has its own elements served in the order in which
-/// they came; so whoever holds one element waits for one of each other key, however many those hold.
+/// A bounded queue that is fair by key: round robin over the keys, first in first out within each. A key with one element
+/// waits for at most one element of every other key.
 ///
-/// When it is full, the key that holds most loses its newest element to a key that then still holds no more than the other:
-/// a flood from one key finds the queue full for itself alone. (Not if that would only turn the two around, or they would
-/// evict each other for ever.)
+/// When it is full, the key with the most elements is evicted its newest one in favour of a key with at least two fewer, so
+/// a flood from one key fills the queue only for itself. (With a difference of one the two keys would evict each other in
+/// turn.)
 struct FairQueue<Key: Hashable, Element> {
-    /// What became of an element that was to be added.
+    /// The outcome of adding an element.
     enum Outcome {
         case added
-        /// The queue was full, and this one left it.
-        case addedInPlace(of: Element)
-        /// The queue is full, and no key holds more than this one.
+        /// The queue was full, and this element was evicted.
+        case addedEvicting(Element)
+        /// The queue is full, and no key has enough more elements to be evicted one.
         case refused
     }
 
     private let capacity: Int
     private(set) var count = 0
     private var lines: [Key: Line<Element>] = [:]
-    /// Each key that has elements, once; the first is served next.
+    /// The keys with elements, once each; the first is served next.
     private var turns = Line<Key>()
 
     init(capacity: Int) { self.capacity = capacity }
@@ -33,10 +33,10 @@ struct FairQueue<Key: Hashable, Element> {
         else { return .refused }
         count -= 1
         append(element, key)
-        return .addedInPlace(of: evicted)
+        return .addedEvicting(evicted)
     }
 
-    /// The element whose turn it is; nil if there is none.
+    /// Removes the next element; nil if the queue is empty.
     mutating func next() -> Element? {
         guard let key = turns.removeFirst(), let element = lines[key]?.removeFirst() else { return nil }
         count -= 1
@@ -51,9 +51,9 @@ struct FairQueue<Key: Hashable, Element> {
     }
 }
 
-/// First in, first out; or the newest, out.
+/// A queue that can also drop its newest element.
 private struct Line<Element> {
-    /// Taken ones are nil: nothing is kept that was handed out.
+    /// nil where an element was removed, so that it is released at once.
     private var items: [Element?] = []
     private var head = 0
 
@@ -66,7 +66,7 @@ private struct Line<Element> {
         defer {
             items[head] = nil
             head += 1
-            // Each is moved at most once for each that was taken.
+            // Amortised constant time: an element moves at most once per removal.
             if head * 2 >= items.count {
                 items.removeFirst(head)
                 head = 0

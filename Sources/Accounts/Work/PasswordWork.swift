@@ -1,27 +1,26 @@
 package import Credentials
 package import Wire
 
-/// Hashes and compares passwords on a few threads of its own, for each address in its turn: see `FairQueue`. Past the bound
-/// of its queue it refuses at once, and what has waited too long it refuses unhashed: its client is about to give up, and
-/// work for nobody would only keep others waiting.
+/// Hashes and compares passwords on a few threads of its own, fairly by client address (`FairQueue`). It sheds load: a full
+/// queue refuses at once, and a password that has waited too long is refused unhashed, because its client is about to time out.
 package final class PasswordWork: Sendable {
-    /// What a comparison told.
+    /// The result of a comparison.
     package struct Check: Sendable, Equatable {
         package let isRight: Bool
-        /// What to store in place of a hash that is of an older kind or cost; only beside a right password.
+        /// The hash to store instead of one of an older kind or cost; only if the password is right.
         package let replacement: String?
     }
 
     private let pool: BlockingPool<Void>
     private let cost: Argon2Cost
-    /// How long a password may wait for its turn.
+    /// How long a password may wait in the queue.
     private let patience: Duration
     private let random: RandomBytes
-    /// Stands in where there is nothing to compare with: as much work, and never right.
+    /// Compared with if there is no stored hash: costs as much, and never matches.
     private let decoy: PasswordHash
 
-    /// nil if the system gives no thread. A core hashes some 15 to 30 passwords a second at the standard cost, each in
-    /// 19 MiB; `queue` passwords may wait.
+    /// nil if no thread can be started. A core hashes some 15 to 30 passwords a second at the standard cost, each in 19 MiB;
+    /// at most `queue` passwords wait.
     package init?(
         threads: Int, queue: Int, cost: Argon2Cost = .standard, patience: Duration = .seconds(10),
         random: @escaping RandomBytes = SecureRandom.bytes, start: ThreadStart
@@ -35,19 +34,19 @@ package final class PasswordWork: Sendable {
         decoy = .unmatchable(cost: cost)
     }
 
-    /// What to store for `password`, which came from `address`.
-    package func hash(_ password: Password, for address: IPAddress?) async throws(AccountError) -> String {
+    /// The hash to store for `password`, which came from `address`.
+    package func hash(_ password: Password, for address: IPAddress?) async throws(AccountFailure) -> String {
         let (cost, random) = (cost, random)
         return try await run(for: address) { () throws(OutOfMemory) in
             try PasswordHash(of: password.bytes.rawBytes, cost: cost, random: random).text
         }
     }
 
-    /// Compares `password` with a stored hash. Without one, or with one that cannot be read, it takes as long and is
-    /// wrong. A hash that is right for what was typed alone is to be replaced, too.
+    /// Compares `password` with a stored hash. Without a readable one it takes as long and is wrong. A hash that matches only
+    /// the uncomposed form of the password is to be replaced too.
     package func check(
         _ password: Password, against stored: String?, for address: IPAddress?
-    ) async throws(AccountError) -> Check {
+    ) async throws(AccountFailure) -> Check {
         let known = stored.flatMap { PasswordHash(parsing: $0) }
         let (hash, cost, random) = (known ?? decoy, cost, random)
         return try await run(for: address) { () throws(OutOfMemory) in
@@ -63,7 +62,7 @@ package final class PasswordWork: Sendable {
 
     private func run<Value: Sendable>(
         for address: IPAddress?, _ work: @escaping @Sendable () throws(OutOfMemory) -> Value
-    ) async throws(AccountError) -> Value {
+    ) async throws(AccountFailure) -> Value {
         let deadline = ContinuousClock.now.advanced(by: patience)
         let outcome: Result<Value, OutOfMemory>?
         do throws(BlockingPool<Void>.Fault) {
@@ -80,6 +79,6 @@ package final class PasswordWork: Sendable {
         }
     }
 
-    /// Finishes what was taken. Blocks.
+    /// Finishes the queued work. Blocks.
     package func close() { pool.close() }
 }

@@ -3,9 +3,8 @@ import Gate
 import HTTP
 import Wire
 
-/// What the page at `/web/` asks beside the `password` contract: the account that is signed in, and its sessions. It speaks
-/// that contract's dialect, of accounts that any contract opened; the bearer says whose they are, and of others nothing is
-/// shown or ended.
+/// The API of the page at `/web/` beside the `password` contract: the caller's account and its sessions, in that contract's
+/// dialect and for accounts of every contract. Only the account of the bearer is shown or changed.
 struct WebAccount: AccountInterface {
     enum Endpoint: String, AccountEndpoint {
         case account, sessions
@@ -35,31 +34,35 @@ struct WebAccount: AccountInterface {
     }
 
     static let name = "web"
+    static let contract: ContractID? = nil
     static let dialect = Dialect.password
 
     private let services: ContractServices
 
     init(_ services: ContractServices) { self.services = services }
 
-    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws -> LocalResponse {
-        let session = try request.requiredSession(in: Self.dialect)
+    func answer(_ endpoint: Endpoint, _ request: ContractRequest) async throws(Failure) -> LocalResponse {
+        let session = try request.requiredSession()
         switch endpoint {
         case .account: return try await account(session)
         case .sessions: return try await sessions(session)
         case .endSession:
             guard let id = request.id(below: endpoint.path),
-                try await services.sessions.end(id, session, caller: request.caller)
+                try await call(await services.sessions.end(id, session, caller: request.caller), refused: Self.refusal)
             else { throw Failure(404, "NOT_FOUND", "There is no such session.") }
-        case .signOut: try await services.sessions.signOut(session, caller: request.caller)
-        case .signOutEverywhere: try await services.sessions.signOutEverywhere(session, caller: request.caller)
+        case .signOut: try await call(await services.sessions.signOut(session, caller: request.caller))
+        case .signOutEverywhere:
+            try await call(await services.sessions.signOutEverywhere(session, caller: request.caller), refused: Self.refusal)
         }
         return Self.done
     }
 
     private static let done = LocalResponse(status: 204, contentType: "application/json; charset=utf-8", body: [])
 
-    private func account(_ session: CallerSession) async throws -> LocalResponse {
-        guard let account = try await services.accounts.account(session.user) else { throw AccountError.sessionEnded }
+    private func account(_ session: CallerSession) async throws(Failure) -> LocalResponse {
+        guard let account = try await call(await services.accounts.account(session.user)) else {
+            throw Self.refusal(.sessionEnded)
+        }
         let tier = services.tier(of: account)
         return .json { json in
             json.beginObject()
@@ -73,29 +76,27 @@ struct WebAccount: AccountInterface {
         }
     }
 
-    private func sessions(_ own: CallerSession) async throws -> LocalResponse {
-        let sessions = try await services.sessions.all(own)
+    private func sessions(_ own: CallerSession) async throws(Failure) -> LocalResponse {
+        let sessions = try await call(await services.sessions.all(own), refused: Self.refusal)
         return .json { json in
             json.beginObject()
-            json.key("sessions")
-            json.beginArray()
-            for session in sessions {
+            json.array("sessions", sessions) { json, session in
                 json.beginObject()
                 json.field("id", session.id.text)
                 json.field("contract", session.contract.name)
-                if let device = session.device { json.field("device", device) }
+                json.optional("device", session.device)
                 json.field("created_at", ISO8601.text(session.createdAt))
                 json.field("last_used_at", ISO8601.text(session.lastUsedAt))
                 json.field("current", session.id == own.session)
                 json.endObject()
             }
-            json.endArray()
             json.endObject()
         }
     }
 
-    func failure(_ error: AccountError, at endpoint: Endpoint) -> Failure {
-        if error == .sessionEnded || error == .noSuchAccount { return Failure(.unauthorized(.revoked), in: Self.dialect) }
-        return PasswordContract(services).failure(error, at: .me)
+    private static func refusal(_ refusal: SessionRefusal) -> Failure {
+        switch refusal {
+        case .sessionEnded: Failure(.unauthorized(.revoked), in: dialect)
+        }
     }
 }

@@ -2,19 +2,19 @@ internal import Gate
 package import HTTP
 internal import Wire
 
-/// `/web/`: a page to register, sign in, and see one's account and sessions. It talks to the `password` contract and to
-/// `WebAccount`; everything it loads is here.
+/// `/web/`: a page to register, sign in, and show the account and its sessions. It calls the `password` contract and
+/// `WebAccount`, and loads nothing from elsewhere.
 ///
-/// Its files have the hash of them all in their path, so that a browser may keep them for ever and never mixes two
-/// versions.
+/// The path of its files contains a hash over all of them, so that browsers can cache them for ever and never mix versions.
 package struct WebPage: Sendable {
-    /// The path that all others lie below.
+    /// The path of the document.
     private static let path = "/web/"
 
-    /// Where it answers; what it asks lies below as well, and is found first.
+    /// Answers at and below the page's path. The endpoints of `WebAccount` lie below it too and are more specific.
     static let endpoint = CatalogueEndpoint(
         contract: nil, name: "web-page", shortName: "page", dialect: .password, method: .get, path: String(path.dropLast()),
-        isPrefix: true, auth: .none)
+        isPrefix: true, auth: .none
+    ) { router, request in router.page.answer(request) }
 
     private struct File: Sendable {
         let type: String
@@ -30,10 +30,10 @@ package struct WebPage: Sendable {
 
     private let document: File
     private let files: [String: File]
-    /// `assets/` and the hash of all files.
+    /// `assets/` and the hash over all files.
     private let folder: String
 
-    /// `authBase` is where the `password` contract is mounted: `/api/v1`.
+    /// `authBase` is the base of the `password` contract, such as `/api/v1`.
     package init(authBase: String) {
         let files = [
             "page.css": File("text/css; charset=utf-8", Self.style),
@@ -58,7 +58,7 @@ package struct WebPage: Sendable {
         if rest.isEmpty || rest == "index.html" { return answer(document, caching: "no-cache", request) }
         let parts = rest.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == "assets", let file = files[String(parts[2])] else { return Self.missing }
-        // While gateways are replaced one by one, another one may have handed out the document.
+        // During a rolling upgrade another version may have served the document.
         let isCurrent = rest.hasPrefix(folder + "/")
         return answer(file, caching: isCurrent ? "public, max-age=31536000, immutable" : "no-cache", request)
     }
@@ -74,7 +74,7 @@ package struct WebPage: Sendable {
     private static let missing = LocalResponse(
         status: 404, contentType: "text/plain; charset=utf-8", body: Array("There is nothing here.\n".utf8), fields: securityFields)
 
-    /// What a browser may do with these answers: load what is here, talk to where it came from, and nothing else.
+    /// Restricts browsers to loading the page's own files and calling its own origin.
     private static let securityFields: [(name: String, value: String)] = [
         (
             "Content-Security-Policy",
@@ -85,7 +85,7 @@ package struct WebPage: Sendable {
         ("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()"),
     ]
 
-    /// Sixteen digits; tells versions apart, and proves nothing to anybody.
+    /// 16 hex digits that tell versions apart; not cryptographic.
     private static func hash(_ bytes: [UInt8]) -> String {
         var out = ByteBuffer(capacity: 16)
         out.append(hex: KeyedHash(first: 0, second: 0).hash64(bytes.rawBytes), digits: 16)

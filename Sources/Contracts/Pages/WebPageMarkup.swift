@@ -1,5 +1,5 @@
 extension WebPage {
-    /// The document. `{assets}` stands for the folder of its files, `{auth}` for where the `password` contract answers.
+    /// The document. `{assets}` stands for the folder of its files, `{auth}` for the base path of the `password` contract.
     static let markup = #"""
         <!doctype html>
         <html lang="en">

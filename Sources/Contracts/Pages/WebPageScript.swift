@@ -1,5 +1,5 @@
 extension WebPage {
-    /// What the page shows, and what happens when somebody does something.
+    /// The views of the page and their event handlers.
     static let script = #"""
         import * as session from "./session.js";
 
@@ -8,7 +8,7 @@ extension WebPage {
 
         // MARK: views
 
-        /// Shows one view. Whoever asked for it is taken to its heading; a page that has just been opened stays quiet.
+        /// Shows one view. Moves the focus to its heading if the user asked for it, not when the page has just been opened.
         function show(id, { moving = true } = {}) {
           for (const view of views) view.hidden = view.id !== id;
           const heading = find(`${id}-title`);
@@ -19,7 +19,7 @@ extension WebPage {
 
         let statusTimer;
 
-        /// Says in passing what has been done; "" takes back what was said.
+        /// Shows a status message; "" clears it.
         function tell(text) {
           clearTimeout(statusTimer);
           find("status").textContent = text;
@@ -40,11 +40,11 @@ extension WebPage {
           password: { valueMissing: "Enter a password.", tooShort: "Use at least 8 characters." },
         };
 
-        /// What is wrong with a field before it is sent, or "".
+        /// The validation error of a field, or "".
         function complaint(input) {
           const found = Object.entries(sentences[input.name] ?? {}).find(([name]) => input.validity[name]);
           if (found) return found[1];
-          // A browser counts the length only of what was typed.
+          // Browsers check minlength only for typed text, not for text set by a script or a password manager.
           return input.minLength > input.value.length ? sentences.password.tooShort : "";
         }
 
@@ -62,7 +62,7 @@ extension WebPage {
           button.setAttribute("aria-label", `${button.textContent} password`);
         }
 
-        /// Says why the server refused, at the field that it speaks of if there is one.
+        /// Shows the server's error, at the field that it is about if there is one.
         function explain(form, fault) {
           const text = fault.message.toLowerCase();
           const name = fault.status === 400 && ["password", "email", "username"].find((name) => text.includes(name));
@@ -91,7 +91,7 @@ extension WebPage {
             for (const input of inputs) mark(input, complaint(input));
             const wrong = inputs.find((input) => input.hasAttribute("aria-invalid"));
             if (wrong) return wrong.focus();
-            // A password manager offers to keep what is in a password field, not what is in the open.
+            // Password managers offer to save the content of password fields only.
             for (const toggle of form.querySelectorAll(".secret button")) reveal(toggle, false);
             button.setAttribute("aria-busy", "true");
             try {
@@ -109,9 +109,9 @@ extension WebPage {
 
         // MARK: account
 
-        /// Shows the account. `moving`: somebody has just signed in.
+        /// Shows the account. `moving`: the user has just signed in.
         async function enter({ moving = true } = {}) {
-          // Back to signing in, should it come to that.
+          // If the user has to sign in again, show the sign-in form.
           history.replaceState(null, "", location.pathname);
           clearAccount();
           find("account").setAttribute("aria-busy", "true");
@@ -126,7 +126,7 @@ extension WebPage {
           }
         }
 
-        /// What a fault means for somebody who was signed in.
+        /// Handles an error of a signed-in user.
         function leave(fault) {
           if (fault instanceof session.SignedOut) return showSignedOut("Your session has ended. Sign in again.");
           find("trouble-text").textContent = fault.message;
@@ -151,7 +151,7 @@ extension WebPage {
           find("account-id").textContent = account.id;
         }
 
-        /// Leaves nothing of an account behind for whoever comes next.
+        /// Removes the account's data from the page, for the next user of the browser.
         function clearAccount() {
           for (const id of ["initial", "username", "email", "tier", "plan", "account-id"]) find(id).textContent = "";
           find("email").hidden = false;
@@ -174,7 +174,7 @@ extension WebPage {
           ["Mac", /Macintosh/], ["Linux", /Linux/],
         ];
 
-        /// A name for what a `User-Agent` tells.
+        /// A readable name for a `User-Agent`.
         function deviceName(agent) {
           if (!agent) return "Unknown device";
           const named = (table) => table.find(([, pattern]) => pattern.test(agent))?.[0];
@@ -186,7 +186,7 @@ extension WebPage {
         const units = [["day", 86_400], ["hour", 3_600], ["minute", 60]];
         const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 
-        /// "5 minutes ago"; further back than a month, the day.
+        /// "5 minutes ago"; the date if it is more than a month ago.
         function ago(then) {
           const seconds = (Date.now() - then) / 1_000;
           if (seconds >= 31 * 86_400) return `on ${shortDate.format(then)}`;
@@ -211,7 +211,7 @@ extension WebPage {
           put(item.querySelector(".created"), created, shortDate.format(created));
           item.querySelector(".how").textContent = ways[entry.contract] ?? "";
           const button = item.querySelector("button");
-          // This one ends by signing out.
+          // The current session is ended by signing out.
           if (entry.current) button.remove();
           button.setAttribute("aria-label", `End the session: ${name}`);
           button.addEventListener("click", () => end(entry, item, button, name));
@@ -224,7 +224,7 @@ extension WebPage {
           countSessions();
         }
 
-        /// Of one session, signing out ends all there are.
+        /// With one session, signing out everywhere is the same as signing out.
         function countSessions() { find("sign-out-everywhere").hidden = find("sessions").childElementCount < 2; }
 
         async function end(entry, item, button, name) {
@@ -243,7 +243,7 @@ extension WebPage {
           }
         }
 
-        /// Has a button sign out by `ask`, once however often it is pressed meanwhile.
+        /// Makes a button sign out by `ask`. Clicks during the call are ignored.
         function prepareSignOut(button, ask, text) {
           button.addEventListener("click", async () => {
             if (button.getAttribute("aria-busy") === "true") return;

@@ -1,17 +1,16 @@
 extension WebPage {
-    /// The tokens and every request that carries one.
+    /// Token storage, and every request with a token.
     static let sessionScript = #"""
-        // The access token is in this module alone, so that it is gone with the page. The refresh token must outlive a
-        // reload: it is in sessionStorage, which belongs to one tab and is emptied when that closes. localStorage would
-        // keep it for the next person at the computer. A cookie would be sent without being asked for, which other sites
-        // could abuse. Neither token is ever part of a URL.
+        // The access token is held in memory. The refresh token must survive a reload, so it is in sessionStorage, which is
+        // cleared when the tab closes. localStorage would keep it for the next user of the computer; a cookie would be sent
+        // with forged cross-site requests. Neither token is ever part of a URL.
         const key = "refresh";
         const storage = openStorage();
         const auth = document.querySelector("meta[name=auth]").content;
         let access = null;
         let refreshing = null;
 
-        /// Where a browser lets nothing be stored, a session lasts until the page is left.
+        /// Without sessionStorage, the session lasts until the page is closed.
         function openStorage() {
           try {
             sessionStorage.getItem(key);
@@ -22,7 +21,7 @@ extension WebPage {
           }
         }
 
-        /// An answer that says no, in words for people.
+        /// An error response, with a message for people.
         export class Refusal extends Error {
           constructor(status, message) {
             super(message);
@@ -30,7 +29,7 @@ extension WebPage {
           }
         }
 
-        /// The session has ended: only signing in helps.
+        /// The session has ended; the user must sign in.
         export class SignedOut extends Error {}
 
         export const isSignedIn = () => storage.getItem(key) !== null;
@@ -41,7 +40,7 @@ extension WebPage {
 
         export async function endSession(id) {
           const answer = await authorized("DELETE", `api/sessions/${encodeURIComponent(id)}`);
-          // It may have ended by itself meanwhile.
+          // 404: it has ended meanwhile.
           if (answer.status !== 404) await read(answer);
         }
 
@@ -52,7 +51,7 @@ extension WebPage {
           try {
             await read(await authorized("POST", path));
           } catch (fault) {
-            // What was asked for is so.
+            // The session has ended already.
             if (!(fault instanceof SignedOut)) throw fault;
           }
           forget();
@@ -69,13 +68,13 @@ extension WebPage {
           storage.removeItem(key);
         }
 
-        /// Asks with the access token. On 401 it is renewed, once, and asked again.
+        /// Sends a request with the access token. After a 401, refreshes the token and retries once.
         async function authorized(method, path) {
           if (access === null) await refresh();
           const used = access;
           const answer = await send(method, path, { token: used });
           if (answer.status !== 401) return answer;
-          // Another request may have renewed it since this one left.
+          // Another request may have refreshed it meanwhile.
           if (access === used || access === null) await refresh();
           const again = await send(method, path, { token: access });
           if (again.status !== 401) return again;
@@ -83,7 +82,7 @@ extension WebPage {
           throw new SignedOut();
         }
 
-        /// Renews the access token; whoever asks meanwhile waits for the same answer.
+        /// Refreshes the access token, once for all concurrent requests.
         function refresh() {
           refreshing ??= renew().finally(() => { refreshing = null; });
           return refreshing;
@@ -114,7 +113,7 @@ extension WebPage {
           }
         }
 
-        /// The value in an answer that says yes.
+        /// The JSON of a successful response; throws for others.
         async function read(answer) {
           const value = answer.status === 204 ? {} : await answer.json().catch(() => null);
           if (answer.ok && value !== null) return value;

@@ -1,5 +1,5 @@
 extension WebPage {
-    /// How it looks: one column, light and dark. Text has a contrast of at least 4.5, borders of controls of 3 (WCAG AA).
+    /// The style sheet: one column, light and dark. Contrast is at least 4.5 for text and 3 for borders of controls (WCAG AA).
     static let style = #"""
         :root {
           color-scheme: light dark;

@@ -1,9 +1,9 @@
 internal import CPostgres
 internal import Glibc
 
-/// One answer of the server's, read and freed.
+/// One result of the server. The libpq result is copied and freed.
 struct PostgresAnswer {
-    /// What the server refused, and its reason.
+    /// An error of the server.
     struct Refusal {
         /// SQLSTATE: five letters.
         let state: String
@@ -14,7 +14,7 @@ struct PostgresAnswer {
     private(set) var changed = 0
     private(set) var refusal: Refusal?
 
-    /// nil for a null pointer, which says that no answer follows.
+    /// nil for a null pointer, which ends the results of a statement.
     @unsafe init?(_ result: OpaquePointer?) {
         guard let result = unsafe result else { return nil }
         defer { unsafe PQclear(result) }
@@ -44,7 +44,7 @@ struct PostgresAnswer {
         }
     }
 
-    /// All values come in binary form. A type that no statement of ours answers with counts as bytes.
+    /// All values arrive in binary format. Types that no statement returns are read as bytes.
     @unsafe private static func value(_ result: OpaquePointer, _ row: Int32, _ column: Int32) -> SQLValue {
         guard unsafe PQgetisnull(result, row, column) == 0 else { return .null }
         let start = unsafe PQgetvalue(result, row, column)
@@ -57,7 +57,7 @@ struct PostgresAnswer {
         }
     }
 
-    /// Two, four or eight bytes, the highest first and with the sign.
+    /// A big-endian signed integer of two, four or eight bytes.
     @unsafe private static func integer(_ bytes: UnsafeRawBufferPointer) -> Int64 {
         var value: Int64 = unsafe (bytes.first ?? 0) >= 0x80 ? -1 : 0
         for unsafe byte in unsafe bytes { value = value << 8 | Int64(byte) }
@@ -65,9 +65,9 @@ struct PostgresAnswer {
     }
 }
 
-/// Waits for a server without the patience of the blocking calls.
+/// Waits for a server with a deadline, which libpq's blocking calls do not have.
 enum PostgresWait {
-    /// False if the answer is not there in time. True as well for a connection that broke: reading it will say so.
+    /// False if no result arrives in time. True for a broken connection too: reading it returns the error.
     @unsafe static func forAnswer(_ handle: OpaquePointer, milliseconds: Int32) -> Bool {
         let deadline = ContinuousClock.now.advanced(by: .milliseconds(Int(milliseconds)))
         while true {

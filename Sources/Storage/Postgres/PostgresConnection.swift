@@ -1,28 +1,27 @@
 internal import CPostgres
 
-/// One connection to a PostgreSQL server.
+/// A connection to a PostgreSQL server.
 @safe final class PostgresConnection: SQLConnection {
-    /// How long the server may take to let a connection in (in seconds), and to answer a statement (in milliseconds).
+    /// Timeouts for connecting (seconds) and for a statement (milliseconds).
     private static let connectSeconds = "3"
     private static let answerMilliseconds: Int32 = 5_000
-    /// Any number that no other program takes for the same end: it spells `tollgate` in ASCII.
+    /// Key of the advisory lock: `tollgate` in ASCII, so that no other program uses it.
     private static let schemaLock: Int64 = 0x746F_6C6C_6761_7465
 
     private let handle: OpaquePointer
     /// The names of the prepared statements.
     private var names: [String: String] = [:]
 
-    /// Whether it broke, and must not be used any more.
+    /// Whether the connection broke and must be replaced.
     private(set) var isBroken = false
-    /// Whether it broke while a commit was under way, so that nobody knows what became of it.
+    /// Whether it broke during a commit, whose outcome is therefore unknown.
     private(set) var mayHaveCommitted = false
     var touched = TouchedRows()
     let onChange: ChangeNotice
 
-    /// Connects to where `url` says.
     init(url: String, onChange: @escaping ChangeNotice = { _ in }) throws(SQLFault) {
         self.onChange = onChange
-        // What the URL says comes after the defaults and counts more.
+        // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("dbname", url),
             ("client_encoding", "UTF8"),
@@ -30,7 +29,7 @@ internal import CPostgres
         guard let handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
         unsafe self.handle = handle
         guard unsafe PQstatus(handle) == CONNECTION_OK else { throw lost() }
-        // Notices would go to the process's standard error.
+        // By default libpq writes notices to standard error.
         _ = unsafe PQsetNoticeProcessor(handle, { _, _ in }, nil)
     }
 
@@ -54,7 +53,7 @@ internal import CPostgres
         return try answer(to: sql)
     }
 
-    /// The name of the prepared statement of this text. The server finds the types of its parameters.
+    /// The prepared statement for this text; the server infers the parameter types.
     private func name(of sql: String) throws(SQLFault) -> String {
         if let known = names[sql] { return known }
         let name = "s\(names.count + 1)"
@@ -77,28 +76,27 @@ internal import CPostgres
         do throws(SQLFault) { try command("ROLLBACK") } catch { isBroken = true }
     }
 
-    var lockClause: String { " FOR UPDATE" }
     var dialect: SQLDialect { .postgres }
 
     func lockSchema() throws(SQLFault) { try command("SELECT pg_advisory_xact_lock(\(Self.schemaLock))") }
 
     // MARK: notifications
 
-    /// From now on `hears` tells of what the triggers notify.
+    /// Subscribes to the notifications of the triggers.
     func listen() throws(SQLFault) { try command("LISTEN tollgate") }
 
-    /// Whether a notification has come; all that have are forgotten.
-    func hears() throws(SQLFault) -> Bool {
+    /// Whether a notification has arrived; discards all that have.
+    func isNotified() throws(SQLFault) -> Bool {
         guard unsafe PQconsumeInput(handle) == 1 else { throw lost() }
-        var isNotified = false
+        var found = false
         while let notice = unsafe PQnotifies(handle) {
             unsafe PQfreemem(notice)
-            isNotified = true
+            found = true
         }
-        return isNotified
+        return found
     }
 
-    /// What to wait at for the server's next word.
+    /// The socket, to poll for notifications.
     var descriptor: Int32 { unsafe PQsocket(handle) }
 
     private func command(_ sql: String) throws(SQLFault) {
@@ -106,40 +104,40 @@ internal import CPostgres
         _ = try answer(to: sql)
     }
 
-    /// Waits for what the server says, and reads all of it.
+    /// Waits for the results of a statement, and reads all of them.
     private func answer(to sql: String) throws(SQLFault) -> SQLResult {
         var result = SQLResult()
-        var fault: SQLFault?
+        var found: SQLFault?
         while true {
             guard unsafe PostgresWait.forAnswer(handle, milliseconds: Self.answerMilliseconds) else {
                 isBroken = true
                 throw .lost("PostgreSQL does not answer in time")
             }
             guard let answer = unsafe PostgresAnswer(PQgetResult(handle)) else { break }
-            if let refusal = answer.refusal { fault = told(refusal, sql) }
+            if let refusal = answer.refusal { found = fault(of: refusal, sql) }
             result.rows += answer.rows
             result.changed += answer.changed
         }
         if unsafe PQstatus(handle) != CONNECTION_OK { throw lost() }
-        if let fault { throw fault }
+        if let found { throw found }
         return result
     }
 
-    /// Why the connection is of no use any more.
+    /// Marks the connection as broken; returns libpq's error.
     private func lost() -> SQLFault {
         isBroken = true
         let reason = unsafe String(cString: PQerrorMessage(handle))
         return .lost("PostgreSQL: \(reason.split(separator: "\n").joined(separator: "; "))")
     }
 
-    /// What a refusal means, by the class of its SQLSTATE (PostgreSQL manual, appendix A).
-    private func told(_ refusal: PostgresAnswer.Refusal, _ sql: String) -> SQLFault {
+    /// Classifies an error by its SQLSTATE (PostgreSQL manual, appendix A).
+    private func fault(of refusal: PostgresAnswer.Refusal, _ sql: String) -> SQLFault {
         let reason = "PostgreSQL: \(refusal.message) (\(refusal.state)), at: \(sql)"
         switch refusal.state {
-        // Serialisation, deadlock, and a row that somebody else has just inserted.
+        // Serialisation failure, deadlock, and a unique row inserted concurrently.
         case "40001", "40P01", "23505": return .conflict
         case let state where ["08", "53", "57", "58", "25"].contains(state.prefix(2)):
-            // Shutting down, out of room, or read-only after a fail-over: another connection may fare better.
+            // Shutting down, out of space, or read-only after a failover: a new connection may succeed.
             isBroken = true
             return .lost(reason)
         default: return .failed(reason)

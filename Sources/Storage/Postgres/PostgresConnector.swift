@@ -1,9 +1,9 @@
 internal import Glibc
 internal import Synchronization
 
-/// What all threads know of their server.
+/// State that the threads of a pool share about their server.
 final class PostgresServer: Sendable {
-    /// How long no new connection is tried after one failed.
+    /// How long no connection is attempted after a failed one.
     private static let pause = Duration.milliseconds(250)
 
     let url: String
@@ -17,8 +17,7 @@ final class PostgresServer: Sendable {
         self.onChange = onChange
     }
 
-    /// A new connection. While the server is away, one call in a while waits to be told so, and the others hear what it
-    /// heard.
+    /// A new connection. While the server is unreachable, only one attempt per `pause` is made; other calls get its error.
     func connect() throws(SQLFault) -> PostgresConnection {
         if let failure = failure.withLock({ $0 }), ContinuousClock.now < failure.until { throw failure.fault }
         do throws(SQLFault) {
@@ -34,9 +33,9 @@ final class PostgresServer: Sendable {
     }
 }
 
-/// What a thread owns: a connection, as long as it holds.
+/// The connection of one thread, replaced when it breaks.
 struct PostgresConnector {
-    /// How often a transaction is begun again when it met another.
+    /// How often a transaction is tried that conflicts with others.
     private static let attempts = 20
 
     private let server: PostgresServer
@@ -44,8 +43,8 @@ struct PostgresConnector {
 
     init(server: PostgresServer) { self.server = server }
 
-    /// Runs `body` as one transaction: again if it met another one, and on a new connection if the old one turns out to be
-    /// broken. But never again once its commit may have reached the server.
+    /// Runs `body` as one transaction. Retries after a conflict, and on a new connection if a pooled one turns out to be broken,
+    /// but never once the commit may have reached the server.
     mutating func run<Value>(
         isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
@@ -63,7 +62,7 @@ struct PostgresConnector {
                 case .conflict:
                     guard attempt < Self.attempts else { throw error }
                     attempt += 1
-                    // Apart from who was in the way, by chance; this is a thread of the store's own, which may wait.
+                    // Random backoff. This thread belongs to the pool and may sleep.
                     usleep(UInt32.random(in: 500...5_000))
                 }
             }

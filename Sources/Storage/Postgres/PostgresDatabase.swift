@@ -1,13 +1,13 @@
 internal import Accounts
 
-/// A PostgreSQL database: a few threads, each with a connection of its own.
+/// A PostgreSQL database: a pool of threads, each with its own connection.
 final class PostgresDatabase: SQLDatabase {
     /// Calls that may wait for a connection.
     private static let capacity = 1_024
 
     private let pool: BlockingPool<PostgresConnector>
 
-    /// nil if the system gives no threads.
+    /// nil if no threads can be started.
     init?(url: String, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
         let server = PostgresServer(url: url, onChange: onChange)
         let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {

@@ -2,10 +2,10 @@ internal import Accounts
 internal import Glibc
 internal import Synchronization
 
-/// Hears of changes as PostgreSQL notifies of them, over a connection of its own on a thread of its own, and over another
-/// one whenever that is lost. What is heard is only that there is something to be read.
+/// Listens for PostgreSQL notifications of changes, on its own connection and thread, and reconnects when the connection is
+/// lost. Notifications carry no data; the change log is read after each.
 package final class PostgresListener: Sendable {
-    /// A connection that has been silent for so long is asked whether it is still there, in milliseconds.
+    /// A connection without notifications for this long is probed, in milliseconds.
     private static let silence: Int32 = 2_000
     private static let firstPause: Int32 = 100
     private static let longestPause: Int32 = 2_000
@@ -13,9 +13,9 @@ package final class PostgresListener: Sendable {
     private let bell: Bell
     private let end: ThreadEnd
 
-    /// nil if the system gives no thread. `heard` is called for notifications and for a new connection: what was notified
-    /// of before it went unheard. `changed` tells why there is no connection, and by nil that there is one. Both on the
-    /// listener's thread.
+    /// nil if no thread can be started. `heard` is called for notifications, and after connecting, because earlier notifications
+    /// were missed. `changed` is called with the reason when the connection is lost, and with nil when there is one again.
+    /// Both run on the listener's thread.
     init?(
         url: String, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) {
@@ -54,9 +54,9 @@ package final class PostgresListener: Sendable {
 
     private static func follow(_ connection: PostgresConnection, _ bell: Bell, _ heard: @Sendable () -> Void) throws(SQLFault) {
         while !bell.hasRung {
-            let hasSpoken = bell.wait(milliseconds: silence, or: connection.descriptor)
-            if !hasSpoken { _ = try connection.run("SELECT 1", []) }
-            if try connection.hears() { heard() }
+            let isReadable = bell.wait(milliseconds: silence, or: connection.descriptor)
+            if !isReadable { _ = try connection.run("SELECT 1", []) }
+            if try connection.isNotified() { heard() }
         }
     }
 }
@@ -70,7 +70,7 @@ extension SQLFault {
     }
 }
 
-/// Rung once, and heard by a thread that waits at it among other things.
+/// A self-pipe that wakes a thread in `poll` once, to stop it.
 private final class Bell: Sendable {
     private let reading: Int32
     private let writing: Int32
@@ -95,7 +95,7 @@ private final class Bell: Sendable {
         _ = unsafe write(writing, &byte, 1)
     }
 
-    /// Until it is rung, the time is over, or `descriptor` has something to say; answers whether the last is so.
+    /// Waits until the bell rings, the time is over, or `descriptor` is readable; returns whether it is.
     @discardableResult
     func wait(milliseconds: Int32, or descriptor: Int32 = -1) -> Bool {
         var entries = [

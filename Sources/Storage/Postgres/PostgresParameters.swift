@@ -1,13 +1,13 @@
-/// The values of one statement in libpq's form: all binary, one behind the other.
+/// The parameters of a statement for libpq, in binary format, in one buffer.
 @safe struct PostgresParameters {
     private var bytes: [UInt8] = []
-    /// Where each value begins; nil for NULL.
+    /// The offset of each value; nil for NULL.
     private var starts: [Int?] = []
     private var lengths: [Int32] = []
 
     init(_ values: [SQLValue]) {
         for value in values { append(value) }
-        // An empty array has no address, and NULL would be another value.
+        // An empty array has no address, which libpq would read as NULL.
         bytes.append(0)
     }
 
@@ -24,7 +24,7 @@
         lengths.append(Int32(bytes.count - start))
     }
 
-    /// Calls `body` with the values' addresses, lengths and formats.
+    /// Calls `body` with the addresses, lengths and formats of the values.
     @unsafe func withPointers<Value>(
         _ body: (UnsafePointer<UnsafePointer<CChar>?>?, UnsafePointer<Int32>?, UnsafePointer<Int32>?) -> Value
     ) -> Value {
@@ -44,7 +44,7 @@
     }
 }
 
-/// Calls `body` with the addresses of texts that end in NUL, and a null pointer behind them.
+/// Calls `body` with the addresses of NUL-terminated texts, followed by a null pointer.
 @unsafe func withPointers<Value>(
     _ texts: [[CChar]], _ body: (UnsafePointer<UnsafePointer<CChar>?>?) -> Value
 ) -> Value {

@@ -37,7 +37,7 @@ extension SQLStore {
                 case .phone: "phone = $1"
                 }
             let kinds = AddressHistory.kinds.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-            // A username that several accounts have signs in to none of them, so any will do.
+            // An ambiguous username signs in to none of its accounts, so the choice does not matter.
             return try sql.auditEvents(
                 "account = (SELECT id FROM accounts WHERE \(condition) LIMIT 1) AND kind IN (\(kinds))",
                 .text(target.key), limit: limit)
@@ -45,75 +45,75 @@ extension SQLStore {
     }
 
     package func open(
-        _ new: NewAccount, session: NewSession?, _ occasion: Occasion
+        _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
         try await database.write { sql throws(SQLFault) in
-            let account = new.account(now: occasion.now)
+            let account = new.account(now: audit.now)
             guard try sql.insert(account, passwordHash: new.passwordHash) else {
-                return try sql.startAnew(new, session: session, occasion)
+                return try sql.startAnew(new, session: session, audit)
             }
             try sql.dropCodes(of: account)
-            let opened = try sql.openSession(session, of: account.id, occasion)
+            let opened = try sql.openSession(session, of: account.id, audit)
             try sql.log(
-                .accountOpened, account.id, occasion, session: opened?.id, detail: new.openedBy?.name ?? "operator")
-            if account.emailConfirmedAt != nil { try sql.log(.emailConfirmed, account.id, occasion) }
-            if let tier = new.tier { try sql.log(.tierChanged, account.id, occasion, detail: tier) }
+                .accountOpened, account.id, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
+            if account.emailConfirmedAt != nil { try sql.log(.emailConfirmed, account.id, audit) }
+            if let tier = new.tier { try sql.log(.tierChanged, account.id, audit, detail: tier) }
             return .opened(account, opened)
         }
     }
 
     package func signIn(
-        _ user: UUID, proof: PasswordProof, session: NewSession?, _ occasion: Occasion
+        _ user: UUID, proof: PasswordProof, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user), try sql.passwordHash(of: user) == proof.hash else { return nil }
             if let replacement = proof.replacement { try sql.setPasswordHash(replacement, of: user) }
-            let opened = try sql.openSession(session, of: user, occasion)
-            if let opened { try sql.log(.signedIn, user, occasion, session: opened.id, detail: "password") }
+            let opened = try sql.openSession(session, of: user, audit)
+            if let opened { try sql.log(.signedIn, user, audit, session: opened.id, detail: "password") }
             return SignIn(account: account, session: opened)
         }
     }
 
     package func setPassword(
-        _ hash: String, of user: UUID, keeping session: UUID, _ occasion: Occasion
+        _ hash: String, of user: UUID, keeping session: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write { sql throws(SQLFault) in
             guard var account = try sql.lockedAccount(user), let kept = try sql.lockedSession(session), kept.user == user
             else { return nil }
-            try sql.setPassword(hash, of: &account, occasion)
-            let ended = try sql.endSessions(of: user, .passwordChanged, keeping: session, at: occasion.now)
-            try sql.log(.passwordChanged, user, occasion, session: session)
+            try sql.setPassword(hash, of: &account, audit)
+            let ended = try sql.endSessions(of: user, .passwordChanged, keeping: session, at: audit.now)
+            try sql.log(.passwordChanged, user, audit, session: session)
             return SignIn(account: account, session: kept, ended: ended)
         }
     }
 }
 
 extension SQLTransaction {
-    /// Replaces the password. What was sent before it ends with the older one: it could undo the change.
-    func setPassword(_ hash: String, of account: inout Account, _ occasion: Occasion) throws(SQLFault) {
+    /// Replaces the password, and drops the codes and reset tokens sent before: they could undo the change.
+    func setPassword(_ hash: String, of account: inout Account, _ audit: AuditContext) throws(SQLFault) {
         account.hasPassword = true
-        account.updatedAt = occasion.now
+        account.updatedAt = audit.now
         try update(account)
         try setPasswordHash(hash, of: account.id)
         try dropCodes(of: account)
     }
 
-    /// Begins the account that has the email again, if `SignUpRule` lets it.
+    /// Replaces the account that has the email, if `SignUpRule` allows it.
     fileprivate mutating func startAnew(
-        _ new: NewAccount, session: NewSession?, _ occasion: Occasion
+        _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) throws(SQLFault) -> Opening {
         guard let email = new.email, var account = try lockedAccount(email: email) else { return .emailTaken }
         guard SignUpRule.startsAnew(over: account, as: new, hasSessions: try hasSessions(account.id)) else {
             return .emailTaken
         }
-        // No session is left to end.
-        _ = try strip(&account, occasion)
-        account = new.anew(account, now: occasion.now)
+        // `SignUpRule` has checked that there are no sessions to end.
+        _ = try strip(&account, audit)
+        account = new.anew(account, now: audit.now)
         try update(account)
         try setPasswordHash(new.passwordHash, of: account.id)
-        let opened = try openSession(session, of: account.id, occasion)
+        let opened = try openSession(session, of: account.id, audit)
         try log(
-            .accountOpened, account.id, occasion, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
+            .accountOpened, account.id, audit, session: opened?.id, detail: "\(new.openedBy?.name ?? "operator"), anew")
         return .opened(account, opened)
     }
 
@@ -122,10 +122,10 @@ extension SQLTransaction {
     }
 
     fileprivate func openSession(
-        _ new: NewSession?, of account: UUID, _ occasion: Occasion
+        _ new: NewSession?, of account: UUID, _ audit: AuditContext
     ) throws(SQLFault) -> Session? {
         guard let new else { return nil }
-        return try open(new, of: account, at: occasion.now)
+        return try open(new, of: account, at: audit.now)
     }
 
     fileprivate func passwordHash(of account: UUID) throws(SQLFault) -> String? {

@@ -1,7 +1,7 @@
 internal import Accounts
 internal import Wire
 
-/// Accounts in their table.
+/// The table `accounts`.
 extension SQLTransaction {
     private static let accountColumns = """
         id, opened_by, created_at, updated_at, email, email_confirmed_at, phone, phone_confirmed_at, username, \
@@ -25,7 +25,7 @@ extension SQLTransaction {
         }
     }
 
-    /// The same, and nobody else changes it until this is over.
+    /// The same, locked until the transaction ends.
     func lockedAccount(_ id: UUID) throws(SQLFault) -> Account? {
         try locked(Self.selectAccount + "WHERE id = $1", [.id(id)]).map(Self.account)
     }
@@ -44,11 +44,9 @@ extension SQLTransaction {
 
     func accounts(after: UUID?, limit: Int) throws(SQLFault) -> [Account] {
         let after = after ?? UUID(high: 0, low: 0)
-        let found = try rows(
-            Self.selectAccount + "WHERE id > $1 ORDER BY id LIMIT $2", [.id(after), .integer(Int64(limit))])
-        var accounts: [Account] = []
-        for row in found { accounts.append(try Self.account(row)) }
-        return accounts
+        return try rows(
+            Self.selectAccount + "WHERE id > $1 ORDER BY id LIMIT $2", [.id(after), .integer(Int64(limit))]
+        ).map(Self.account)
     }
 
     private static func account(_ row: SQLRow) throws(SQLFault) -> Account {
@@ -68,7 +66,7 @@ extension SQLTransaction {
         return account
     }
 
-    /// Adds an account; false if its email is another's.
+    /// Adds an account; false if its email is taken.
     func insert(_ account: Account, passwordHash: String?) throws(SQLFault) -> Bool {
         try change(
             .unlogged,
@@ -87,7 +85,7 @@ extension SQLTransaction {
             ]) == 1
     }
 
-    /// Writes back what sign-ins and proofs change of an account.
+    /// Writes back the columns that sign-ins and proofs change.
     func update(_ account: Account) throws(SQLFault) {
         try change(
             .account(account.id),
@@ -108,15 +106,15 @@ extension SQLTransaction {
         try change(.account(account), "UPDATE accounts SET password_hash = $2 WHERE id = $1", [.id(account), .text(hash)])
     }
 
-    /// Takes from an account all that its opener put there or could get in with, but its email; what was sent to its
-    /// addresses is dropped. `account` is to be written back.
-    func strip(_ account: inout Account, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
+    /// Removes the data and credentials of the user who created an account, except its email, with its sessions, codes and
+    /// reset tokens. The caller must write `account` back.
+    func strip(_ account: inout Account, _ audit: AuditContext) throws(SQLFault) -> [EndedSession] {
         try dropCodes(of: account)
-        account.strip(at: occasion.now)
+        account.strip(at: audit.now)
         try setPasswordHash(nil, of: account.id)
         try dropIdentities(of: account.id)
         try change(.unlogged, "DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
-        return try endSessions(of: account.id, .accountTaken, at: occasion.now)
+        return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
     func dropIdentities(of account: UUID) throws(SQLFault) {

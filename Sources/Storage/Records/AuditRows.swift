@@ -2,14 +2,14 @@ internal import Accounts
 internal import Credentials
 internal import Wire
 
-/// The log of what happened to accounts.
+/// The table `audit_events`.
 extension SQLTransaction {
     mutating func log(
-        _ kind: AuditEvent.Kind, _ account: UUID?, _ occasion: Occasion, session: UUID? = nil, detail: String? = nil
+        _ kind: AuditEvent.Kind, _ account: UUID?, _ audit: AuditContext, session: UUID? = nil, detail: String? = nil
     ) throws(SQLFault) {
-        // The place in the transaction stands behind the millisecond, so that events sort as they happened.
+        // The event's number in its transaction follows the millisecond, so that ids sort in the order of events.
         let words = SecureRandom.bytes(16)
-        let id = UUID(at: occasion.now, random: (events << 52, words.rawBytes.load64(8)))
+        let id = UUID(at: audit.now, random: (events << 52, words.rawBytes.load64(8)))
         events += 1
         try change(
             .unlogged,
@@ -18,32 +18,29 @@ extension SQLTransaction {
             VALUES ($1, $2, $3, $4, $5, $6, $7)
             """,
             [
-                .id(id), .text(kind.rawValue), .time(occasion.now), .id(account), .id(session),
-                .text(occasion.address?.text), .text(detail),
+                .id(id), .text(kind.rawValue), .time(audit.now), .id(account), .id(session),
+                .text(audit.address?.text), .text(detail),
             ])
     }
 
-    /// The newest first.
+    /// Newest first.
     func auditEvents(of account: UUID, limit: Int) throws(SQLFault) -> [AuditEvent] {
         try auditEvents("account = $1", .id(account), limit: limit)
     }
 
-    /// Those for which `condition` on `$1` holds, the newest first.
+    /// The events that meet `condition`, with `value` as `$1`, newest first.
     func auditEvents(_ condition: String, _ value: SQLValue, limit: Int) throws(SQLFault) -> [AuditEvent] {
-        let found = try rows(
+        try rows(
             """
             SELECT kind, at, account, session, address, detail FROM audit_events
             WHERE \(condition) ORDER BY id DESC LIMIT $2
             """,
-            [value, .integer(Int64(limit))])
-        var events: [AuditEvent] = []
-        for var row in found {
-            events.append(
-                AuditEvent(
-                    try row.word(AuditEvent.Kind.self), at: try row.time(), user: try row.optionalID(),
-                    session: try row.optionalID(),
-                    address: try row.optionalText().flatMap { IPAddress(parsing: $0) }, detail: try row.optionalText()))
+            [value, .integer(Int64(limit))]
+        ) { row throws(SQLFault) in
+            AuditEvent(
+                try row.word(AuditEvent.Kind.self), at: try row.time(), user: try row.optionalID(),
+                session: try row.optionalID(),
+                address: try row.optionalText().flatMap { IPAddress(parsing: $0) }, detail: try row.optionalText())
         }
-        return events
     }
 }

@@ -12,13 +12,13 @@ extension SQLStore {
     }
 
     package func redeem(
-        _ redemption: CodeRedemption, _ occasion: Occasion
+        _ redemption: CodeRedemption, _ audit: AuditContext
     ) async throws(StoreFault) -> Redemption {
         try await database.write { sql throws(SQLFault) in
-            guard let code = try sql.use(redemption, now: occasion.now) else { return .wrongCode }
+            guard let code = try sql.use(redemption, now: audit.now) else { return .wrongCode }
             var kept: Session?
             if let caller = redemption.proof.caller {
-                // The account first: whoever takes it over meanwhile ends its sessions before it can be changed here.
+                // Locks the account first: a concurrent take-over ends its sessions before this transaction can change it.
                 guard try sql.lockedAccount(caller) != nil, let session = try sql.callerSession(redemption),
                     session.user == caller
                 else { return .refused(.callerGone) }
@@ -27,15 +27,15 @@ extension SQLStore {
             let holder = try sql.lockedAccount(of: redemption.recipient)
             let verdict = ContactProofRule.verdict(
                 redemption.proof, code: code, holder: holder.map { ContactHolder($0, redemption.recipient) })
-            guard let (account, ended) = try sql.carryOut(verdict, redemption.recipient, occasion) else {
+            guard let (account, ended) = try sql.carryOut(verdict, redemption.recipient, audit) else {
                 return .refused(verdict.refusal ?? .noAccount)
             }
             var signIn = SignIn(account: account, session: nil, ended: ended)
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
                 signIn.session = kept
             } else {
-                signIn.session = try sql.open(redemption.session, of: account.id, at: occasion.now)
-                try sql.log(.signedIn, account.id, occasion, session: redemption.session.id, detail: "code")
+                signIn.session = try sql.open(redemption.session, of: account.id, at: audit.now)
+                try sql.log(.signedIn, account.id, audit, session: redemption.session.id, detail: "code")
             }
             return .proven(signIn)
         }
@@ -59,19 +59,19 @@ extension SQLStore {
     }
 
     package func resetPassword(
-        digest: [UInt8], hash: String, session: NewSession, _ occasion: Occasion
+        digest: [UInt8], hash: String, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn? {
         try await database.write { sql throws(SQLFault) in
-            guard let recipient = try sql.useResetToken(digest, now: occasion.now) else { return nil }
+            guard let recipient = try sql.useResetToken(digest, now: audit.now) else { return nil }
             let holder = try sql.lockedAccount(of: recipient)
-            // Like a code for recovery, it was sent to whoever owns the email.
+            // A reset token proves the email as a recovery code does.
             let verdict = ContactProofRule.verdict(
                 .signIn(caller: nil), code: .recovery, holder: holder.map { ContactHolder($0, recipient) })
-            guard var (account, ended) = try sql.carryOut(verdict, recipient, occasion) else { return nil }
-            try sql.setPassword(hash, of: &account, occasion)
-            ended += try sql.endSessions(of: account.id, .passwordChanged, at: occasion.now)
-            let opened = try sql.open(session, of: account.id, at: occasion.now)
-            try sql.log(.passwordReset, account.id, occasion, session: opened.id)
+            guard var (account, ended) = try sql.carryOut(verdict, recipient, audit) else { return nil }
+            try sql.setPassword(hash, of: &account, audit)
+            ended += try sql.endSessions(of: account.id, .passwordChanged, at: audit.now)
+            let opened = try sql.open(session, of: account.id, at: audit.now)
+            try sql.log(.passwordReset, account.id, audit, session: opened.id)
             return SignIn(account: account, session: opened, ended: ended)
         }
     }
@@ -92,8 +92,7 @@ extension SQLTransaction {
             ])
     }
 
-    /// What the code was sent for, if it is the right one; it is used up then, and else every code of the recipient is one try
-    /// poorer.
+    /// Spends the code and returns its purpose, if it is right; otherwise takes one try from every code of the recipient.
     fileprivate func use(_ redemption: CodeRedemption, now: WallTime) throws(SQLFault) -> CodePurpose? {
         let recipient = redemption.recipient.key
         let pending = try pendingCodes(of: recipient)
@@ -102,7 +101,7 @@ extension SQLTransaction {
             try drop(purpose, to: recipient)
             return purpose
         case .wrong(let left):
-            // One by one: another that is stored meanwhile stays.
+            // One by one: a code stored concurrently is kept.
             for code in pending where !left.contains(where: { $0.purpose == code.purpose }) {
                 try drop(code.purpose, to: recipient)
             }
@@ -117,37 +116,34 @@ extension SQLTransaction {
             [.text(purpose.rawValue), .text(recipient)])
     }
 
-    /// Nobody else tries or drops them until this is over.
+    /// The pending codes, locked until the transaction ends.
     private func pendingCodes(of recipient: String) throws(SQLFault) -> [PendingCode] {
-        let found = try lockedRows(
+        try rows(
             """
             SELECT purpose, digest, expires_at, tries_left FROM codes
-            WHERE purpose IN (\(Self.purposes)) AND recipient = $1 ORDER BY purpose
-            """, [.text(recipient)])
-        var codes: [PendingCode] = []
-        for var row in found {
-            codes.append(
-                PendingCode(
-                    purpose: try row.word(CodePurpose.self), recipient: recipient, digest: try row.bytes(),
-                    expiresAt: try row.time(), triesLeft: try row.integer()))
+            WHERE purpose IN (\(Self.purposes)) AND recipient = $1 ORDER BY purpose\(dialect.lockClause)
+            """, [.text(recipient)]
+        ) { row throws(SQLFault) in
+            PendingCode(
+                purpose: try row.word(CodePurpose.self), recipient: recipient, digest: try row.bytes(),
+                expiresAt: try row.time(), triesLeft: try row.integer())
         }
-        return codes
     }
 
-    /// Drops the codes and reset tokens that were sent to an account.
+    /// Drops the codes and reset tokens sent to an account.
     func dropCodes(of account: Account) throws(SQLFault) {
         for recipient in account.recipients { try dropCodes(to: recipient.key) }
     }
 
-    /// An account gets its addresses without the codes and reset tokens that were sent there before: they may have gone to
-    /// another mailbox, for what differs in case alone is the same address only once an account says how it is spelled.
+    /// Drops the codes and reset tokens sent to an address before an account got it. They may have gone to another mailbox:
+    /// addresses that differ in case are equal here, and the account's spelling decides where mail goes.
     func dropCodes(to recipient: String) throws(SQLFault) {
         try change(.unlogged, "DELETE FROM reset_tokens WHERE email_key = $1", [.text(recipient)])
         try change(
             .unlogged, "DELETE FROM codes WHERE purpose IN (\(Self.purposes)) AND recipient = $1", [.text(recipient)])
     }
 
-    /// All of them: codes are found by purpose and recipient.
+    /// All purposes, because the primary key begins with the purpose.
     private static let purposes = CodePurpose.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
     fileprivate func callerSession(_ redemption: CodeRedemption) throws(SQLFault) -> Session? {
@@ -155,7 +151,7 @@ extension SQLTransaction {
         return try session(id)
     }
 
-    /// Where a live reset token went to; it, and all others for that email, are used up.
+    /// Spends a valid reset token and all others of its email; returns the email that it was sent to.
     fileprivate func useResetToken(_ digest: [UInt8], now: WallTime) throws(SQLFault) -> Recipient? {
         let row = try locked(
             "SELECT email FROM reset_tokens WHERE digest = $1 AND expires_at > $2", [.bytes(digest), .time(now)])

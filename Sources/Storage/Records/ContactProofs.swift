@@ -1,95 +1,95 @@
 internal import Accounts
 internal import Wire
 
-/// What a proof of an address does to accounts.
+/// Applies the verdicts of `ContactProofRule`.
 extension SQLTransaction {
-    /// The account that the verdict leads to and the sessions that it ended; nil for a refusal.
+    /// The account to sign in to and the sessions that ended; nil for a refusal.
     mutating func carryOut(
-        _ verdict: ContactVerdict, _ recipient: Recipient, _ occasion: Occasion
+        _ verdict: ContactVerdict, _ recipient: Recipient, _ audit: AuditContext
     ) throws(SQLFault) -> (Account, [EndedSession])? {
         switch verdict {
         case .confirm(let user):
             var account = try present(user)
-            try confirm(&account, recipient, occasion)
+            try confirm(&account, recipient, audit)
             return (account, [])
         case .complete(let user):
             var account = try present(user)
-            let ended = try complete(&account, recipient, occasion)
+            let ended = try complete(&account, recipient, audit)
             return (account, ended)
         case .takeOver(let user):
             var account = try present(user)
-            let ended = try takeOver(&account, occasion)
+            let ended = try takeOver(&account, audit)
             return (account, ended)
         case .attach(let user, let releasing):
             var ended: [EndedSession] = []
-            if let releasing { ended = try release(releasing, occasion) }
+            if let releasing { ended = try release(releasing, audit) }
             var account = try present(user)
-            try attach(recipient, to: &account, occasion)
+            try attach(recipient, to: &account, audit)
             return (account, ended)
         case .refuse: return nil
         }
     }
 
-    /// Marks an account's email as proven. A phone is so from the start.
+    /// Marks an account's email as proven. Phones are always proven.
     private mutating func confirm(
-        _ account: inout Account, _ recipient: Recipient, _ occasion: Occasion
+        _ account: inout Account, _ recipient: Recipient, _ audit: AuditContext
     ) throws(SQLFault) {
         guard case .email = recipient, account.emailConfirmedAt == nil else { return }
-        account.emailConfirmedAt = occasion.now
-        account.updatedAt = occasion.now
+        account.emailConfirmedAt = audit.now
+        account.updatedAt = audit.now
         try update(account)
-        try log(.emailConfirmed, account.id, occasion)
+        try log(.emailConfirmed, account.id, audit)
     }
 
-    /// Marks the email of a sign-up as proven, and takes away what came after it: nobody has shown yet whose that is.
+    /// Marks the email of a sign-up as proven, and removes what was added after it by an unproven user.
     private mutating func complete(
-        _ account: inout Account, _ recipient: Recipient, _ occasion: Occasion
+        _ account: inout Account, _ recipient: Recipient, _ audit: AuditContext
     ) throws(SQLFault) -> [EndedSession] {
         account.dropPhone()
         try dropIdentities(of: account.id)
-        try confirm(&account, recipient, occasion)
-        return try endSessions(of: account.id, .accountTaken, at: occasion.now)
+        try confirm(&account, recipient, audit)
+        return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
-    /// The account is the prover's from now on, and nobody else gets in any more.
-    mutating func takeOver(_ account: inout Account, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
-        let ended = try strip(&account, occasion)
-        account.emailConfirmedAt = occasion.now
+    /// Makes the account the prover's: all other credentials and sessions are removed.
+    mutating func takeOver(_ account: inout Account, _ audit: AuditContext) throws(SQLFault) -> [EndedSession] {
+        let ended = try strip(&account, audit)
+        account.emailConfirmedAt = audit.now
         try update(account)
-        try log(.accountTaken, account.id, occasion)
+        try log(.accountTaken, account.id, audit)
         return ended
     }
 
-    private mutating func release(_ user: UUID, _ occasion: Occasion) throws(SQLFault) -> [EndedSession] {
+    private mutating func release(_ user: UUID, _ audit: AuditContext) throws(SQLFault) -> [EndedSession] {
         var account = try present(user)
-        let ended = try strip(&account, occasion)
+        let ended = try strip(&account, audit)
         account.email = nil
         account.emailConfirmedAt = nil
         try update(account)
-        try log(.emailReleased, user, occasion)
+        try log(.emailReleased, user, audit)
         return ended
     }
 
     private mutating func attach(
-        _ recipient: Recipient, to account: inout Account, _ occasion: Occasion
+        _ recipient: Recipient, to account: inout Account, _ audit: AuditContext
     ) throws(SQLFault) {
-        // What was sent to the address that it gives up as well.
+        // Also those sent to the address that it gives up.
         try dropCodes(of: account)
         switch recipient {
         case .email(let email):
             account.email = email
-            account.emailConfirmedAt = occasion.now
+            account.emailConfirmedAt = audit.now
         case .phone(let phone):
             account.phone = phone
-            account.phoneConfirmedAt = occasion.now
+            account.phoneConfirmedAt = audit.now
         }
-        account.updatedAt = occasion.now
+        account.updatedAt = audit.now
         try update(account)
         try dropCodes(to: recipient.key)
-        try log(recipient.changeEvent, account.id, occasion)
+        try log(recipient.changeEvent, account.id, audit)
     }
 
-    /// An account that is known to be there; if it has just gone, what led to it has too.
+    /// The account of a verdict. If it was deleted meanwhile the transaction is retried, with a new verdict.
     func present(_ user: UUID) throws(SQLFault) -> Account {
         guard let account = try lockedAccount(user) else { throw .conflict }
         return account

@@ -3,7 +3,7 @@ package import Wire
 
 extension SQLStore {
     package func grant(
-        _ actor: ActorName, to user: UUID, _ occasion: Occasion
+        _ actor: ActorName, to user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
         try await database.write { sql throws(SQLFault) in
             guard try sql.lockedAccount(user) != nil else { return false }
@@ -14,21 +14,21 @@ extension SQLStore {
                     INSERT INTO actor_grants (account, actor_type, actor_id, granted_at) VALUES ($1, $2, $3, $4)
                     ON CONFLICT DO NOTHING
                     """,
-                    [.id(user), .text(actor.type), .text(actor.id), .time(occasion.now)]) == 1
-            if isNew { try sql.log(.actorGranted, user, occasion, detail: "\(actor.type) \(actor.id)") }
+                    [.id(user), .text(actor.type), .text(actor.id), .time(audit.now)]) == 1
+            if isNew { try sql.log(.actorGranted, user, audit, detail: "\(actor.type) \(actor.id)") }
             return true
         }
     }
 
     package func revoke(
-        _ actor: ActorName, from user: UUID, _ occasion: Occasion
+        _ actor: ActorName, from user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Bool {
         try await database.write { sql throws(SQLFault) in
             let wasThere =
                 try sql.change(
                     .unlogged, "DELETE FROM actor_grants WHERE account = $1 AND actor_type = $2 AND actor_id = $3",
                     [.id(user), .text(actor.type), .text(actor.id)]) == 1
-            if wasThere { try sql.log(.actorRevoked, user, occasion, detail: "\(actor.type) \(actor.id)") }
+            if wasThere { try sql.log(.actorRevoked, user, audit, detail: "\(actor.type) \(actor.id)") }
             return wasThere
         }
     }
@@ -43,12 +43,10 @@ extension SQLStore {
 
     package func grants(of user: UUID) async throws(StoreFault) -> [ActorName] {
         try await database.read { sql throws(SQLFault) in
-            let found = try sql.rows(
+            try sql.rows(
                 "SELECT actor_type, actor_id FROM actor_grants WHERE account = $1 ORDER BY actor_type, actor_id",
-                [.id(user)])
-            var grants: [ActorName] = []
-            for var row in found { grants.append(ActorName(storedType: try row.text(), id: try row.text())) }
-            return grants
+                [.id(user)]
+            ) { row throws(SQLFault) in ActorName(storedType: try row.text(), id: try row.text()) }
         }
     }
 }

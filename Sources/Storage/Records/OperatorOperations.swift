@@ -6,13 +6,13 @@ extension SQLStore {
         try await database.read { sql throws(SQLFault) in try sql.accounts(after: after, limit: limit) }
     }
 
-    package func delete(_ user: UUID, _ occasion: Occasion) async throws(StoreFault) -> [EndedSession]? {
+    package func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]? {
         try await database.write { sql throws(SQLFault) in
             guard let account = try sql.lockedAccount(user) else { return nil }
-            let ended = try sql.endSessions(of: user, .accountDeleted, at: occasion.now)
+            let ended = try sql.endSessions(of: user, .accountDeleted, at: audit.now)
             try sql.dropCodes(of: account)
             try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
-            try sql.log(.accountDeleted, user, occasion)
+            try sql.log(.accountDeleted, user, audit)
             return ended
         }
     }
@@ -27,7 +27,7 @@ extension SQLStore {
     }
 
     package func setTier(
-        _ tier: String?, until: WallTime?, of user: UUID, _ occasion: Occasion
+        _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement? {
         try await database.write { sql throws(SQLFault) in
             let rows = try sql.changing(
@@ -36,9 +36,9 @@ extension SQLStore {
                 UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
                     updated_at = $4 WHERE id = $1 RETURNING tier_version
                 """,
-                [.id(user), .text(tier), .time(until), .time(occasion.now)])
+                [.id(user), .text(tier), .time(until), .time(audit.now)])
             guard var row = rows.first else { return nil }
-            try sql.log(.tierChanged, user, occasion, detail: tier)
+            try sql.log(.tierChanged, user, audit, detail: tier)
             return Entitlement(tier: tier, until: until, version: try row.integer())
         }
     }
@@ -50,7 +50,7 @@ extension SQLStore {
     package func sweep(now: WallTime) async throws(StoreFault) {
         try await database.write { sql throws(SQLFault) in
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
-            // An access token may outlive its session's last refresh, and must stay revocable until it ends.
+            // Access tokens outlive the session's last refresh and must stay revocable until they expire.
             try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
             try sql.change(.unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])

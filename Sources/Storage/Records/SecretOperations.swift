@@ -1,14 +1,14 @@
 package import Accounts
 
-/// A secret that gateways share, sealed: the database never sees what is inside.
+/// An encrypted secret that gateways share. The database never sees the plaintext.
 package struct SealedSecret: Sendable, Equatable {
-    /// Counts how often it was replaced, from 1.
+    /// 1 for the first, incremented at each replacement.
     package let version: Int64
     package let sealed: [UInt8]
 }
 
 extension SQLStore {
-    /// nil if there is none of this name.
+    /// nil if there is no secret of this name.
     package func secret(_ name: String) async throws(StoreFault) -> SealedSecret? {
         try await database.read { sql throws(SQLFault) in
             guard var row = try sql.first("SELECT version, sealed FROM sealed_secrets WHERE name = $1", [.text(name)])
@@ -17,8 +17,7 @@ extension SQLStore {
         }
     }
 
-    /// Keeps a secret in place of that with the version `after`, 0 where there was none; false if somebody else was
-    /// faster.
+    /// Replaces the secret of version `after`, 0 if there is none. Compare and swap: false if the version has changed.
     package func keep(_ sealed: [UInt8], as name: String, after version: Int64) async throws(StoreFault) -> Bool {
         try await database.write { sql throws(SQLFault) in
             let values: [SQLValue] = [.text(name), .integer(version + 1), .bytes(sealed)]

@@ -3,23 +3,23 @@ package import Wire
 
 extension SQLStore {
     package func refresh(
-        _ request: RefreshRequest, _ occasion: Occasion
+        _ request: RefreshRequest, _ audit: AuditContext
     ) async throws(StoreFault) -> RefreshOutcome {
         try await database.write { sql throws(SQLFault) in
             guard let session = try sql.lockedSession(request.session), let account = try sql.account(session.user)
             else { return .refused(.noSession) }
             let verdict = request.rule.verdict(
-                counter: request.counter, contract: request.contract, session: session, now: occasion.now)
+                counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
             case .rotate, .keep, .again, .storm:
-                let next = try sql.carryOut(verdict, session, occasion.now)
+                let next = try sql.carryOut(verdict, session, audit.now)
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
-                if refusal == .ahead { try sql.log(.refreshAhead, account.id, occasion, session: session.id) }
+                if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
                 return .refused(refusal)
             case .reuse:
-                guard let ended = try sql.end(session.id, .refreshReuse, at: occasion.now) else { throw .conflict }
-                try sql.log(.refreshReuse, account.id, occasion, session: session.id)
+                guard let ended = try sql.end(session.id, .refreshReuse, at: audit.now) else { throw .conflict }
+                try sql.log(.refreshReuse, account.id, audit, session: session.id)
                 return .reused(ended)
             }
         }
@@ -49,22 +49,22 @@ extension SQLStore {
     }
 
     package func end(
-        _ session: UUID, _ reason: EndReason, _ occasion: Occasion
+        _ session: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> EndedSession? {
         try await database.write { sql throws(SQLFault) in
-            guard let ended = try sql.end(session, reason, at: occasion.now) else { return nil }
-            try sql.log(.sessionEnded, ended.user, occasion, session: session, detail: reason.rawValue)
+            guard let ended = try sql.end(session, reason, at: audit.now) else { return nil }
+            try sql.log(.sessionEnded, ended.user, audit, session: session, detail: reason.rawValue)
             return ended
         }
     }
 
     package func endSessions(
-        of user: UUID, _ reason: EndReason, _ occasion: Occasion
+        of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession] {
         try await database.write { sql throws(SQLFault) in
-            let ended = try sql.endSessions(of: user, reason, at: occasion.now)
+            let ended = try sql.endSessions(of: user, reason, at: audit.now)
             for session in ended {
-                try sql.log(.sessionEnded, user, occasion, session: session.id, detail: reason.rawValue)
+                try sql.log(.sessionEnded, user, audit, session: session.id, detail: reason.rawValue)
             }
             return ended
         }
@@ -76,7 +76,7 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
-    /// The session after what the verdict does to it.
+    /// Applies a verdict; returns the session as it is then.
     fileprivate func carryOut(
         _ verdict: RefreshVerdict, _ session: Session, _ now: WallTime
     ) throws(SQLFault) -> Session {

@@ -1,7 +1,7 @@
 internal import Accounts
 internal import Wire
 
-/// Sessions in their table, and those that have ended in theirs.
+/// The tables `sessions` and `ended_sessions`.
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
@@ -12,18 +12,15 @@ extension SQLTransaction {
         try first(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
     }
 
-    /// The same, and nobody else changes it until this is over.
+    /// The same, locked until the transaction ends.
     func lockedSession(_ id: UUID) throws(SQLFault) -> Session? {
         try locked(Self.selectSession + "WHERE id = $1", [.id(id)]).map(Self.session)
     }
 
-    /// The newest first.
+    /// Newest first.
     func sessions(of account: UUID) throws(SQLFault) -> [Session] {
-        let found = try rows(
-            Self.selectSession + "WHERE account = $1 ORDER BY created_at DESC, id DESC", [.id(account)])
-        var sessions: [Session] = []
-        for row in found { sessions.append(try Self.session(row)) }
-        return sessions
+        try rows(Self.selectSession + "WHERE account = $1 ORDER BY created_at DESC, id DESC", [.id(account)])
+            .map(Self.session)
     }
 
     private static func session(_ row: SQLRow) throws(SQLFault) -> Session {
@@ -55,7 +52,7 @@ extension SQLTransaction {
         return session
     }
 
-    /// Writes a session back if its counter is still `counter`; false if another step came first.
+    /// Writes a session back if its counter is still `counter`; false if it was refreshed concurrently.
     func update(_ session: Session, from counter: UInt64) throws(SQLFault) -> Bool {
         try change(
             .unlogged,
@@ -70,7 +67,7 @@ extension SQLTransaction {
             ]) == 1
     }
 
-    /// Ends one; nil if there is none.
+    /// Ends one session; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
         let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)]).first
         guard var row else { return nil }
@@ -79,7 +76,7 @@ extension SQLTransaction {
         return ended
     }
 
-    /// Ends all of an account but `kept`.
+    /// Ends all sessions of an account except `kept`.
     func endSessions(
         of account: UUID, _ reason: EndReason, keeping kept: UUID? = nil, at now: WallTime
     ) throws(SQLFault) -> [EndedSession] {
@@ -100,17 +97,14 @@ extension SQLTransaction {
             [.id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue)])
     }
 
-    /// The oldest first.
+    /// Oldest first.
     func endedSessions(since: WallTime) throws(SQLFault) -> [EndedSession] {
-        let found = try rows(
+        try rows(
             "SELECT id, account, ended_at, reason FROM ended_sessions WHERE ended_at >= $1 ORDER BY ended_at, id",
-            [.time(since)])
-        var ended: [EndedSession] = []
-        for var row in found {
-            ended.append(
-                EndedSession(
-                    id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self)))
+            [.time(since)]
+        ) { row throws(SQLFault) in
+            EndedSession(
+                id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self))
         }
-        return ended
     }
 }

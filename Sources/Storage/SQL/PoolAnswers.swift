@@ -1,7 +1,7 @@
 internal import Accounts
 
 extension BlockingPool {
-    /// Runs `body` on one of the threads, and answers in a store's words.
+    /// Runs `body` on one of the threads, and translates its faults.
     func answer<Value: Sendable>(
         _ body: @escaping @Sendable (inout Resource) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {

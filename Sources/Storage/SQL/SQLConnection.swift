@@ -1,32 +1,27 @@
 internal import Accounts
 
-/// What a statement did.
+/// The result of a statement.
 struct SQLResult: Sendable {
     var rows: [SQLRow] = []
-    /// How many rows it inserted, changed or deleted.
+    /// Number of rows inserted, updated or deleted.
     var changed = 0
 }
 
-/// One connection to a database; it belongs to the thread that made it.
-///
-/// All statements are written once for both databases: parameters as `$1`, `$2`; numbers are BIGINT, ids and digests
-/// BYTEA, the rest TEXT.
+/// A connection to a database. Used only on the thread that made it.
 protocol SQLConnection: AnyObject {
-    /// Runs one statement, prepared once for each text.
+    /// Runs one statement; prepares it at first use and caches it by its text.
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult
-    /// Begins a transaction; one that writes sees what all before it committed.
+    /// Begins a transaction. A writing one sees everything committed before it.
     func begin(isWriting: Bool) throws(SQLFault)
     func commit() throws(SQLFault)
-    /// Whatever goes wrong with that: the transaction is over.
+    /// Ends the transaction, even if the rollback itself fails.
     func rollBack()
-    /// What stands behind a SELECT whose rows the transaction is about to change.
-    var lockClause: String { get }
     var dialect: SQLDialect { get }
-    /// The accounts that the transaction has changed, and whether it has changed anything that the log of changes tells.
+    /// The rows that the transaction has changed, as far as the change log covers them.
     var touched: TouchedRows { get set }
-    /// Told of `touched` behind each commit that has changed something.
+    /// Called with `touched` after each commit that changed such rows.
     var onChange: ChangeNotice { get }
-    /// Keeps other programs out that bring the schema up to date, until the transaction ends.
+    /// Locks out other programs that migrate the schema, until the transaction ends.
     func lockSchema() throws(SQLFault)
 }
 
@@ -53,7 +48,7 @@ extension SQLConnection {
 /// Statements inside one transaction.
 struct SQLTransaction {
     private let connection: any SQLConnection
-    /// Events written so far: their ids keep their order.
+    /// Number of audit events written so far, which keeps their ids in order.
     var events: UInt64 = 0
 
     init(_ connection: any SQLConnection) { self.connection = connection }
@@ -65,28 +60,33 @@ struct SQLTransaction {
         try connection.run(sql, values).rows
     }
 
+    /// The rows of a SELECT, each decoded by `read`.
+    func rows<Value>(
+        _ sql: String, _ values: [SQLValue], _ read: (inout SQLRow) throws(SQLFault) -> Value
+    ) throws(SQLFault) -> [Value] {
+        try rows(sql, values).map { row throws(SQLFault) in
+            var row = row
+            return try read(&row)
+        }
+    }
+
     /// The first row, if there is one.
     func first(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLRow? {
         try rows(sql, values).first
     }
 
-    /// The first row, which nobody else changes until this is over.
+    /// The first row, locked until the transaction ends.
     func locked(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLRow? {
-        try first(sql + connection.lockClause, values)
+        try first(sql + dialect.lockClause, values)
     }
 
-    /// All rows, which nobody else changes until this is over.
-    func lockedRows(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
-        try rows(sql + connection.lockClause, values)
-    }
-
-    /// Runs a statement that writes; answers how many rows it changed.
+    /// Runs a writing statement; returns the number of rows it changed.
     @discardableResult
     func change(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> Int {
         try write(written, sql, values).changed
     }
 
-    /// Runs a statement that writes and returns rows.
+    /// Runs a writing statement with `RETURNING`.
     func changing(_ written: WrittenRows, _ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
         try write(written, sql, values).rows
     }
@@ -98,20 +98,20 @@ struct SQLTransaction {
     }
 }
 
-/// A database, and threads that wait for it.
+/// A database, with the threads that make its blocking calls.
 protocol SQLDatabase: Sendable {
-    /// Runs `body` as one transaction that changes nothing.
+    /// Runs `body` as a read-only transaction.
     func read<Value: Sendable>(
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
-    /// Runs `body` as one transaction. It may run more than once, and only the last time counts.
+    /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect.
     func write<Value: Sendable>(
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
-    /// Connects, and brings the schema up to date.
+    /// Connects, and migrates the schema.
     func prepare() async throws(StoreFault)
-    /// Blocks until what was begun is done.
+    /// Finishes the calls in progress. Blocks.
     func close()
 }

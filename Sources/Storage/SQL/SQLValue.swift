@@ -1,7 +1,7 @@
 internal import Accounts
 internal import Wire
 
-/// A value that goes to a database or comes from it.
+/// A parameter of a statement, or a column of a row.
 enum SQLValue: Sendable, Equatable {
     case null
     case integer(Int64)
@@ -19,17 +19,17 @@ enum SQLValue: Sendable, Equatable {
     static func counter(_ counter: UInt64) -> Self { .integer(Int64(clamping: counter)) }
 }
 
-/// Why a statement or a transaction did not do what it should.
+/// Why a statement or a transaction failed.
 enum SQLFault: Error, Equatable {
-    /// It met another transaction; begun again, it may pass.
+    /// It conflicts with a concurrent transaction; a retry may succeed.
     case conflict
-    /// The connection broke, or the database does not answer in time or has no room. Nothing was committed.
+    /// The connection broke, or the database is late or out of space. A commit in progress may have been applied.
     case lost(String)
-    /// The database refuses, or holds what cannot be read.
+    /// A permanent refusal, or data that cannot be read.
     case failed(String)
 }
 
-/// One row of an answer, read column by column.
+/// A row of a result, read column by column, left to right.
 struct SQLRow: Sendable {
     private let values: [SQLValue]
     private var column = 0
@@ -98,13 +98,13 @@ struct SQLRow: Sendable {
         return contract
     }
 
-    /// A text that is one of a list.
+    /// A text that is a raw value of `Word`.
     mutating func word<Word: RawRepresentable<String>>(_: Word.Type) throws(SQLFault) -> Word {
         guard let word = Word(rawValue: try text()) else { throw unfit("a known word") }
         return word
     }
 
-    /// What is missing counts as unfit, like what is of another type.
+    /// A missing column reads as NULL.
     private mutating func next() -> SQLValue {
         defer { column += 1 }
         return column < values.count ? values[column] : .null

@@ -1,31 +1,15 @@
-/// The tables, as the list of steps that led to them. A step that has been released never changes; what comes later is
-/// added at the end.
+/// The schema, as a list of migrations. A released step never changes; a new one is added at the end.
 enum Schema {
-    /// Statements that bring a database from one version to the next.
-    struct Step {
-        let version: Int64
-        let statements: [String]
-        /// Behind those, what the databases spell differently.
-        var sqlite: [String] = []
-        var postgres: [String] = []
+    /// The statements that migrate a database from version n to n + 1, where n is the step's index.
+    typealias Step = @Sendable (SQLDialect) -> [String]
 
-        fileprivate func statements(_ dialect: SQLDialect) -> [String] {
-            switch dialect {
-            case .sqlite: statements + sqlite
-            case .postgres: statements + postgres
-            }
-        }
-    }
-
-    static let steps = [
-        Step(version: 1, statements: firstTables),
-        Step(
-            version: 2, statements: ChangeLogSchema.shared, sqlite: ChangeLogSchema.sqlite, postgres: ChangeLogSchema.postgres),
+    static let steps: [Step] = [
+        { _ in firstTables },
+        { dialect in [sealedSecrets] + dialect.changeLog },
     ]
-    static var newest: Int64 { steps.last?.version ?? 0 }
+    static var newest: Int64 { Int64(steps.count) }
 
-    /// Brings the database up to date. Any number of programs may do so at the same time: one does it, the others wait
-    /// and find it done.
+    /// Migrates the database to the newest version. Safe to run concurrently: one program migrates, the others wait for it.
     static func update(_ connection: any SQLConnection) throws(SQLFault) {
         try connection.transaction(isWriting: true) { sql throws(SQLFault) in
             try connection.lockSchema()
@@ -35,9 +19,9 @@ enum Schema {
                 throw .failed(
                     "the database is at version \(version) and this program knows \(newest): run the newer program")
             }
-            for step in steps where step.version > version {
-                for statement in step.statements(sql.dialect) { try sql.change(.unlogged, statement, []) }
-                try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(step.version)])
+            for (index, step) in steps.enumerated().dropFirst(Int(version)) {
+                for statement in step(sql.dialect) { try sql.change(.unlogged, statement, []) }
+                try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(Int64(index + 1))])
             }
         }
     }
@@ -46,6 +30,14 @@ enum Schema {
         guard var row = try sql.first("SELECT MAX(version) FROM schema_versions", []) else { return 0 }
         return try row.optionalInteger() ?? 0
     }
+
+    private static let sealedSecrets = """
+        CREATE TABLE sealed_secrets (
+            name TEXT PRIMARY KEY,
+            version BIGINT NOT NULL,
+            sealed BYTEA NOT NULL
+        )
+        """
 
     private static let firstTables = [
         """
@@ -102,7 +94,7 @@ enum Schema {
         """,
         "CREATE INDEX sessions_account ON sessions (account)",
         "CREATE INDEX sessions_idle_deadline ON sessions (idle_deadline)",
-        // Without a reference to the account: its access tokens are refused even when it is gone.
+        // No foreign key: access tokens stay refused after the account is deleted.
         """
         CREATE TABLE ended_sessions (
             id BYTEA PRIMARY KEY,

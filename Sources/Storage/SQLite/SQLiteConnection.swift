@@ -1,8 +1,8 @@
 internal import CSQLite
 
-/// One connection to an SQLite file.
+/// A connection to an SQLite file.
 @safe final class SQLiteConnection: SQLConnection {
-    /// How long another writer of the file is waited for.
+    /// How long to wait for another process that writes the file.
     private static let busyMilliseconds: Int32 = 2_000
 
     private let handle: OpaquePointer
@@ -10,8 +10,8 @@ internal import CSQLite
     var touched = TouchedRows()
     let onChange: ChangeNotice
 
-    /// Opens the file, which is made when it is missing. The write-ahead log lets readers go on beside the writer, and
-    /// each commit waits for the disk. A fault of `conflict` may pass: another program is just opening it as well.
+    /// Opens the file, or creates it. The write-ahead log lets readers run beside the writer; each commit is synced to disk.
+    /// Throws `conflict` while another program opens the file too: retry.
     init(path: String, isReader: Bool, onChange: @escaping ChangeNotice) throws(SQLFault) {
         self.onChange = onChange
         var opened: OpaquePointer?
@@ -68,19 +68,18 @@ internal import CSQLite
         return statement
     }
 
-    /// SQLite has one writer at a time for a whole file: taking its place at once spares the fault of taking it too late.
+    /// SQLite has one writer per file. IMMEDIATE takes the write lock at once: upgrading a read lock later could fail.
     func begin(isWriting: Bool) throws(SQLFault) { _ = try run(isWriting ? "BEGIN IMMEDIATE" : "BEGIN", []) }
 
     func commit() throws(SQLFault) { _ = try run("COMMIT", []) }
 
     func rollBack() {
-        // Some faults have rolled back already, and then this is one too.
+        // Some faults roll back by themselves; then ROLLBACK fails.
         do throws(SQLFault) { _ = try run("ROLLBACK", []) } catch {}
     }
 
-    var lockClause: String { "" }
     var dialect: SQLDialect { .sqlite }
-    /// The writer's place is lock enough.
+    /// The write lock is enough.
     func lockSchema() {}
 
     private func fault(_ status: Int32, _ operation: String) -> SQLFault {

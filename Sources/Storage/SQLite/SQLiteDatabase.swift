@@ -2,10 +2,10 @@ internal import Accounts
 internal import Glibc
 internal import Synchronization
 
-/// An SQLite file: one thread writes, two read beside it. Other programs may use the file at the same time.
+/// An SQLite file, with one writing and two reading threads. Other processes may use the file at the same time.
 final class SQLiteDatabase: SQLDatabase {
     private static let readers = 2
-    /// Calls that may wait for the writer, and for the readers.
+    /// Calls that may wait for the writer, and as many for the readers.
     private static let capacity = 1_024
 
     private let writer: BlockingPool<SQLiteConnector>
@@ -13,7 +13,7 @@ final class SQLiteDatabase: SQLDatabase {
     /// Whether the schema is known to be up to date.
     private let isPrepared = Atomic(false)
 
-    /// nil if the system gives no threads.
+    /// nil if no threads can be started.
     init?(path: String, start: ThreadStart, onChange: @escaping ChangeNotice) {
         let pools = [false, true].map { isReader in
             BlockingPool(
@@ -67,9 +67,9 @@ final class SQLiteDatabase: SQLDatabase {
     }
 }
 
-/// What a thread owns: a connection, as soon as there is one.
+/// The connection of one thread, opened at first use.
 private struct SQLiteConnector {
-    /// How long the first connections of several programs may be in each other's way.
+    /// Retries of opening, which conflicts while another process opens the file for the first time.
     private static let attempts = 500
     private static let pauseMicroseconds: UInt32 = 10_000
 
@@ -93,7 +93,7 @@ private struct SQLiteConnector {
             } catch {
                 guard error == .conflict else { throw error }
             }
-            // Another process is opening the file; this is a thread of the store's own, which may wait.
+            // This thread belongs to the pool and may sleep.
             usleep(Self.pauseMicroseconds)
         }
         return try open()
@@ -105,13 +105,13 @@ private struct SQLiteConnector {
         return opened
     }
 
-    /// Makes the file, if it is missing, for its owner alone: SQLite would make it for everyone to read. What SQLite lays
-    /// beside it is as private as the file.
+    /// Creates a missing file readable by its owner only; SQLite would create it readable by all. SQLite gives the files beside
+    /// it the same mode.
     ///
-    /// Made without being opened: to close it would give up the locks of all connections that this process has (fcntl(2)),
-    /// and the next program that leaves would take the log for its own and remove it with all that is written there.
+    /// `mknod` does not open the file. Closing a descriptor of it would release the locks of every connection of this process
+    /// (fcntl(2)); the next process to disconnect would then delete the write-ahead log with the transactions in it.
     private static func makePrivate(_ path: String) {
-        // If it cannot be made, SQLite says why.
+        // If it fails, SQLite reports why.
         _ = unsafe mknod(path, S_IFREG | 0o600, 0)
     }
 }

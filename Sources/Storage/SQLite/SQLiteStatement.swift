@@ -4,40 +4,40 @@ internal import CSQLite
 @safe final class SQLiteStatement {
     private let handle: OpaquePointer
 
-    /// Takes the statement over.
+    /// Takes ownership of the statement.
     @unsafe init(adopting handle: OpaquePointer) { unsafe self.handle = handle }
 
     deinit { unsafe sqlite3_finalize(handle) }
 
-    /// Gives `$1`, `$2` and so on their values; false if there are not just as many.
+    /// Binds `$1`, `$2` and so on; false if the number of parameters is another.
     func bind(_ values: [SQLValue]) -> Bool {
         guard Int(unsafe sqlite3_bind_parameter_count(handle)) == values.count else { return false }
-        for (index, value) in values.enumerated() {
+        for (number, value) in values.enumerated() {
             // By name: SQLite numbers them in the order in which they first occur.
-            let place = unsafe sqlite3_bind_parameter_index(handle, "$\(index + 1)")
-            guard place > 0, bind(value, at: place) == SQLITE_OK else { return false }
+            let index = unsafe sqlite3_bind_parameter_index(handle, "$\(number + 1)")
+            guard index > 0, bind(value, at: index) == SQLITE_OK else { return false }
         }
         return true
     }
 
-    private func bind(_ value: SQLValue, at place: Int32) -> Int32 {
+    private func bind(_ value: SQLValue, at index: Int32) -> Int32 {
         switch value {
-        case .null: unsafe sqlite3_bind_null(handle, place)
-        case .integer(let value): unsafe sqlite3_bind_int64(handle, place, value)
-        case .text(let text): unsafe csqlite_bind_text(handle, place, text, Int32(text.utf8.count))
-        case .bytes(let bytes): unsafe csqlite_bind_bytes(handle, place, bytes, Int32(bytes.count))
+        case .null: unsafe sqlite3_bind_null(handle, index)
+        case .integer(let value): unsafe sqlite3_bind_int64(handle, index, value)
+        case .text(let text): unsafe csqlite_bind_text(handle, index, text, Int32(text.utf8.count))
+        case .bytes(let bytes): unsafe csqlite_bind_bytes(handle, index, bytes, Int32(bytes.count))
         }
     }
 
     func step() -> Int32 { unsafe sqlite3_step(handle) }
 
-    /// Makes it ready for the next time, and lets go of the values.
+    /// Resets the statement for its next run, and releases the values.
     func reset() {
         unsafe sqlite3_reset(handle)
         unsafe sqlite3_clear_bindings(handle)
     }
 
-    /// The row that a step came upon.
+    /// The current row.
     func row() -> [SQLValue] { (0..<(unsafe sqlite3_column_count(handle))).map(value) }
 
     private func value(_ column: Int32) -> SQLValue {

@@ -22,7 +22,7 @@ final class AccountHost: Sendable {
     private let control: ControlState
     private let store: SQLStore
     private let work: PasswordWork
-    private let base: AccountBase
+    private let context: AccountContext
     private let courier: any Courier
     private let limiter: AttemptCounts
     private let keys: ProviderKeyRing
@@ -58,18 +58,18 @@ final class AccountHost: Sendable {
         }
         self.work = work
         memory = AccountMemory(store: store)
-        base = AccountBase(
+        context = AccountContext(
             store: store, events: WorkerNews(control: control),
             clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { control.tell($0) })
-        directory = AccountDirectory(base: base)
+        directory = AccountDirectory(context: context)
         lookUps = UserLookUps(directory: directory, control: control)
-        sweep = AccountSweep(base: base)
+        sweep = AccountSweep(context: context)
         let shared = SharedKeys(IssuersPlan(configuration))
         changes = try ChangeWatch(directory: directory, control: control, memory: memory, lookUps: lookUps) {
             guard let shared else { return }
             Self.readKeys(shared, store, feed, control)
         }
-        let services = try Self.services(configuration, base, work, courier, self.limiter, keys, secret, memory, control)
+        let services = try Self.services(configuration, context, work, courier, self.limiter, keys, secret, memory, control)
         sightings = TokenSightings(sessions: services.sessions)
         sessions = Mutex(services.sessions)
         router = Mutex(Self.router(configuration, services, control))
@@ -136,7 +136,7 @@ final class AccountHost: Sendable {
     func refresh(_ order: RefreshOrder) async -> TokenRefreshOutcome {
         guard let user = UUID(parsing: order.user), let session = UUID(parsing: order.session) else { return .refused }
         let sessions = sessions.withLock { $0 }
-        do throws(AccountError) {
+        do throws(AccountError<RefreshTokenRefusal>) {
             let caller = CallerSession(user: user, session: session)
             let granted = try await sessions.refresh(
                 order.token.rawBytes.text, of: caller, caller: Caller(address: nil, device: nil))
@@ -149,7 +149,7 @@ final class AccountHost: Sendable {
     /// Changes over to another configuration of the same store.
     func adopt(_ configuration: GatewayConfiguration) throws {
         let secret = try RefreshSecret.open(IssuersPlan(configuration))
-        let services = try Self.services(configuration, base, work, courier, limiter, keys, secret, memory, control)
+        let services = try Self.services(configuration, context, work, courier, limiter, keys, secret, memory, control)
         try start(configuration)
         limiter.adopt(AttemptRates(configuration))
         let next = Self.router(configuration, services, control)
@@ -174,7 +174,7 @@ final class AccountHost: Sendable {
     var adminAPI: AdminAPI {
         let control = control
         return AdminAPI(
-            token: { control.adminToken }, directory: directory, administration: Administration(base: base, work: work),
+            token: { control.adminToken }, directory: directory, administration: Administration(context: context, work: work),
             limiter: limiter, refusals: { await control.refusals(of: $0, limit: $1) }, writeRoutes: { CheckCommand.writeRoutes(control.configuration, &$0) },
             plan: { AdminPlan(tiers: control.configuration.tiers, tierGraceSeconds: control.configuration.tierGraceSeconds) },
             now: { EventLoop.now().wall })
@@ -183,7 +183,7 @@ final class AccountHost: Sendable {
     // MARK: parts
 
     private static func services(
-        _ configuration: GatewayConfiguration, _ base: AccountBase, _ work: PasswordWork, _ courier: any Courier,
+        _ configuration: GatewayConfiguration, _ context: AccountContext, _ work: PasswordWork, _ courier: any Courier,
         _ limiter: AttemptCounts, _ keys: ProviderKeyRing, _ secret: [UInt8], _ memory: AccountMemory,
         _ control: ControlState
     ) throws(KeyFault) -> ContractServices {
@@ -194,20 +194,20 @@ final class AccountHost: Sendable {
                 secret: secret, issuer: configuration.issuer, clockSkewSeconds: configuration.clockSkewSeconds))
         let rule = RefreshRule(graceSeconds: configuration.refreshGraceSeconds)
         return ContractServices(
-            passwords: PasswordAccounts(base: base, mint: mint, work: work, limiter: limiter),
-            resets: PasswordReset(base: base, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
-            codes: Codes(base: base, mint: mint, courier: courier, limiter: limiter, secret: secret),
-            providers: ProviderSignIn(base: base, mint: mint, keys: keys, limiter: limiter),
-            anonymous: AnonymousAccounts(base: base, mint: mint, limiter: limiter),
-            sessions: Sessions(base: base, mint: mint, rule: rule), accounts: memory, tiers: configuration.tiers,
-            tierGraceSeconds: configuration.tierGraceSeconds, mustConfirmEmail: configuration.mustConfirmEmail, clock: base.clock)
+            passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
+            codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
+            providers: ProviderSignIn(context: context, mint: mint, keys: keys, limiter: limiter),
+            anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
+            sessions: Sessions(context: context, mint: mint, rule: rule), accounts: memory, tiers: configuration.tiers,
+            tierGraceSeconds: configuration.tierGraceSeconds, mustConfirmEmail: configuration.mustConfirmEmail, clock: context.clock)
     }
 
     private static func router(
         _ configuration: GatewayConfiguration, _ services: ContractServices, _ control: ControlState
     ) -> Router {
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
-        return Router(services, page: page, tell: { control.failed($0, $1) })
+        return Router(services, page: page)
     }
 
     /// A thread that gives way to those that serve requests: a queue of sign-ins must not slow them down.
@@ -238,15 +238,12 @@ extension RefreshedTokens {
 }
 
 extension TokenRefreshOutcome {
-    /// Only what is known for sure refuses.
-    init(_ error: AccountError) {
+    init(_ error: AccountError<RefreshTokenRefusal>) {
         switch error {
-        case .unavailable(let seconds), .overloaded(let seconds): self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
-        case .providerUnavailable, .broken, .tooManyAttempts: self = .unavailable(retryAfterSeconds: 1)
-        case .invalidRefreshToken, .refreshTokenExpired, .sessionEnded, .noSuchAccount, .malformedEmail, .malformedPhone,
-            .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge, .malformedActor, .unfitPassword, .emailTaken,
-            .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .providerOff, .identityRefused, .actorNotGranted:
-            self = .refused
+        case .refused(.invalid), .refused(.expired): self = .refused
+        case .failed(.unavailable(let seconds)), .failed(.overloaded(let seconds)):
+            self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
+        case .failed(.broken), .failed(.tooManyAttempts): self = .unavailable(retryAfterSeconds: 1)
         }
     }
 }

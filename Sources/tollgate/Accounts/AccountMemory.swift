@@ -30,7 +30,7 @@ final class AccountMemory: AccountLookUp {
 
     init(store: any AccountStore) { self.store = store }
 
-    func account(_ id: UUID) async throws(AccountError) -> Account? {
+    func account(_ id: UUID) async throws(AccountFailure) -> Account? {
         let now = EventLoop.now().monotonic
         let (known, isGood, drops) = state.withLock { ($0.entries[id], now < $0.trustedUntil, $0.drops) }
         if let known, isGood { return known.account }

@@ -6,19 +6,19 @@ internal import Transport
 final class AccountSweep: Sendable {
     private static let period: UInt64 = 3_600_000
 
-    private let base: AccountBase
+    private let context: AccountContext
     private let task = Mutex<Task<Void, Never>?>(nil)
 
-    init(base: AccountBase) { self.base = base }
+    init(context: AccountContext) { self.context = context }
 
     func start() {
-        let base = base
+        let context = context
         task.withLock { task in
             // Waited for by nobody: it ends when `stop` cancels it.
             task = Task {
                 while !Task.isCancelled {
-                    do throws(AccountError) {
-                        try await base.sweep()
+                    do throws(AccountFailure) {
+                        try await context.sweep()
                     } catch {
                         // A store that is away has been told of; the next hour brings the next try.
                     }

@@ -100,7 +100,7 @@ final class ChangeWatch: Sendable {
             _ = await lookAtAll(start)
             return
         }
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             let reading = try await directory.changes(since: mark)
             guard reading.isWhole else {
                 _ = await lookAtAll(start)
@@ -116,7 +116,7 @@ final class ChangeWatch: Sendable {
 
     /// Gives up what is remembered, and reads what ended in full.
     private func lookAtAll(_ start: MonotonicTime) async -> Bool {
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             // First, so that what ends meanwhile is in one of both.
             let mark = try await directory.changes(since: nil).next
             control.revoke(try await directory.endedSessions().map(RevokedSession.init))

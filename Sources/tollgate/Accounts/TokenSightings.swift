@@ -53,7 +53,7 @@ final class TokenSightings: Sendable {
             defer { state.waiting = [] }
             return state.waiting
         }
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             if !pairs.isEmpty { try await sessions.confirm(Array(pairs)) }
             state.withLock { state in
                 if state.told.count >= Self.mostTold { state.told = [] }

@@ -54,7 +54,7 @@ final class UserLookUps: Sendable {
         let now = EventLoop.now().wall
         let nobody = UserTier(user: user, status: .noAccount, version: -1, learnedAt: now.seconds)
         guard let id = UUID(parsing: user) else { return nobody }
-        do throws(AccountError) {
+        do throws(AccountFailure) {
             guard let entitlement = try await directory.tier(of: id) else { return nobody }
             var status = UserTier(id, entitlement, control.configuration, .lookedUp, at: now)
             status.user = user

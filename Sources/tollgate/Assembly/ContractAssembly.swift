@@ -22,10 +22,10 @@ extension MountTable {
     }
 
     private mutating func readPath(_ entry: EnvEntry, _ findings: inout Findings) {
-        let endpoints = Catalogue.endpoints(of: .dlauth).map(\.shortName)
-        let endpoint = entry.name.dropFirst(Setting.dlauthPath.name.count).lowercased().replacing("_", with: "-")
-        guard endpoints.contains(endpoint) else {
-            let nearest = (nearestName(to: endpoint, in: endpoints) ?? "user").replacing("-", with: "_").uppercased()
+        let endpoints = Catalogue.endpoints(of: .dlauth).filter(\.hasSettablePath)
+        let name = entry.name.dropFirst(Setting.dlauthPath.name.count).lowercased().replacing("_", with: "-")
+        guard let endpoint = endpoints.first(where: { $0.shortName == name }) else {
+            let nearest = (nearestName(to: name, in: endpoints.map(\.shortName)) ?? "user").replacing("-", with: "_").uppercased()
             let message = "is the path of no endpoint, the nearest is \(Setting.dlauthPath.name)\(nearest)"
             return findings.fault(Finding(entry.origin, entry.name, message))
         }
@@ -33,7 +33,7 @@ extension MountTable {
             let message = "\(quoted(entry.value)) is no path, write one like /api/v1/auth/register"
             return findings.fault(Finding(entry.origin, entry.name, message))
         }
-        dlauthPaths[endpoint] = entry.value.last == "/" ? String(entry.value.dropLast()) : entry.value
+        paths[endpoint.name] = entry.value.last == "/" ? String(entry.value.dropLast()) : entry.value
     }
 }
 

@@ -14,7 +14,7 @@ struct GatewayConfiguration: Sendable {
     /// The contracts that are answered here, and where.
     var contracts = MountTable()
     /// The endpoints of the account page whose paths no route takes.
-    var pages: [MountTable.Place] = []
+    var pages: [MountedEndpoint] = []
     /// nil: limits are counted in process.
     var redis: RedisEndpoint?
     /// nil: a file in the data folder.
@@ -41,7 +41,7 @@ struct GatewayConfiguration: Sendable {
     }
 
     /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.
-    var endpoints: [MountTable.Place] { contracts.places + pages }
+    var endpoints: [MountedEndpoint] { contracts.endpoints + pages }
 
     /// Takes over from the running configuration what a reload cannot change; answers the names of the settings in which
     /// this one differed.

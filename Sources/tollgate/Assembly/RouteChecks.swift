@@ -10,7 +10,7 @@ struct RouteChecks {
     let contracts: MountTable
     var findings = Findings()
     /// The endpoints of the account page whose paths no route takes.
-    private(set) var pages: [MountTable.Place] = []
+    private(set) var pages: [MountedEndpoint] = []
 
     init(_ configuration: Configuration, _ contracts: MountTable) {
         self.configuration = configuration
@@ -22,7 +22,7 @@ struct RouteChecks {
     private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
         var rest = withoutCopies(routes)
         // Two mounts that clash have been reported already.
-        let endpoints = contracts.clash == nil ? contracts.places.map(\.rule) : []
+        let endpoints = contracts.clash == nil ? contracts.endpoints.map(\.rule) : []
         while true {
             do throws(RouteFault) {
                 let rules = endpoints + rest.map(\.rule)
@@ -83,7 +83,7 @@ struct RouteChecks {
         if let route = routes.first(where: { $0.rule.name == name }) {
             return "\(Setting.route.name)\(name.uppercased()) (\(route.origin.text))"
         }
-        guard let place = contracts.places.first(where: { $0.endpoint.name == name }) else { return name }
+        guard let place = contracts.endpoints.first(where: { $0.endpoint.name == name }) else { return name }
         return "\(place.rule.pattern) of \(place.mount.text) in \(Setting.contracts.name) (\(configuration.origin(of: .contracts).text))"
     }
 

@@ -62,7 +62,7 @@ enum CheckCommand {
         json.endObject()
     }
 
-    private static func write(_ json: inout JSONWriter, _ place: MountTable.Place) {
+    private static func write(_ json: inout JSONWriter, _ place: MountedEndpoint) {
         json.beginObject()
         json.field("name", place.endpoint.name)
         json.field("mount", place.mount.text)
@@ -142,7 +142,7 @@ enum CheckTable {
     }
 
     /// A row for an endpoint of a contract or page, with its mount in place of an upstream.
-    private static func endpoint(_ place: MountTable.Place) -> [String] {
+    private static func endpoint(_ place: MountedEndpoint) -> [String] {
         [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", ""]
     }
 

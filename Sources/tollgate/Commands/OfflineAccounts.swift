@@ -70,9 +70,9 @@ struct OfflineAccounts: Sendable {
     private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: GatewayConfiguration, _ start: Moment) {
         let clock = Self.clock(from: start)
         let reason = reason
-        let base = AccountBase(store: store, events: StoredNews(), clock: clock, notice: { reason.note($0) })
-        directory = AccountDirectory(base: base)
-        administration = Administration(base: base, work: work)
+        let context = AccountContext(store: store, events: NoInvalidation(), clock: clock, notice: { reason.note($0) })
+        directory = AccountDirectory(context: context)
+        administration = Administration(context: context, work: work)
         tiers = configuration.tiers
         tierGraceSeconds = configuration.tierGraceSeconds
         self.store = store
@@ -102,8 +102,12 @@ struct OfflineAccounts: Sendable {
             return .success(try await question(self))
         } catch let fault as AccountCommandFault {
             return .failure(fault)
-        } catch let error as AccountError {
+        } catch let error as AccountError<SignUpRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
+        } catch let error as AccountError<AdministrationRefusal> {
+            return .failure(AccountCommandFault(message: error.sentence(reason.last)))
+        } catch let failure as AccountFailure {
+            return .failure(AccountCommandFault(message: failure.sentence(reason.last)))
         } catch {
             let reason = (error as? StoreFault)?.reason ?? "\(error)"
             return .failure(AccountCommandFault(message: "the accounts cannot be opened: \(reason)"))
@@ -119,13 +123,13 @@ struct OfflineAccounts: Sendable {
     private func find(_ name: String) async throws -> Account? {
         if let id = UUID(parsing: name) { return try await directory.account(id) }
         let email: EmailAddress
-        do throws(AccountError) { email = try EmailAddress(name) } catch { return nil }
+        do throws(MalformedText) { email = try EmailAddress(name) } catch { return nil }
         return try await directory.account(email: email)
     }
 }
 
 /// For the gateways, which look into the store themselves.
-private struct StoredNews: AccountEvents {
+private struct NoInvalidation: AccountEvents {
     func ended(_: [EndedSession]) async {}
     func changed(_: Entitlement, of _: UUID) async {}
 }
@@ -153,20 +157,32 @@ extension StoreFault {
     }
 }
 
-extension AccountError {
+extension AccountError<SignUpRefusal> {
     /// For the operator; `reason` is the store's.
     fileprivate func sentence(_ reason: String?) -> String {
         switch self {
-        case .unfitPassword(let fault): fault.djangoSentence
-        case .emailTaken: "the email belongs to another account"
-        case .noSuchAccount: "the account was deleted meanwhile"
+        case .refused(.unfitPassword(let fault)): fault.djangoSentence
+        case .refused(.emailTaken): "the email belongs to another account"
+        case .failed(let failure): failure.sentence(reason)
+        }
+    }
+}
+
+extension AccountError<AdministrationRefusal> {
+    fileprivate func sentence(_ reason: String?) -> String {
+        switch self {
+        case .refused(.noSuchAccount): "the account was deleted meanwhile"
+        case .failed(let failure): failure.sentence(reason)
+        }
+    }
+}
+
+extension AccountFailure {
+    fileprivate func sentence(_ reason: String?) -> String {
+        switch self {
         case .overloaded: "there is no memory to hash a password, try again"
         case .unavailable, .broken: "the accounts do not answer: \(reason ?? "the store gives no reason")"
-        // What they say of calls that no command makes.
-        case .malformedEmail, .malformedPhone, .malformedUsername, .malformedName, .malformedMetadata, .metadataTooLarge,
-            .malformedActor, .phoneTaken, .invalidCredentials, .invalidCode, .invalidResetToken, .invalidRefreshToken, .refreshTokenExpired,
-            .sessionEnded, .providerOff, .identityRefused, .actorNotGranted, .tooManyAttempts, .providerUnavailable:
-            "the accounts refused: \(self)"
+        case .tooManyAttempts: "the accounts refused: \(self)"
         }
     }
 }

@@ -67,7 +67,7 @@ struct ActorCommand: AccountCommand {
         user = arguments.operands[0]
         self.grants = grants
         json = arguments.has("json")
-        do throws(AccountError) {
+        do throws(MalformedText) {
             actor = try ActorName(type: arguments.operands[1], id: arguments.operands[2])
         } catch {
             let message = "TYPE and ID are 1 to 128 bytes each, without control characters or space around them"

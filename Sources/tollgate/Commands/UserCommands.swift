@@ -40,7 +40,7 @@ struct UserListCommand: AccountCommand {
     private func found(_ accounts: OfflineAccounts) async throws -> [Account] {
         guard let email else { return try await accounts.directory.accounts(after: after, limit: limit + 1) }
         let address: EmailAddress
-        do throws(AccountError) {
+        do throws(MalformedText) {
             address = try EmailAddress(email)
         } catch {
             throw AccountCommandFault(message: "--email \(quoted(email)) is no email, write one like ada@example.org", exitCode: 2)

@@ -6,7 +6,7 @@ internal import Wire
 /// `tollgate user create`: creates an account with a password, or with a password hash from another system.
 struct UserCreateCommand: AccountCommand {
     let email: EmailAddress
-    let secret: Enrolment.Secret
+    let secret: AccountCreation.Secret
     let tier: TierChoice?
     let isVerified: Bool
     let json: Bool
@@ -16,7 +16,7 @@ struct UserCreateCommand: AccountCommand {
         json = arguments.has("json")
         isVerified = arguments.has("verified")
         let address = arguments.value("email") ?? ""
-        do throws(AccountError) {
+        do throws(MalformedText) {
             email = try EmailAddress(address)
         } catch {
             throw Self.fault("--email \(quoted(address)) is no email, write one like ada@example.org")
@@ -38,7 +38,7 @@ struct UserCreateCommand: AccountCommand {
         guard !text.isEmpty else { throw fault("standard input has no password, pipe one in") }
         // Input that was not UTF-8 has been decoded to U+FFFD.
         guard !text.unicodeScalars.contains("\u{FFFD}") else { throw fault("the password is not UTF-8, give it in that encoding") }
-        do throws(AccountError) {
+        do throws(PasswordFault) {
             return try Password(text)
         } catch {
             throw fault("the password is longer than \(Password.longest) bytes, choose a shorter one")
@@ -52,12 +52,12 @@ struct UserCreateCommand: AccountCommand {
     }
 
     func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
-        var enrolment = Enrolment(email: email)
-        enrolment.secret = secret
-        enrolment.isEmailConfirmed = isVerified
-        enrolment.tier = try tier?.kept(accounts, label: "--tier ")
-        enrolment.tierUntil = tier?.until
-        let account = try await accounts.administration.create(enrolment)
+        var creation = AccountCreation(email: email)
+        creation.secret = secret
+        creation.isEmailConfirmed = isVerified
+        creation.tier = try tier?.kept(accounts, label: "--tier ")
+        creation.tierUntil = tier?.until
+        let account = try await accounts.administration.create(creation)
         let answer = AccountView(account, accounts)
         if json { return answer.report() }
         return CommandResult(output: "Created the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")

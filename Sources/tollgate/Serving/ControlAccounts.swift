@@ -67,9 +67,4 @@ extension ControlState {
         case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
         }
     }
-
-    /// An error that no contract foresees.
-    func failed(_ endpoint: String, _ error: String) {
-        log.error("an endpoint failed", ("endpoint", endpoint), ("error", error))
-    }
 }

@@ -1,0 +1,159 @@
+package import Credentials
+package import Wire
+
+/// What every account service needs: store, events, clock, random bytes and the log.
+package struct AccountContext: Sendable {
+    package let store: any AccountStore
+    package let events: any AccountEvents
+    package let clock: AccountClock
+    package let random: RandomBytes
+    /// Called on any thread; must not block.
+    package let notice: @Sendable (AccountNotice) -> Void
+
+    package init(
+        store: any AccountStore, events: any AccountEvents, clock: AccountClock,
+        random: @escaping RandomBytes = SecureRandom.bytes, notice: @escaping @Sendable (AccountNotice) -> Void
+    ) {
+        self.store = store
+        self.events = events
+        self.clock = clock
+        self.random = random
+        self.notice = notice
+    }
+}
+
+/// The clocks, and how a task sleeps.
+package struct AccountClock: Sendable {
+    package let now: @Sendable () -> Moment
+    /// Suspends the calling task for this many milliseconds.
+    package let pause: @Sendable (_ milliseconds: UInt64) async -> Void
+
+    package init(
+        now: @escaping @Sendable () -> Moment, pause: @escaping @Sendable (_ milliseconds: UInt64) async -> Void
+    ) {
+        self.now = now
+        self.pause = pause
+    }
+}
+
+/// The client behind a call.
+package struct Caller: Sendable {
+    /// The client's address, as trusted proxies report it.
+    package let address: IPAddress?
+    /// Its `User-Agent`.
+    package let device: String?
+
+    package init(address: IPAddress?, device: String?) {
+        self.address = address
+        self.device = device
+    }
+}
+
+/// The session that a request's access token names.
+package struct CallerSession: Sendable, Equatable {
+    package let user: UUID
+    package let session: UUID
+
+    package init(user: UUID, session: UUID) {
+        self.user = user
+        self.session = session
+    }
+}
+
+extension AccountContext {
+    /// Removes expired sessions, codes and reset tokens from the store.
+    package func sweep() async throws(AccountFailure) { try await ask(await store.sweep(now: clock.now().wall)) }
+
+    func audit(_ caller: Caller?) -> AuditContext { AuditContext(now: clock.now().wall, address: caller?.address) }
+
+    /// A UUID that sorts by creation time.
+    func newID(_ now: WallTime) -> UUID {
+        let bytes = random(16)
+        return UUID(at: now, random: (bytes.rawBytes.load64(0), bytes.rawBytes.load64(8)))
+    }
+
+    func newSession(_ contract: ContractID, _ caller: Caller?, _ now: WallTime) -> NewSession {
+        NewSession(id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label))
+    }
+
+    /// Tells the gateways about sessions that ended.
+    func announce(_ ended: [EndedSession]) async {
+        if !ended.isEmpty { await events.ended(ended) }
+    }
+}
+
+// MARK: - failures
+
+extension AccountContext {
+    /// Calls the store. Its faults are logged, and thrown as failures.
+    func ask<Value: Sendable>(
+        _ question: @autoclosure () async throws(StoreFault) -> Value
+    ) async throws(AccountFailure) -> Value {
+        do throws(StoreFault) {
+            return try await question()
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    /// Calls the store, and again for up to `milliseconds` while it is unavailable.
+    func ask<Value: Sendable>(
+        retryingFor milliseconds: UInt64, _ question: @autoclosure () async throws(StoreFault) -> Value
+    ) async throws(AccountFailure) -> Value {
+        let deadline = clock.now().monotonic.advanced(milliseconds: milliseconds)
+        var pause: UInt64 = 50
+        while true {
+            do throws(StoreFault) {
+                return try await question()
+            } catch {
+                let next = clock.now().monotonic.advanced(milliseconds: pause)
+                guard case .unavailable = error, next < deadline else { throw failure(error) }
+            }
+            await clock.pause(pause)
+            pause *= 2
+        }
+    }
+
+    private func failure(_ fault: StoreFault) -> AccountFailure {
+        switch fault {
+        case .unavailable(let reason):
+            notice(.storeAway(reason))
+            return .unavailable(retryAfterSeconds: 1)
+        case .failed(let reason):
+            notice(.storeFailed(reason))
+            return .broken
+        }
+    }
+
+    /// The value of `body`. Throws `refusal` if it is nil, and a failure of `body` as `failed`.
+    func value<Value: Sendable, Refusal>(
+        orRefuse refusal: Refusal, _ body: () async throws(AccountFailure) -> Value?
+    ) async throws(AccountError<Refusal>) -> Value {
+        do throws(AccountFailure) {
+            if let value = try await body() { return value }
+        } catch {
+            throw .failed(error)
+        }
+        throw .refused(refusal)
+    }
+
+    /// Signs a token. A fault of the key is logged, and thrown as `broken`.
+    func signing<Value>(_ token: @autoclosure () throws(KeyFault) -> Value) throws(AccountFailure) -> Value {
+        do throws(KeyFault) {
+            return try token()
+        } catch {
+            notice(.cannotSign(error.message))
+            throw .broken
+        }
+    }
+
+    /// The account of `signIn` with the tokens of its session. A missing session is a bug of the store.
+    func granted(_ signIn: SignIn, _ mint: TokenMint, now: WallTime) throws(AccountFailure) -> Sessions.Granted {
+        guard let session = signIn.session else {
+            notice(.storeFailed("a session that was asked for is missing"))
+            throw .broken
+        }
+        let tokens = try signing(try mint.pair(session, signIn.account, now: now))
+        return .init(account: signIn.account, grant: SessionGrant(session: session, tokens: tokens))
+    }
+}

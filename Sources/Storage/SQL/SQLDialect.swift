@@ -1,0 +1,15 @@
+/// The SQL that differs between databases; each database's folder defines one. All other statements are shared: they use
+/// `$1` parameters, `RETURNING`, `ON CONFLICT`, and the types BIGINT, BYTEA and TEXT.
+struct SQLDialect: Sendable {
+    /// Appended to a SELECT whose rows the transaction is about to change.
+    let lockClause: String
+    /// Expression for the database's clock, in microseconds since 1970.
+    let clock: String
+    /// The column of `changes` that orders readings of the change log.
+    let changeMark: String
+    /// Expression for the lowest value of `changeMark` that a change not yet visible may have.
+    let changeFloor: String
+    /// Statements that create the table `changes` (id, kind, subject, at) and the triggers that write it for every kind of
+    /// `ChangeKind`.
+    let changeLog: [String]
+}

@@ -1,0 +1,27 @@
+extension SQLDialect {
+    private static let microseconds = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+
+    /// One writer at a time: its place is lock enough, and the order of ids is the order of commits.
+    static let sqlite = SQLDialect(
+        lockClause: "", clock: microseconds, changeMark: "id",
+        changeFloor: "(SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'changes')",
+        changeLog: [
+            """
+            CREATE TABLE changes (
+                id INTEGER PRIMARY KEY AUTOINCREMENT, kind BIGINT NOT NULL, subject BYTEA, at BIGINT NOT NULL)
+            """,
+            "CREATE INDEX changes_at ON changes (at)",
+        ]
+            + [
+                ("accounts", "UPDATE", 1, "NEW.id"), ("accounts", "DELETE", 1, "OLD.id"),
+                ("ended_sessions", "INSERT", 2, "NEW.id"), ("sealed_secrets", "INSERT", 3, "NULL"),
+                ("sealed_secrets", "UPDATE", 3, "NULL"),
+            ].map { table, event, kind, subject in
+                """
+                CREATE TRIGGER \(table)_\(event.lowercased())_logged AFTER \(event) ON \(table) BEGIN
+                    INSERT INTO changes (kind, subject, at)
+                    VALUES (\(kind), \(subject), \(microseconds));
+                END
+                """
+            })
+}
