@@ -64,6 +64,10 @@ let package = Package(
             dependencies: ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
             swiftSettings: house),
         .target(
+            name: "Cluster",
+            dependencies: ["Wire", "Credentials", "Gate", "Transport", "Redis", "Accounts", "Storage"],
+            swiftSettings: house),
+        .target(
             name: "Admin",
             dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
             swiftSettings: house),
@@ -73,7 +77,7 @@ let package = Package(
             name: "tollgate",
             dependencies: [
                 "Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage",
-                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Mail", "CLinux",
+                "Contracts", "Settings", "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux",
             ],
             swiftSettings: house, linkerSettings: program),
 
@@ -95,7 +99,7 @@ let package = Package(
         .testTarget(
             name: "SettingsTests",
             dependencies: [
-                "tollgate", "Accounts", "Admin", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
+                "tollgate", "Accounts", "Admin", "Cluster", "Credentials", "Gate", "HTTP", "Issuers", "Mail", "MemoryStore", "Proxy", "Settings", "Storage", "Telemetry",
                 "Transport", "Wire",
             ],
             swiftSettings: tests),

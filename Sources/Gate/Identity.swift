@@ -44,32 +44,11 @@ package struct Identity: Sendable {
     ) {
         let issuer = trust.issuers[token.issuerIndex]
         let tier = token.tier.byteCount == 0 ? .lowest : tiers.rank(of: token.tier) ?? .lowest
-        var writer = IdentityWriter()
-        edits.removeAll()
         let issuerText = issuer.issuer ?? issuer.name
-        var emailLength = 0
-        var actorStart = 0
-        for header in IdentityHeader.allCases {
-            switch header {
-            case .userID: writer.write(header, token.userID, &edits)
-            case .userEmailVerified: writer.write(header, Self.word(token.isEmailProven).rawBytes, &edits)
-            case .userEmail:
-                emailLength = edits.http1.byteCount
-                writer.write(header, token.email, &edits)
-                if !token.isEmailProven { emailLength = edits.http1.byteCount }
-            // Rendered per request, because a tier may change during a token's life.
-            case .userTier, .userPremium: break
-            case .sessionID: writer.write(header, token.sessionID, &edits)
-            case .tokenIssuer: issuerText.withRawBytes { writer.write(header, $0, &edits) }
-            case .actorType:
-                actorStart = edits.http1.byteCount
-                writer.write(header, token.actorType, &edits)
-            case .actorID: writer.write(header, token.actorID, &edits)
-            }
-        }
+        let writer = IdentityWriter(token, issuer: issuerText, &edits)
         guard writer.isSafe else { return nil }
-        self.emailLength = emailLength
-        actor = Slice(start: actorStart, count: edits.http1.byteCount - actorStart)
+        emailLength = writer.emailLength
+        actor = Slice(start: writer.actorStart, count: edits.http1.byteCount - writer.actorStart)
         userID = writer.userID
         sessionID = writer.sessionID
         issuerIndex = Int32(token.issuerIndex)
@@ -84,22 +63,5 @@ package struct Identity: Sendable {
         claims = token.requirementMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)
         session = token.sessionID.byteCount == 0 ? user : LimitSubject.session(token.sessionID, issuer: issuerText, hash)
-    }
-
-    private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
-}
-
-/// Renders fields, and remembers the positions of values for logs.
-private struct IdentityWriter {
-    var isSafe = true
-    var userID = Slice()
-    var sessionID = Slice()
-
-    mutating func write(_ header: IdentityHeader, _ value: RawSpan, _ edits: inout FieldEdits) {
-        guard value.byteCount > 0 else { return }
-        if !IdentityHeaders.isSafe(value) { isSafe = false }
-        let slice = edits.add(header.name, value)
-        if header == .userID { userID = slice }
-        if header == .sessionID { sessionID = slice }
     }
 }

@@ -1,3 +1,4 @@
+import Credentials
 import HTTP
 import Wire
 
@@ -26,6 +27,50 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
         case .actorID: "X-Actor-Id"
         }
     }
+}
+
+/// Renders the identity fields of a token, except those of the tier, and remembers the positions of values for logs.
+struct IdentityWriter {
+    /// False if a value cannot be a header value.
+    private(set) var isSafe = true
+    private(set) var userID = Slice()
+    private(set) var sessionID = Slice()
+    /// `Identity.emailLength`.
+    private(set) var emailLength = 0
+    /// Where the fields of the actor begin.
+    private(set) var actorStart = 0
+
+    /// Writes into `edits`, which is emptied first.
+    init(_ token: VerifiedToken, issuer: String, _ edits: inout FieldEdits) {
+        edits.removeAll()
+        for header in IdentityHeader.allCases {
+            switch header {
+            case .userID: userID = write(header, token.userID, &edits)
+            case .userEmailVerified: _ = write(header, Self.word(token.isEmailProven).rawBytes, &edits)
+            case .userEmail:
+                emailLength = edits.http1.byteCount
+                _ = write(header, token.email, &edits)
+                if !token.isEmailProven { emailLength = edits.http1.byteCount }
+            // Rendered per request, because a tier may change during a token's life.
+            case .userTier, .userPremium: break
+            case .sessionID: sessionID = write(header, token.sessionID, &edits)
+            case .tokenIssuer: issuer.withRawBytes { _ = write(header, $0, &edits) }
+            case .actorType:
+                actorStart = edits.http1.byteCount
+                _ = write(header, token.actorType, &edits)
+            case .actorID: _ = write(header, token.actorID, &edits)
+            }
+        }
+    }
+
+    /// Adds the field unless it is empty; returns the position of its value.
+    private mutating func write(_ header: IdentityHeader, _ value: RawSpan, _ edits: inout FieldEdits) -> Slice {
+        guard value.byteCount > 0 else { return Slice() }
+        if !IdentityHeaders.isSafe(value) { isSafe = false }
+        return edits.add(header.name, value)
+    }
+
+    private static func word(_ value: Bool) -> StaticString { value ? "true" : "false" }
 }
 
 /// Field names that belong to the gateway.

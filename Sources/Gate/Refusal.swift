@@ -7,50 +7,31 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, headersTooLarge
     case rateLimited, internalError, notImplemented, badGateway, unavailable, timeout, versionNotSupported
 
-    package var status: UInt16 {
-        switch self {
-        case .badRequest: 400
-        case .unauthorized, .tokenExpired, .tokenRevoked: 401
-        case .forbidden, .premiumRequired: 403
-        case .notFound: 404
-        case .methodNotAllowed: 405
-        case .requestTimeout: 408
-        case .payloadTooLarge: 413
-        case .uriTooLong: 414
-        case .expectationFailed: 417
-        case .rateLimited: 429
-        case .headersTooLarge: 431
-        case .internalError: 500
-        case .notImplemented: 501
-        case .badGateway: 502
-        case .unavailable: 503
-        case .timeout: 504
-        case .versionNotSupported: 505
-        }
-    }
+    package var status: UInt16 { row.status }
+    package var text: StaticString { row.text }
 
-    package var text: StaticString {
+    private var row: (status: UInt16, text: StaticString) {
         switch self {
-        case .badRequest: "BAD_REQUEST"
-        case .unauthorized: "UNAUTHORIZED"
-        case .tokenExpired: "TOKEN_EXPIRED"
-        case .tokenRevoked: "TOKEN_REVOKED"
-        case .forbidden: "FORBIDDEN"
-        case .premiumRequired: "PREMIUM_REQUIRED"
-        case .notFound: "NOT_FOUND"
-        case .methodNotAllowed: "METHOD_NOT_ALLOWED"
-        case .requestTimeout: "REQUEST_TIMEOUT"
-        case .payloadTooLarge: "PAYLOAD_TOO_LARGE"
-        case .uriTooLong: "URI_TOO_LONG"
-        case .expectationFailed: "EXPECTATION_FAILED"
-        case .headersTooLarge: "HEADERS_TOO_LARGE"
-        case .rateLimited: "RATE_LIMITED"
-        case .internalError: "INTERNAL_ERROR"
-        case .notImplemented: "NOT_IMPLEMENTED"
-        case .badGateway: "BAD_GATEWAY"
-        case .unavailable: "UNAVAILABLE"
-        case .timeout: "TIMEOUT"
-        case .versionNotSupported: "VERSION_NOT_SUPPORTED"
+        case .badRequest: (400, "BAD_REQUEST")
+        case .unauthorized: (401, "UNAUTHORIZED")
+        case .tokenExpired: (401, "TOKEN_EXPIRED")
+        case .tokenRevoked: (401, "TOKEN_REVOKED")
+        case .forbidden: (403, "FORBIDDEN")
+        case .premiumRequired: (403, "PREMIUM_REQUIRED")
+        case .notFound: (404, "NOT_FOUND")
+        case .methodNotAllowed: (405, "METHOD_NOT_ALLOWED")
+        case .requestTimeout: (408, "REQUEST_TIMEOUT")
+        case .payloadTooLarge: (413, "PAYLOAD_TOO_LARGE")
+        case .uriTooLong: (414, "URI_TOO_LONG")
+        case .expectationFailed: (417, "EXPECTATION_FAILED")
+        case .headersTooLarge: (431, "HEADERS_TOO_LARGE")
+        case .rateLimited: (429, "RATE_LIMITED")
+        case .internalError: (500, "INTERNAL_ERROR")
+        case .notImplemented: (501, "NOT_IMPLEMENTED")
+        case .badGateway: (502, "BAD_GATEWAY")
+        case .unavailable: (503, "UNAVAILABLE")
+        case .timeout: (504, "TIMEOUT")
+        case .versionNotSupported: (505, "VERSION_NOT_SUPPORTED")
         }
     }
 }
@@ -161,12 +142,8 @@ package enum Refusal: Equatable, Sendable {
 
     /// Value of `Retry-After`, in seconds; nil without one.
     package var retryAfterSeconds: UInt32? {
-        switch self {
-        case .rateLimited(let seconds), .unavailable(_, let seconds): max(1, seconds)
-        case .badRequest, .unauthorized, .forbidden, .premiumRequired, .notFound, .methodNotAllowed, .requestTimeout,
-            .payloadTooLarge, .uriTooLong, .expectationFailed, .headersTooLarge, .internalError, .notImplemented,
-            .badGateway, .timeout, .versionNotSupported:
-            nil
-        }
+        if case .rateLimited(let seconds) = self { return max(1, seconds) }
+        if case .unavailable(_, let seconds) = self { return max(1, seconds) }
+        return nil
     }
 }

@@ -6,24 +6,11 @@ extension Refusal {
     /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3), `Retry-After` on 429 and 503, `Allow` on
     /// 405. Rate limit fields are in the decision.
     package func addFields(_ policy: Policy, to edits: inout FieldEdits) {
-        switch self {
-        case .unauthorized(let why):
-            Self.addChallenge(policy, Self.challenge(why), to: &edits)
-        case .forbidden(.claims):
-            Self.addChallenge(policy, ("insufficient_scope", "The token lacks a required claim"), to: &edits)
-        case .forbidden(.actor):
-            Self.addChallenge(policy, ("insufficient_scope", "The token has an actor"), to: &edits)
-        case .premiumRequired:
-            Self.addChallenge(policy, ("insufficient_scope", "The caller's tier is too low"), to: &edits)
-        case .forbidden(.caller):
-            Self.addChallenge(policy, nil, to: &edits)
-        case .methodNotAllowed(let allowed):
+        if status == 401 || status == 403 { addChallenge(policy, to: &edits) }
+        if case .methodNotAllowed(let allowed) = self {
             var methods = ByteBuffer()
             policy.table.writeAllow(allowed, into: &methods)
             edits.add("Allow", methods.readable)
-        case .badRequest, .notFound, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .headersTooLarge,
-            .rateLimited, .internalError, .notImplemented, .badGateway, .unavailable, .timeout, .versionNotSupported:
-            break
         }
         if let seconds = retryAfterSeconds {
             edits.add("Retry-After", decimal: Int(seconds))
@@ -32,7 +19,13 @@ extension Refusal {
 
     private typealias Challenge = (error: StaticString, description: StaticString)
 
-    /// Only the realm for a client that sent no credentials (RFC 6750, 3.1).
+    /// `error` and `error_description`; nil for the realm alone, as for a client that sent no credentials (RFC 6750, 3.1).
+    private var challenge: Challenge? {
+        if case .unauthorized(let why) = self { return Self.challenge(why) }
+        if case .forbidden(let why) = self { return Self.challenge(why) }
+        return self == .premiumRequired ? ("insufficient_scope", "The caller's tier is too low") : nil
+    }
+
     private static func challenge(_ why: Unauthorized) -> Challenge? {
         switch why {
         case .missing: nil
@@ -41,7 +34,15 @@ extension Refusal {
         }
     }
 
-    private static func addChallenge(_ policy: Policy, _ challenge: Challenge?, to edits: inout FieldEdits) {
+    private static func challenge(_ why: Forbidden) -> Challenge? {
+        switch why {
+        case .claims: ("insufficient_scope", "The token lacks a required claim")
+        case .actor: ("insufficient_scope", "The token has an actor")
+        case .caller: nil
+        }
+    }
+
+    private func addChallenge(_ policy: Policy, to edits: inout FieldEdits) {
         edits.begin("WWW-Authenticate")
         edits.append("Bearer realm=\"")
         let realm = policy.realmText

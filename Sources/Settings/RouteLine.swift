@@ -192,7 +192,7 @@ enum RouteLine {
 
     private static func limitBy(_ text: String) throws(ParseError) -> LimitBy {
         guard let limitBy = LimitBy(parsing: text) else {
-            throw ParseError("is not known, write user, address, session or header:NAME")
+            throw ParseError("is not known, write \(LimitBy.forms)")
         }
         return limitBy
     }

@@ -28,7 +28,7 @@ package enum StoreLocation: Sendable, Equatable {
     }
 
     /// The store, which connects at first use; nil if no threads can be started. `connections` is the size of PostgreSQL's pool,
-    /// one thread each. `onChange` reports the changes of this process.
+    /// one thread each. `onChange` is called for the changes of this process, before the call that changed something returns.
     package func open(
         connections: Int = 8, start: ThreadStart, onChange: @escaping ChangeNotice = { _ in }
     ) -> SQLStore? {

@@ -7,9 +7,9 @@ internal import Telemetry
 internal import Transport
 internal import Wire
 
-/// The commands that run until they are told to end.
+/// The commands that run until a signal ends them.
 enum Serve {
-    /// Runs the gateway; answers when it has drained. `loader` reads the configuration again on SIGHUP.
+    /// Runs the gateway; returns when it has drained. `loader` reloads the configuration on SIGHUP.
     static func run(_ configuration: GatewayConfiguration, loader: ConfigurationLoader) -> CommandResult {
         do {
             try Signals.block(Gateway.signals)
@@ -22,7 +22,7 @@ enum Serve {
         }
     }
 
-    /// Runs the small upstream.
+    /// Runs the demo upstream.
     static func echo(listen: String) -> CommandResult {
         guard let address = SocketAddress(parsing: listen) else {
             return .failed("--listen \(listen) is no address, write one like 127.0.0.1:9001", exitCode: 2)
@@ -36,7 +36,7 @@ enum Serve {
     }
 }
 
-/// The small upstream: one worker whose only route answers with what it received, and below `/passages` with something to read.
+/// The demo upstream: one worker whose only route echoes requests, and serves texts below `/passages`.
 enum EchoServer {
     static func run(_ address: SocketAddress) throws -> CommandResult {
         let socket = try Socket.listen(on: address)

@@ -6,7 +6,7 @@ struct Tollgate {
     static func main() { Process.run() }
 }
 
-/// The process around a command: where it gets its words from, and where its answer goes.
+/// The process around a command: its arguments, environment and standard streams.
 enum Process {
     static func run() -> Never {
         let runner = CommandRunner(environment: environment, now: EventLoop.now(), readInput: readInput) {
@@ -20,7 +20,7 @@ enum Process {
 
     private static var environment: [(name: String, value: String)] {
         var variables: [(name: String, value: String)] = []
-        // Before the first thread starts, so nothing changes it meanwhile.
+        // No other thread runs yet that could change it.
         var next = unsafe environ
         while let entry = unsafe next.pointee {
             let text = unsafe String(cString: entry)

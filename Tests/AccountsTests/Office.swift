@@ -21,21 +21,20 @@ final class TestClock: Sendable {
     }
 }
 
-/// Records messages, events and notices.
-final class Recorder: Courier, AccountEvents {
+/// Records messages and notices.
+final class Recorder: Courier {
+    private let store: MemoryStore
     private let messages = Mutex<[Message]>([])
-    private let endings = Mutex<[EndedSession]>([])
-    private let tiers = Mutex<[Entitlement]>([])
     private let notes = Mutex<[AccountNotice]>([])
 
+    init(_ store: MemoryStore) { self.store = store }
+
     func send(_ message: Message) { messages.withLock { $0.append(message) } }
-    func ended(_ sessions: [EndedSession]) async { endings.withLock { $0 += sessions } }
-    func changed(_ entitlement: Entitlement, of user: UUID) async { tiers.withLock { $0.append(entitlement) } }
     func note(_ notice: AccountNotice) { notes.withLock { $0.append(notice) } }
 
     var sent: [Message] { messages.withLock { $0 } }
-    var ended: [EndedSession] { endings.withLock { $0 } }
-    var entitlements: [Entitlement] { tiers.withLock { $0 } }
+    /// Every session that the change log tells of.
+    var ended: [EndedSession] { store.endings }
     var notices: [AccountNotice] { notes.withLock { $0 } }
 
     /// The code that was sent last.
@@ -142,7 +141,7 @@ let startThread: ThreadStart = { name, body in
 struct Office {
     let store = MemoryStore()
     let clock = TestClock()
-    let recorder = Recorder()
+    let recorder: Recorder
     let limiter = StrictLimiter()
     let providers = TestProviders()
     let caller = Caller(address: IPAddress(parsing: "192.0.2.7"), device: "App/1.0")
@@ -159,9 +158,9 @@ struct Office {
             issuer: "https://gate.test", audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret),
             refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: "https://gate.test"))
-        let recorder = recorder
-        context = AccountContext(
-            store: store, events: recorder, clock: clock.accountClock, notice: { recorder.note($0) })
+        let recorder = Recorder(store)
+        self.recorder = recorder
+        context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
         guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, start: startThread) else {
             fatalError("the system gives no threads")
         }

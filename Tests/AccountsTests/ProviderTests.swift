@@ -145,7 +145,6 @@ import Wire
         let set = try await office.administration.setTier("premium", until: until, of: user)
         #expect(set == Entitlement(tier: "premium", until: until, version: 1))
         #expect(try await office.directory.tier(of: user) == set)
-        #expect(office.recorder.entitlements == [set])
         #expect(try await office.directory.changes(since: mark).changes.map(\.change) == [.account(user, set)])
         let nobody = UUID(high: 0, low: 0)
         #expect(await fault { try await office.administration.setTier("premium", until: nil, of: nobody) } == AdministrationRefusal.noSuchAccount)

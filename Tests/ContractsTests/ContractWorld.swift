@@ -21,6 +21,9 @@ final class ContractWorld: StoryWorld {
     private let store = MemoryStore()
     private var services: ContractServices
     private let administration: Administration
+    private let directory: AccountDirectory
+    /// How far the change log has been read.
+    private var mark = ChangeMark(value: 0)
     private let page: WebPage
     private let key: SigningKey
     /// Every mounted endpoint.
@@ -39,7 +42,7 @@ final class ContractWorld: StoryWorld {
         let limiter = AttemptsInMemory(clock)
         guard let work = PasswordWork(threads: 2, queue: 100, cost: Argon2Cost(kibibytes: 8, passes: 1, lanes: 1), start: startThread)
         else { throw StoryFault("the system gives no threads") }
-        let context = AccountContext(store: accounts ?? store, events: post, clock: clock.accountClock, notice: { _ in })
+        let context = AccountContext(store: accounts ?? store, clock: clock.accountClock, notice: { _ in })
         let mint = TokenMint(
             issuer: Self.issuer, audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret), refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: Self.issuer))
@@ -52,6 +55,7 @@ final class ContractWorld: StoryWorld {
             sessions: Sessions(context: context, mint: mint), accounts: AccountDirectory(context: context), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
         administration = Administration(context: context, work: work)
+        directory = AccountDirectory(context: context)
         var table = MountTable()
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }
         page = WebPage(authBase: table.pageMount?.base ?? "")
@@ -74,7 +78,7 @@ final class ContractWorld: StoryWorld {
         if !body.isEmpty { lines.append("Content-Length: \(body.count)") }
         let bytes = Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8)
         guard head.parse(bytes.rawBytes, limits: HeadLimits()) == .complete else { throw StoryFault("\(lines) are no request") }
-        admission.revoke(post.takeEnded(), at: clock.now.wall.seconds)
+        await readLog()
         decide(bytes)
         if let sighting = decision.effects.deliveredToken { await confirm(sighting) }
         if decision.verdict == .lookUp {
@@ -89,6 +93,17 @@ final class ContractWorld: StoryWorld {
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
         case .forward, .lookUp, .refresh: throw StoryFault("\(target) went astray")
         }
+    }
+
+    /// Revokes what has ended since the last call, as the gateway's poller does.
+    private func readLog() async {
+        // A store that is away is read once it is back.
+        guard let reading = try? await directory.changes(since: mark) else { return }
+        mark = reading.next
+        let ended = reading.changes.compactMap { logged -> RevokedSession? in
+            if case .ended(let session) = logged.change { RevokedSession(id: session.id.text, until: .max) } else { nil }
+        }
+        admission.revoke(ended, at: clock.now.wall.seconds)
     }
 
     func wait(seconds: Int) async throws { clock.advance(seconds: Int64(seconds)) }

@@ -32,25 +32,11 @@ final class StillClock: Sendable {
     private final class Paused: Sendable { let milliseconds = Mutex<UInt64>(0) }
 }
 
-/// Records messages and ended sessions.
-final class Post: Courier, AccountEvents {
+/// Records messages.
+final class Post: Courier {
     private let messages = Mutex<[Message]>([])
-    private let endings = Mutex<[RevokedSession]>([])
 
     func send(_ message: Message) { messages.withLock { $0.append(message) } }
-
-    func ended(_ sessions: [EndedSession]) async {
-        endings.withLock { $0 += sessions.map { RevokedSession(id: $0.id.text, until: .max) } }
-    }
-
-    func changed(_ entitlement: Entitlement, of user: Wire.UUID) async {}
-
-    func takeEnded() -> [RevokedSession] {
-        endings.withLock { endings in
-            defer { endings = [] }
-            return endings
-        }
-    }
 
     /// The newest to a recipient; older ones are dropped with it.
     func take(to recipient: String) -> Message.Content? {

@@ -40,7 +40,8 @@ extension MemoryStore {
     }
 
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
-        try at { state in
+        try failReading()
+        return try at { state in
             let next = ChangeMark(value: Int64(state.changes.count))
             guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true) }
             guard mark <= next else { return ChangeReading(changes: [], next: next, isWhole: false) }

@@ -33,6 +33,7 @@ package final class MemoryStore: AccountStore {
     private let state = Mutex(State())
     /// Faults to throw from the next calls, in order.
     private let faults = Mutex<[StoreFault]>([])
+    private let readingFaults = Mutex<[StoreFault]>([])
     private let asked = Mutex(0)
     private let follower = Mutex<(@Sendable () -> Void)?>(nil)
 
@@ -43,6 +44,22 @@ package final class MemoryStore: AccountStore {
 
     /// The next calls fail so, one after the other.
     package func fail(_ next: [StoreFault]) { faults.withLock { $0 += next } }
+
+    /// The next readings of the change log fail so.
+    package func failReadings(of fault: StoreFault, count: Int) {
+        readingFaults.withLock { $0 += Array(repeating: fault, count: count) }
+    }
+
+    func failReading() throws(StoreFault) {
+        if let fault = readingFaults.withLock({ $0.popLast() }) { throw fault }
+    }
+
+    /// Every session that the change log tells of, the oldest first.
+    package var endings: [EndedSession] {
+        state.withLock { state in
+            state.changes.compactMap { if case .ended(let session) = $0 { session } else { nil } }
+        }
+    }
 
     /// Called once, between the next reading and its caller's hearing of it.
     package func afterNextCall(_ body: @escaping @Sendable () -> Void) { follower.withLock { $0 = body } }

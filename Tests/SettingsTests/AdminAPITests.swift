@@ -17,11 +17,10 @@ import Wire
 @Suite struct AdminAPITests {
     private let store = MemoryStore()
     private let api: AdminAPI
-    private let news = TierNews()
 
     init() throws {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
-        let context = AccountContext(store: store, events: news, clock: clock, notice: { _ in })
+        let context = AccountContext(store: store, clock: clock, notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
         api = AdminAPI(
@@ -29,7 +28,7 @@ import Wire
             administration: Administration(context: context, work: work),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
             writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
-            plan: { AdminPlan(tiers: configuration.tiers, tierGraceSeconds: configuration.tierGraceSeconds) },
+            plan: { AdminPlan(tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds) },
             now: { EventLoop.now().wall })
     }
 
@@ -89,10 +88,12 @@ import Wire
 
     @Test func aTierIsSetAndPrinted() async throws {
         let ada = try await open("ada@example.org", 1)
+        let mark = try await store.changes(since: nil).next
         let answer = try await ask("PUT users/\(ada.text)/tier", #"{"tier":"premium","until":"2127-01-01T00:00:00Z"}"#)
         #expect(answer.status == 200)
         #expect(answer.text.contains(#""tier":"premium","tier_until":"2127-01-01T00:00:00.000Z","has_active_subscription":true"#))
-        #expect(news.told.withLock { $0 } == [ada])
+        let logged = try await store.changes(since: mark).changes.map(\.change)
+        #expect(logged == [.account(ada, try #require(try await store.entitlement(of: ada)))])
         #expect(try await ask("PUT users/\(ada.text)/tier", #"{"tier":"free"}"#).text.contains(#""tier":"free""#))
     }
 
@@ -190,11 +191,4 @@ import Wire
         "localhost:x", "localhost:", "localhost:1:2", "localhost evil.example", "localhost,evil.example",
     ])
     func otherNamesAreNot(_ host: String) { #expect(!hosts.allows(host)) }
-}
-
-private final class TierNews: AccountEvents {
-    let told = Mutex<[UUID]>([])
-
-    func ended(_ sessions: [EndedSession]) async {}
-    func changed(_ entitlement: Entitlement, of user: UUID) async { told.withLock { $0.append(user) } }
 }

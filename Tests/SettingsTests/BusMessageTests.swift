@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@testable import tollgate
+@testable import Cluster
 
 /// The authentication of messages on the bus.
 @Suite struct BusMessageTests {

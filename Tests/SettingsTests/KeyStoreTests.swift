@@ -84,8 +84,8 @@ import Wire
     @Test func aSecretTakesTheirPlace() throws {
         let folder = try TemporaryFolder()
         var configuration = try #require(load("").configuration)
-        configuration.dataDirectory = folder.path
-        configuration.jwtSecret = TrustLineTests.secret
+        configuration.settings.dataDirectory = folder.path
+        configuration.settings.jwtSecret = TrustLineTests.secret
         let ring = try KeyStore.open(IssuersPlan(configuration), now: now)
         #expect(ring.active.algorithm == .HS256)
         #expect(TemporaryFolder.names(folder.path) == [])

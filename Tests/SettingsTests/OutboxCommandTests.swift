@@ -10,10 +10,10 @@ import Wire
     @Test func theCommandPrintsThemForPeopleAndForPrograms() throws {
         let folder = try TemporaryFolder()
         var configuration = try #require(load("").configuration)
-        configuration.dataDirectory = folder.path + "/data"
+        configuration.settings.dataDirectory = folder.path + "/data"
         #expect(OutboxCommand.run(configuration, json: false).output.contains("empty"))
         #expect(OutboxCommand.run(configuration, json: true).output == "[]\n")
-        try Outbox(dataDirectory: configuration.dataDirectory).add(
+        try Outbox(dataDirectory: configuration.settings.dataDirectory).add(
             OutboxEntry(
                 OutgoingMessage(
                     id: "id", kind: "sign-up code", recipient: "ada@example.org", body: .sms("Enter this code:"),

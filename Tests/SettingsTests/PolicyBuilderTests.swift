@@ -49,7 +49,7 @@ import Wire
         var (declared, expected) = (MetricLabels(WorkerTelemetry.words), MetricLabels(WorkerTelemetry.words))
         declared.declare(configuration)
         expected.declare(
-            routes: rules.map(\.name), upstreams: ["u"], tiers: configuration.tiers.names, issuers: [TrustDeclaration.ownName])
+            routes: rules.map(\.name), upstreams: ["u"], tiers: configuration.settings.tiers.names, issuers: [TrustDeclaration.ownName])
         #expect(declared == expected)
     }
 

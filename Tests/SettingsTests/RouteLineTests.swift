@@ -143,7 +143,7 @@ import Testing
     @Test func anUnknownUpstreamIsAFaultWithTheNearestName() throws {
         let text = "TOLLGATE_UPSTREAM_ONE=http://a\nTOLLGATE_UPSTREAM_CONTENT=http://b\nTOLLGATE_ROUTE_R=\"/one upstream=one\"\n"
         let configuration = try #require(load(text + "TOLLGATE_ROUTE_S=\"/ upstream=CONTENT\"").configuration)
-        #expect(configuration.routes.map(\.rule.target) == [.upstream(0), .upstream(1)])
+        #expect(configuration.settings.routes.map(\.rule.target) == [.upstream(0), .upstream(1)])
         #expect(faults(text + "TOLLGATE_ROUTE_S=\"/ upstream=contnt\"") == ["a.env:4: TOLLGATE_ROUTE_S: upstream=contnt names no upstream, the nearest is content"])
         #expect(faults("TOLLGATE_ROUTE_S=\"/ upstream=x\"") == ["a.env:1: TOLLGATE_ROUTE_S: upstream=x names no upstream, set TOLLGATE_UPSTREAM_X"])
     }

@@ -112,9 +112,9 @@ import Wire
         #expect(warnings(database + "TOLLGATE_JWT_SECRET=" + String(repeating: "j", count: 32) + "\n" + oneRoute) == [])
         #expect(warnings("DATABASE_URL=sqlite:///d\n" + oneRoute) == [])
         #expect(faults("TOLLGATE_KEY_SECRET=short\n" + oneRoute) == ["a.env:1: TOLLGATE_KEY_SECRET: is easy to guess, give 32 random bytes or more"])
-        #expect(load(secret + oneRoute).partial.signUpLimit.text == "300/h+burst=100")
-        #expect(load(secret + "TOLLGATE_SMS_BUDGET=5/d\n" + oneRoute).partial.smsBudget.text == "5/d")
-        #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.tierGraceSeconds == 3 * 86_400)
+        #expect(load(secret + oneRoute).partial.settings.signUpLimit.text == "300/h+burst=100")
+        #expect(load(secret + "TOLLGATE_SMS_BUDGET=5/d\n" + oneRoute).partial.settings.smsBudget.text == "5/d")
+        #expect(load(secret + "TOLLGATE_TIER_GRACE=3d\n" + oneRoute).partial.settings.tierGraceSeconds == 3 * 86_400)
     }
 
     @Test func probableMistakesAreWarnings() {

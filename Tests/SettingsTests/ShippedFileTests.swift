@@ -13,10 +13,10 @@ import Wire
         #expect(loaded.findings.faults == [])
         #expect(loaded.findings.warnings == [])
         let configuration = try #require(loaded.configuration)
-        #expect(configuration.listeners.map(\.address.description) == ["127.0.0.1:8000"])
-        #expect(configuration.adminListeners.map(\.address.description) == ["127.0.0.1:9090"])
-        #expect(configuration.upstreams.flatMap { $0.bases.map(\.text) } == ["http://127.0.0.1:9001"])
-        #expect(Set(configuration.routes.map(\.rule.auth)) == [.none, .optional, .required])
+        #expect(configuration.settings.listeners.map(\.address.description) == ["127.0.0.1:8000"])
+        #expect(configuration.settings.adminListeners.map(\.address.description) == ["127.0.0.1:9090"])
+        #expect(configuration.settings.upstreams.flatMap { $0.bases.map(\.text) } == ["http://127.0.0.1:9001"])
+        #expect(Set(configuration.settings.routes.map(\.rule.auth)) == [.none, .optional, .required])
     }
 
     @Test func theProductionExampleWorksAsItIs() throws {
@@ -64,7 +64,7 @@ import Wire
         let loaded = load(text, files: ["/keys/secret": TrustLineTests.secret, "/keys/eddsa.jwks": TrustLineTests.jwks])
         #expect(loaded.findings.faults == [])
         #expect(loaded.findings.warnings == [])
-        #expect(try #require(loaded.configuration).workers == 1)
+        #expect(try #require(loaded.configuration).settings.workers == 1)
     }
 
     @Test(arguments: [
@@ -117,7 +117,7 @@ import Wire
         for (name, value) in values {
             var changed = try #require(load(before + "TOLLGATE_AUDIENCE=new\n\(name)=\(value)").configuration, "\(name)")
             #expect(changed.keepUnchangeable(of: running) == [name])
-            #expect(changed.audience == "new")
+            #expect(changed.settings.audience == "new")
             #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
         }
         #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
@@ -131,10 +131,10 @@ import Wire
         let running = try #require(load(oneRoute + tls).configuration)
         var without = try #require(load(oneRoute).configuration)
         #expect(without.keepUnchangeable(of: running) == ["TOLLGATE_LISTEN_TLS"])
-        #expect(without.tlsListeners.count == 1 && without.tlsPairs.map(\.certificate) == ["a.crt"])
+        #expect(without.settings.tlsListeners.count == 1 && without.settings.tlsPairs.map(\.certificate) == ["a.crt"])
         var renamed = try #require(load(oneRoute + tls.replacing("a.", with: "b.")).configuration)
         #expect(renamed.keepUnchangeable(of: running) == [])
-        #expect(renamed.tlsPairs.map(\.certificate) == ["b.crt"])
+        #expect(renamed.settings.tlsPairs.map(\.certificate) == ["b.crt"])
     }
 
     @Test func ineffectiveChangesOfEnvFilesAreReported() throws {

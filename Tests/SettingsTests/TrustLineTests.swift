@@ -12,7 +12,7 @@ import Wire
 
     private func parse(_ value: String) -> (TrustDeclaration?, [String]) {
         let loaded = load("TOLLGATE_TRUST_T=\"\(value)\"\n" + oneRoute, files: ["s": Self.secret, "k.json": Self.jwks, "bad.json": [65]])
-        return (loaded.partial.trusts.first, loaded.findings.faults.map(\.message))
+        return (loaded.partial.settings.trusts.first, loaded.findings.faults.map(\.message))
     }
 
     @Test func anIssuerWithAKeySetIsRead() throws {

@@ -20,10 +20,11 @@ private let rings: [String: Set<String>] = [
     "Fetch": ["Wire", "CCurl"],
     "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
+    "Cluster": ["Wire", "Credentials", "Gate", "Transport", "Redis", "Accounts", "Storage"],
     "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
-        "Fetch", "Admin", "Issuers", "Mail", "CLinux"],
+        "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
@@ -39,7 +40,7 @@ private let systemModules: [String: Set<String>] = [
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
-    "Issuers": ["Glibc", "Synchronization"], "Admin": ["Glibc"],
+    "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -1,21 +1,19 @@
 package import Credentials
 package import Wire
 
-/// What every account service needs: store, events, clock, random bytes and the log.
+/// What every account service needs: store, clock, random bytes and the log.
 package struct AccountContext: Sendable {
     package let store: any AccountStore
-    package let events: any AccountEvents
     package let clock: AccountClock
     package let random: RandomBytes
     /// Called on any thread; must not block.
     package let notice: @Sendable (AccountNotice) -> Void
 
     package init(
-        store: any AccountStore, events: any AccountEvents, clock: AccountClock,
+        store: any AccountStore, clock: AccountClock,
         random: @escaping RandomBytes = SecureRandom.bytes, notice: @escaping @Sendable (AccountNotice) -> Void
     ) {
         self.store = store
-        self.events = events
         self.clock = clock
         self.random = random
         self.notice = notice
@@ -76,10 +74,6 @@ extension AccountContext {
         NewSession(id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label))
     }
 
-    /// Tells the gateways about sessions that ended.
-    func announce(_ ended: [EndedSession]) async {
-        if !ended.isEmpty { await events.ended(ended) }
-    }
 }
 
 // MARK: - failures

@@ -45,11 +45,11 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.auditEvents(of: user, limit: limit))
     }
 
-    /// The ended sessions whose access tokens may not have expired yet; with `since`, those that ended then or later. A
-    /// gateway reads them when it starts, or when it may have missed invalidations.
-    package func endedSessions(since: WallTime? = nil) async throws(AccountFailure) -> [EndedSession] {
+    /// The ended sessions whose access tokens may not have expired yet. A gateway reads them when it starts, or when it may have
+    /// missed invalidations.
+    package func endedSessions() async throws(AccountFailure) -> [EndedSession] {
         let oldest = context.clock.now().wall.advanced(seconds: -SessionPolicy.longestAccessSeconds)
-        return try await context.ask(await context.store.endedSessions(since: max(oldest, since ?? oldest)))
+        return try await context.ask(await context.store.endedSessions(since: oldest))
     }
 
     /// The changes from `mark` on; without a mark, only where the change log ends.

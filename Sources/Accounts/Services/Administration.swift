@@ -74,17 +74,13 @@ package struct Administration: Sendable {
         _ tier: String?, until: WallTime?, of user: UUID
     ) async throws(AccountError<AdministrationRefusal>) -> Entitlement {
         let audit = context.audit(nil)
-        let entitlement = try await present(
-            await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
-        await context.events.changed(entitlement, of: user)
-        return entitlement
+        return try await present(await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
     }
 
     /// Ends all sessions of an account; returns how many there were.
     package func revoke(_ user: UUID) async throws(AccountFailure) -> Int {
         let audit = context.audit(nil)
         let ended = try await context.ask(await context.store.endSessions(of: user, .revoked, audit))
-        await context.announce(ended)
         return ended.count
     }
 
@@ -92,7 +88,6 @@ package struct Administration: Sendable {
     package func revoke(session: UUID) async throws(AccountFailure) -> Bool {
         let audit = context.audit(nil)
         let ended = try await context.ask(await context.store.end(session, .revoked, audit))
-        if let ended { await context.announce([ended]) }
         return ended != nil
     }
 
@@ -101,7 +96,6 @@ package struct Administration: Sendable {
     package func delete(_ user: UUID) async throws(AccountError<AdministrationRefusal>) -> Int {
         let audit = context.audit(nil)
         let ended = try await present(await context.store.delete(user, audit))
-        await context.announce(ended)
         return ended.count
     }
 

@@ -90,7 +90,6 @@ package struct Codes: Sendable {
                 return outcome == .wrongCode ? nil : outcome
             }
             if case .proven(let signIn)? = redeemed {
-                await context.announce(signIn.ended)
                 return try context.granted(signIn, mint, now: audit.now)
             }
         } catch {

@@ -128,7 +128,6 @@ package struct PasswordAccounts: Sendable {
                     await context.store.setPassword(hash, of: session.user, keeping: session.session, audit))
             }
             guard let changed else { return nil }
-            await context.announce(changed.ended)
             return try context.granted(changed, mint, now: audit.now)
         }
     }

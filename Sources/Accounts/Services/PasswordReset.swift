@@ -65,7 +65,6 @@ package struct PasswordReset: Sendable {
                     await context.store.resetPassword(digest: digest, hash: hash, session: session, audit))
             }
             guard let right else { return nil }
-            await context.announce(right.ended)
             return try context.granted(right, mint, now: audit.now)
         }
     }

@@ -90,7 +90,6 @@ package struct ProviderSignIn: Sendable {
             try await context.ask(await context.store.signIn(proof, newUser: newUser, session: session, audit))
         }
         if !signIn.isNew { attempts.refund() }
-        await context.announce(signIn.ended)
         let granted = try context.granted(signIn, mint, now: audit.now)
         return SignedIn(account: granted.account, grant: granted.grant, isNew: signIn.isNew)
     }

@@ -68,7 +68,6 @@ package struct Sessions: Sendable {
         case .refused(.ahead): context.notice(.refreshAhead(session: request.session))
         case .reused(let ended):
             context.notice(.refreshReuse(session: ended.id, user: ended.user))
-            await context.announce([ended])
         case .refused(.noSession), .refused(.wrongContract), .issued: break
         }
         throw .refused(.invalid)
@@ -135,8 +134,7 @@ package struct Sessions: Sendable {
     /// Ends the caller's session. Idempotent: a session that has ended already is no error.
     package func signOut(_ session: CallerSession, caller: Caller) async throws(AccountFailure) {
         let audit = context.audit(caller)
-        let ended = try await context.ask(await context.store.end(session.session, .signOut, audit))
-        if let ended { await context.announce([ended]) }
+        _ = try await context.ask(await context.store.end(session.session, .signOut, audit))
     }
 
     /// All sessions of the caller's account that can still be refreshed, newest first.
@@ -166,8 +164,7 @@ package struct Sessions: Sendable {
     ) async throws(AccountError<SessionRefusal>) {
         try await live(session) { _ throws(AccountFailure) in
             let audit = context.audit(caller)
-            await context.announce(
-                try await context.ask(await context.store.endSessions(of: session.user, .signOut, audit)))
+            _ = try await context.ask(await context.store.endSessions(of: session.user, .signOut, audit))
         }
     }
 

@@ -6,14 +6,11 @@ import Wire
 ///
 /// Each route with limits has a row for anonymous callers, then one per tier. A row has a line per limit.
 final class CompiledLimits: Sendable {
-    /// Subject kind of a limit.
-    enum Subject: UInt8 { case user, address, session, header }
-
     struct Line: Sendable {
         let rate: LimitRate
         /// The policy's half of the key.
         let key: LimitKey
-        let subject: Subject
+        let subject: LimitBy.Kind
         /// Name of the field that is the subject, in lower case; empty for other kinds.
         let field: Slice
         /// Rendered by `LimitHeaders`; `item` and `tail` are empty in a row of one line.
@@ -112,7 +109,7 @@ private struct Draft {
             let by = limit.by ?? rule.limitBy
             lines.append(
                 .init(
-                    rate: limit.rate, key: LimitSubject.policy(name, limit.rate, by, hash), subject: .init(by),
+                    rate: limit.rate, key: LimitSubject.policy(name, limit.rate, by, hash), subject: by.kind,
                     field: keep(Array(by.field.utf8)), item: rules.count == 1 ? Slice() : keep(LimitHeaders.item(name)),
                     tail: rules.count == 1 ? Slice() : keep(LimitHeaders.tail(limit.rate)),
                     mark: keep(Array("@\(limit.rate.text)".utf8))))
@@ -123,26 +120,5 @@ private struct Draft {
         let slice = Slice(start: texts.count, count: text.count)
         texts += text
         return slice
-    }
-}
-
-extension LimitBy {
-    /// Name of the field that is the subject; empty for other kinds.
-    fileprivate var field: String {
-        switch self {
-        case .user, .address, .session: ""
-        case .header(let name): name
-        }
-    }
-}
-
-extension CompiledLimits.Subject {
-    fileprivate init(_ by: LimitBy) {
-        switch by {
-        case .user: self = .user
-        case .address: self = .address
-        case .session: self = .session
-        case .header: self = .header
-        }
     }
 }

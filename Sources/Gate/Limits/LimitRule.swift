@@ -1,36 +1,51 @@
-/// Subject of a limit (`limit-by=`, `+by=`).
-package enum LimitBy: Hashable, Sendable {
-    /// The user; without one, the address.
-    case user
-    /// The client's address, IPv6 by its /64.
-    case address
-    /// The session; without one the user, then the address.
-    case session
-    /// The value of this field, named in lower case; without one, the address.
-    case header(String)
+/// Subject of a limit (`limit-by=`, `+by=`). A new one is a case of `Kind` and its branch in `Admission.subject`.
+package struct LimitBy: Hashable, Sendable {
+    /// Kinds of subjects; their names are those in the settings.
+    package enum Kind: UInt8, CaseIterable, Sendable {
+        /// The user; without one, the address.
+        case user
+        /// The client's address, IPv6 by its /64.
+        case address
+        /// The session; without one the user, then the address.
+        case session
+        /// The value of a field; without one, the address.
+        case header
+
+        fileprivate var name: String { "\(self)" }
+        fileprivate var form: String { self == .header ? "header:NAME" : name }
+    }
+
+    let kind: Kind
+    /// Name of the field of `header`, in lower case; empty for other kinds.
+    let field: String
+
+    package static let user = LimitBy(kind: .user, field: "")
+    package static let address = LimitBy(kind: .address, field: "")
+    package static let session = LimitBy(kind: .session, field: "")
+
+    /// By the value of the field with this name in lower case.
+    package static func header(_ name: String) -> LimitBy { LimitBy(kind: .header, field: name) }
+
+    private init(kind: Kind, field: String) {
+        self.kind = kind
+        self.field = field
+    }
 
     /// Parses `user`, `address`, `session` or `header:NAME`.
     package init?(parsing text: String) {
-        switch text {
-        case "user": self = .user
-        case "address": self = .address
-        case "session": self = .session
-        default:
-            let prefix = "header:"
-            guard text.hasPrefix(prefix), text.utf8.count > prefix.utf8.count else { return nil }
-            let name = text.dropFirst(prefix.count).lowercased()
-            guard name.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
-            self = .header(name)
-        }
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let kind = Kind.allCases.first(where: { $0.name == parts[0] }), (parts.count == 2) == (kind == .header) else { return nil }
+        let field = parts.count == 2 ? parts[1].lowercased() : ""
+        guard kind != .header || !field.isEmpty, field.utf8.allSatisfy(MethodSet.isTokenByte) else { return nil }
+        self.init(kind: kind, field: field)
     }
 
-    package var text: String {
-        switch self {
-        case .user: "user"
-        case .address: "address"
-        case .session: "session"
-        case .header(let name): "header:\(name)"
-        }
+    package var text: String { kind == .header ? "header:\(field)" : kind.name }
+
+    /// The forms of all kinds, for messages: `user, address, session or header:NAME`.
+    package static var forms: String {
+        let forms = Kind.allCases.map(\.form)
+        return forms.dropLast().joined(separator: ", ") + " or " + (forms.last ?? "")
     }
 }
 
@@ -55,7 +70,7 @@ package struct LimitRule: Hashable, Sendable {
             }
             guard by == nil else { throw .init(message: "\"\(text)\" counts by two things; write limit= once for each") }
             guard let named = LimitBy(parsing: String(part.dropFirst(3))) else {
-                throw .init(message: "\"+\(part)\" is not known; write +by=user, address, session or header:NAME")
+                throw .init(message: "\"+\(part)\" is not known; write +by=\(LimitBy.forms)")
             }
             by = named
         }

@@ -17,10 +17,8 @@ internal import CPostgres
     /// Whether it broke during a commit, whose outcome is therefore unknown.
     private(set) var mayHaveCommitted = false
     var touched = TouchedRows()
-    let onChange: ChangeNotice
 
-    init(url: String, onChange: @escaping ChangeNotice = { _ in }) throws(SQLFault) {
-        self.onChange = onChange
+    init(url: String) throws(SQLFault) {
         // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("dbname", url),

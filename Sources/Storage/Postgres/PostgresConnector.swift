@@ -7,21 +7,17 @@ final class PostgresServer: Sendable {
     private static let pause = Duration.milliseconds(250)
 
     let url: String
-    private let onChange: ChangeNotice
     /// Whether the schema is known to be up to date.
     let isPrepared = Atomic(false)
     private let failure = Mutex<(until: ContinuousClock.Instant, fault: SQLFault)?>(nil)
 
-    init(url: String, onChange: @escaping ChangeNotice) {
-        self.url = url
-        self.onChange = onChange
-    }
+    init(url: String) { self.url = url }
 
     /// A new connection. While the server is unreachable, only one attempt per `pause` is made; other calls get its error.
     func connect() throws(SQLFault) -> PostgresConnection {
         if let failure = failure.withLock({ $0 }), ContinuousClock.now < failure.until { throw failure.fault }
         do throws(SQLFault) {
-            let connection = try PostgresConnection(url: url, onChange: onChange)
+            let connection = try PostgresConnection(url: url)
             if !isPrepared.load(ordering: .acquiring) { try Schema.update(connection) }
             isPrepared.store(true, ordering: .releasing)
             failure.withLock { $0 = nil }

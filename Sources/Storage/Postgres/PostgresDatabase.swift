@@ -5,15 +5,17 @@ final class PostgresDatabase: SQLDatabase {
     /// Calls that may wait for a connection.
     private static let capacity = 1_024
 
+    let onChange: ChangeNotice
     private let pool: BlockingPool<PostgresConnector>
 
     /// nil if no threads can be started.
     init?(url: String, connections: Int, start: ThreadStart, onChange: @escaping ChangeNotice) {
-        let server = PostgresServer(url: url, onChange: onChange)
+        let server = PostgresServer(url: url)
         let pool = BlockingPool(name: "postgres", threads: connections, capacity: Self.capacity, start: start) {
             PostgresConnector(server: server)
         }
         guard let pool else { return nil }
+        self.onChange = onChange
         self.pool = pool
     }
 
@@ -23,7 +25,7 @@ final class PostgresDatabase: SQLDatabase {
         try await run(isWriting: false, body)
     }
 
-    func write<Value: Sendable>(
+    func commit<Value: Sendable>(
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         try await run(isWriting: true, body)

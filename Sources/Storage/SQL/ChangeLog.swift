@@ -1,9 +1,9 @@
 package import Accounts
 package import Wire
 
-/// Reports the accounts that a transaction of this process has changed; empty if it changed something else that the change
-/// log covers. Called on the store's threads after the commit and before the caller gets its result; must not block.
-package typealias ChangeNotice = @Sendable (_ accounts: [UUID]) -> Void
+/// Called after a transaction of this process has committed rows that the change log covers, with the accounts it changed
+/// (none if it changed something else). The call that made the change returns after this does.
+package typealias ChangeNotice = @Sendable (_ accounts: [UUID]) async -> Void
 
 /// `changes.kind`. The triggers of each `SQLDialect` write these numbers.
 private enum ChangeKind: Int64 {
@@ -84,7 +84,7 @@ enum WrittenRows {
 }
 
 /// The rows under the change log that a transaction has changed.
-struct TouchedRows {
+struct TouchedRows: Sendable {
     /// Without duplicates.
     private(set) var accounts: [UUID] = []
     private(set) var isLogged = false

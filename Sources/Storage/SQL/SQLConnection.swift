@@ -19,8 +19,6 @@ protocol SQLConnection: AnyObject {
     var dialect: SQLDialect { get }
     /// The rows that the transaction has changed, as far as the change log covers them.
     var touched: TouchedRows { get set }
-    /// Called with `touched` after each commit that changed such rows.
-    var onChange: ChangeNotice { get }
     /// Locks out other programs that migrate the schema, until the transaction ends.
     func lockSchema() throws(SQLFault)
 }
@@ -36,7 +34,6 @@ extension SQLConnection {
             var transaction = SQLTransaction(self)
             let value = try body(&transaction)
             try commit()
-            if touched.isLogged { onChange(touched.accounts) }
             return value
         } catch {
             rollBack()
@@ -54,6 +51,7 @@ struct SQLTransaction {
     init(_ connection: any SQLConnection) { self.connection = connection }
 
     var dialect: SQLDialect { connection.dialect }
+    var touched: TouchedRows { connection.touched }
 
     /// The rows of a SELECT.
     func rows(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> [SQLRow] {
@@ -105,13 +103,26 @@ protocol SQLDatabase: Sendable {
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
-    /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect.
-    func write<Value: Sendable>(
+    /// Runs `body` as one transaction. It is run again after a conflict; only the last run takes effect. Callers use `write`.
+    func commit<Value: Sendable>(
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value
 
+    /// Called by `write`.
+    var onChange: ChangeNotice { get }
     /// Connects, and migrates the schema.
     func prepare() async throws(StoreFault)
     /// Finishes the calls in progress. Blocks.
     func close()
+}
+
+extension SQLDatabase {
+    /// Runs `body` as one transaction, as `commit` does; returns after `onChange` has been called for logged changes.
+    func write<Value: Sendable>(
+        _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
+    ) async throws(StoreFault) -> Value {
+        let (value, touched) = try await commit { sql throws(SQLFault) in (try body(&sql), sql.touched) }
+        if touched.isLogged { await onChange(touched.accounts) }
+        return value
+    }
 }

@@ -8,12 +8,10 @@ internal import CSQLite
     private let handle: OpaquePointer
     private var statements: [String: SQLiteStatement] = [:]
     var touched = TouchedRows()
-    let onChange: ChangeNotice
 
     /// Opens the file, or creates it. The write-ahead log lets readers run beside the writer; each commit is synced to disk.
     /// Throws `conflict` while another program opens the file too: retry.
-    init(path: String, isReader: Bool, onChange: @escaping ChangeNotice) throws(SQLFault) {
-        self.onChange = onChange
+    init(path: String, isReader: Bool) throws(SQLFault) {
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         let status = unsafe sqlite3_open_v2(path, &opened, flags, nil)

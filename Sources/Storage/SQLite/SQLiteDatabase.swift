@@ -8,6 +8,7 @@ final class SQLiteDatabase: SQLDatabase {
     /// Calls that may wait for the writer, and as many for the readers.
     private static let capacity = 1_024
 
+    let onChange: ChangeNotice
     private let writer: BlockingPool<SQLiteConnector>
     private let reader: BlockingPool<SQLiteConnector>
     /// Whether the schema is known to be up to date.
@@ -19,9 +20,10 @@ final class SQLiteDatabase: SQLDatabase {
             BlockingPool(
                 name: isReader ? "sqlite reader" : "sqlite writer", threads: isReader ? Self.readers : 1,
                 capacity: Self.capacity, start: start
-            ) { SQLiteConnector(path: path, isReader: isReader, onChange: onChange) }
+            ) { SQLiteConnector(path: path, isReader: isReader) }
         }
         guard let writer = pools[0], let reader = pools[1] else { return nil }
+        self.onChange = onChange
         self.writer = writer
         self.reader = reader
     }
@@ -33,7 +35,7 @@ final class SQLiteDatabase: SQLDatabase {
         return try await run(reader, isWriting: false, body)
     }
 
-    func write<Value: Sendable>(
+    func commit<Value: Sendable>(
         _ body: @escaping @Sendable (inout SQLTransaction) throws(SQLFault) -> Value
     ) async throws(StoreFault) -> Value {
         if !isPrepared.load(ordering: .acquiring) { try await prepare() }
@@ -75,13 +77,11 @@ private struct SQLiteConnector {
 
     let path: String
     let isReader: Bool
-    private let onChange: ChangeNotice
     private var connection: SQLiteConnection?
 
-    init(path: String, isReader: Bool, onChange: @escaping ChangeNotice) {
+    init(path: String, isReader: Bool) {
         self.path = path
         self.isReader = isReader
-        self.onChange = onChange
     }
 
     mutating func connected() throws(SQLFault) -> SQLiteConnection {
@@ -100,7 +100,7 @@ private struct SQLiteConnector {
     }
 
     private mutating func open() throws(SQLFault) -> SQLiteConnection {
-        let opened = try SQLiteConnection(path: path, isReader: isReader, onChange: onChange)
+        let opened = try SQLiteConnection(path: path, isReader: isReader)
         connection = opened
         return opened
     }

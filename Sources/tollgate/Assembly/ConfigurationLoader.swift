@@ -6,16 +6,16 @@ internal import Settings
 internal import Transport
 internal import Wire
 
-/// The outcome of reading the settings and of having each room read its texts.
+/// The settings as read, and every fault that was found in them.
 struct LoadedConfiguration: Sendable {
-    /// What could be read. Only without faults does it say what the operator meant.
+    /// Defaults stand in for settings with faults.
     var partial: GatewayConfiguration
     var findings: Findings
 
-    /// The configuration, if nothing is wrong with it.
+    /// nil if there are faults.
     var configuration: GatewayConfiguration? { findings.faults.isEmpty ? partial : nil }
 
-    /// Reads everything but the files that settings name without their being secrets or key sets.
+    /// Opens no file that a setting names, except secrets and key sets.
     init(_ sources: SettingSources) {
         let loaded = Settings.load(sources)
         findings = loaded.findings
@@ -24,12 +24,12 @@ struct LoadedConfiguration: Sendable {
     }
 }
 
-/// Where a process gets its configuration from, each time anew: the shell around `Settings`.
+/// Loads the configuration from env files and the process environment, at the start and on each reload.
 struct ConfigurationLoader: Sendable {
-    /// Read when no other file is named, where it exists.
+    /// Read if it exists and the command line names no file.
     static let usualFile = "config/tollgate.env"
 
-    /// As named on the command line; later ones win.
+    /// From the command line; later ones win.
     var envFiles: [String]
     var environment: [(name: String, value: String)]
 
@@ -71,11 +71,11 @@ struct ConfigurationLoader: Sendable {
     }
 }
 
-/// What only opening the files that a configuration names can tell.
+/// The faults that show only when certificates, CAs and the signing key are opened.
 enum MaterialCheck {
     static func check(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
         checkSigningKey(configuration, now: now, &findings)
-        for pair in configuration.tlsPairs {
+        for pair in configuration.settings.tlsPairs {
             do {
                 let material = TLSCertificatePair(certificate: pair.certificate, key: pair.key)
                 for warning in try TLSServerContext(pairs: [material], now: now).warnings {
@@ -86,10 +86,10 @@ enum MaterialCheck {
                 findings.fault(Finding(pair.origin, Setting.tlsCert.name, "\(error.description), \(right)"))
             }
         }
-        if let path = configuration.tlsClientAuthority {
+        if let path = configuration.settings.tlsClientAuthority {
             checkAuthority(path, path, configuration.settings.origin(of: .tlsClientCA), Setting.tlsClientCA.name, &findings)
         }
-        for upstream in configuration.upstreams {
+        for upstream in configuration.settings.upstreams {
             let name = Setting.upstream.name + upstream.name.uppercased()
             if let path = upstream.authorityFile { checkAuthority(path, "tls-ca=" + path, upstream.origin, name, &findings) }
         }
@@ -110,15 +110,15 @@ enum MaterialCheck {
         }
     }
 
-    /// The setting is for keys to come: it does not change the key that signs now.
+    /// Warns if `TOLLGATE_SIGNING_ALGORITHM` differs from the key that signs now: it takes effect at the next rotation.
     private static func checkSigningKey(_ configuration: GatewayConfiguration, now: WallTime, _ findings: inout Findings) {
-        // No database is asked before it is needed.
-        guard configuration.jwtSecret == nil, IssuersPlan(configuration).sharing == nil else { return }
+        // `check` connects to no database.
+        guard configuration.settings.jwtSecret == nil, IssuersPlan(configuration).sharing == nil else { return }
         let name = Setting.signingAlgorithm.name
         do {
             guard let key = try KeyStore.peek(IssuersPlan(configuration), now: now)?.active else { return }
-            guard key.algorithm != configuration.signingAlgorithm else { return }
-            let wanted = configuration.signingAlgorithm.name
+            guard key.algorithm != configuration.settings.signingAlgorithm else { return }
+            let wanted = configuration.settings.signingAlgorithm.name
             let message = "is \(wanted) and the current key signs with \(key.algorithm.name), run tollgate keys rotate to sign with \(wanted)"
             findings.warn(Finding(configuration.settings.origin(of: .signingAlgorithm), name, message))
         } catch {

@@ -6,12 +6,10 @@ internal import Storage
 internal import Transport
 internal import Wire
 
-/// A configuration together with what other rooms read in its texts. A setting that the configuration has is read as if it
-/// stood here.
-@dynamicMemberLookup
+/// The settings, and what other targets parse from the texts among them.
 struct GatewayConfiguration: Sendable {
     var settings: Configuration
-    /// The contracts that are answered here, and where.
+    /// The mounted contracts.
     var contracts = MountTable()
     /// The endpoints of the account page whose paths no route takes.
     var pages: [MountedEndpoint] = []
@@ -21,14 +19,7 @@ struct GatewayConfiguration: Sendable {
     var database: StoreLocation?
     var mail: MailPlan
 
-    subscript<Value>(dynamicMember path: WritableKeyPath<Configuration, Value>) -> Value {
-        get { settings[keyPath: path] }
-        set { settings[keyPath: path] = newValue }
-    }
-
-    subscript<Value>(dynamicMember path: KeyPath<Configuration, Value>) -> Value { settings[keyPath: path] }
-
-    /// Has every text read by the room that it is for; what these refuse becomes a finding.
+    /// Parses the texts that `Settings` leaves to other targets; each fault becomes a finding.
     init(_ settings: Configuration, _ findings: inout Findings) {
         self.settings = settings
         contracts = MountTable(settings, &findings)
@@ -43,8 +34,7 @@ struct GatewayConfiguration: Sendable {
     /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.
     var endpoints: [MountedEndpoint] { contracts.endpoints + pages }
 
-    /// Takes over from the running configuration what a reload cannot change; answers the names of the settings in which
-    /// this one differed.
+    /// Keeps what only a restart changes as it is in `running`; returns the settings that differed.
     mutating func keepUnchangeable(of running: GatewayConfiguration) -> [String] {
         redis = running.redis
         database = running.database
@@ -53,7 +43,7 @@ struct GatewayConfiguration: Sendable {
 }
 
 extension RedisEndpoint {
-    /// The Redis of `REDIS_URL`. A fault shows nothing of the URL: a password may be anywhere in it.
+    /// The Redis of `REDIS_URL`. No fault quotes the URL, which may hold a password.
     fileprivate static func read(_ settings: Configuration, _ findings: inout Findings) -> RedisEndpoint? {
         guard let url = settings.redisURL else { return nil }
         do {
@@ -66,7 +56,7 @@ extension RedisEndpoint {
 }
 
 extension StoreLocation {
-    /// The database of `DATABASE_URL`. Gateways that can share it are warned where they would not share their keys.
+    /// The database of `DATABASE_URL`. Warns if gateways could share it and not their signing keys.
     fileprivate static func read(_ settings: Configuration, _ findings: inout Findings) -> StoreLocation? {
         guard let url = settings.databaseURL else { return nil }
         let origin = settings.origin(of: .databaseURL)
@@ -83,13 +73,13 @@ extension StoreLocation {
         }
     }
 
-    /// The database that is set, else a file in the data folder.
+    /// The configured database, else a file in the data folder, which is made if missing.
     init(_ configuration: GatewayConfiguration) throws(SystemFault) {
         if let database = configuration.database {
             self = database
         } else {
-            try FileBytes.makeDirectory(configuration.dataDirectory, mode: 0o700)
-            self = .sqlite(path: configuration.dataDirectory + "/accounts.db")
+            try FileBytes.makeDirectory(configuration.settings.dataDirectory, mode: 0o700)
+            self = .sqlite(path: configuration.settings.dataDirectory + "/accounts.db")
         }
     }
 }

@@ -6,13 +6,14 @@ internal import Transport
 
 extension IssuersPlan {
     init(_ configuration: GatewayConfiguration) {
+        let settings = configuration.settings
         let sharing = configuration.database.flatMap { $0.isServer ? $0 : nil }.flatMap { location in
-            configuration.keySecret.map { KeySharing(location: location, secret: $0) }
+            settings.keySecret.map { KeySharing(location: location, secret: $0) }
         }
-        let holders = configuration.trusts + configuration.providers.map(\.source)
+        let holders = settings.trusts + settings.providers.map(\.source)
         self.init(
-            dataDirectory: configuration.dataDirectory, ownSecret: configuration.jwtSecret,
-            algorithm: configuration.signingAlgorithm, sharing: configuration.jwtSecret == nil ? sharing : nil,
+            dataDirectory: settings.dataDirectory, ownSecret: settings.jwtSecret,
+            algorithm: settings.signingAlgorithm, sharing: settings.jwtSecret == nil ? sharing : nil,
             outside: holders.map { KeyHolder(name: $0.name, source: $0.keySource, algorithms: $0.algorithms) })
     }
 }
@@ -29,11 +30,13 @@ extension RefreshForm {
 }
 
 extension ExternalRefresher {
-    /// Asks the servers of the trust lines that are in force; Redis is asked over the first worker's connection.
-    convenience init(_ configuration: GatewayConfiguration, control: ControlState) {
-        let redis = control.mailboxes[0]
+    /// Refreshes at the servers of the trust lines in force; the lease is taken over the first worker's Redis connection.
+    convenience init(
+        _ configuration: GatewayConfiguration, active: ActiveConfiguration, workers: WorkerBroadcast, log: ServerLog
+    ) {
+        let redis = workers.first
         let lease = LeaseScript(
-            secret: { control.configuration.keySecret ?? control.configuration.jwtSecret },
+            secret: { active.configuration.settings.keySecret ?? active.configuration.settings.jwtSecret },
             call: { keys, arguments in
                 await withCheckedContinuation { continuation in
                     let call = LeaseCall(keys: keys, arguments: arguments)
@@ -43,10 +46,10 @@ extension ExternalRefresher {
             })
         self.init(
             server: { issuer in
-                let declared = control.configuration.trusts.first { $0.name == issuer }?.refresh
+                let declared = active.configuration.settings.trusts.first { $0.name == issuer }?.refresh
                 return declared.map { RefreshServer(url: $0.url, form: RefreshForm($0.contract)) }
             },
             lease: configuration.redis == nil ? nil : lease,
-            onFailure: { control.log.warning("a token cannot be refreshed", ("issuer", $0), ("error", $1)) })
+            onFailure: { log.warning("a token cannot be refreshed", ("issuer", $0), ("error", $1)) })
     }
 }

@@ -16,7 +16,7 @@ extension MailPlan {
             mail: route, sender: from?.name, smsURL: settings.smsURL, resetURL: settings.resetURL, publicURL: settings.publicURL)
     }
 
-    /// A fault shows nothing of the URL, which may hold a password.
+    /// No fault quotes the URL, which may hold a password.
     private static func server(_ settings: Configuration, _ findings: inout Findings) -> MailServer? {
         guard let url = settings.smtpURL else { return nil }
         do throws(ParseError) {
@@ -36,28 +36,5 @@ extension MailPlan {
             findings.fault(Finding(settings.origin(of: .mailFrom), Setting.mailFrom.name, message))
             return nil
         }
-    }
-}
-
-extension ServerLog {
-    /// Never the message, nor its recipient in the clear.
-    func write(_ event: DeliveryEvent) {
-        switch event {
-        case .sent(let message, let attempts):
-            debug("message sent", ("kind", message.kind), ("to", message.recipientDigest), ("attempts", "\(attempts)"))
-        case .postponed(let message, let reason, let milliseconds):
-            warning(
-                "message postponed", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason),
-                ("retry_ms", "\(milliseconds)"))
-        case .lost(let message, let reason):
-            error("message lost", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason))
-        }
-    }
-
-    func writeOutboxChannels(of plan: MailPlan) {
-        guard !plan.outboxChannels.isEmpty else { return }
-        info(
-            "messages land in the development outbox, read them by tollgate outbox",
-            ("kept", plan.outboxChannels.joined(separator: ", ")))
     }
 }

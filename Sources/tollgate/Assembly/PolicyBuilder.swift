@@ -5,41 +5,42 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
-/// Endpoints of the gateway itself on the main listeners, as a route's `.local` numbers them.
+/// The gateway's own endpoints on the main listeners, by their number in a route's `.local` target.
 enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     /// `/.well-known/jwks.json`: the public halves of the gateway's own keys.
     case ownKeys = 1
 }
 
-/// A configuration and the keys of the moment make the policy that workers decide by.
+/// Builds the policy that workers decide by from a configuration and the keys in force.
 enum PolicyBuilder {
-    /// The rules in order: the routes as configured, then the endpoints of the contracts, then the account page's and the
-    /// gateway's own, each of these unless a route took its place.
+    /// Rules in order: configured routes, endpoints of contracts, the account page's and the gateway's own; the last two
+    /// only where no route has their path.
     static func policy(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, version: Int, now: WallTime
     ) throws(RouteFault) -> Policy {
+        let settings = configuration.settings
         let rules = try rules(configuration)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
         return try Policy(
-            version: version, tiers: configuration.tiers, rules: rules, trust: trust,
-            trustedProxies: configuration.trustedProxies, internals: configuration.internals.map(internalCaller),
-            upgradeURL: configuration.upgradeURL, hasAccounts: configuration.hasAccounts,
-            refreshers: Set(configuration.trusts.filter { $0.refresh != nil }.map(\.name)))
+            version: version, tiers: settings.tiers, rules: rules, trust: trust,
+            trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
+            upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
+            refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)))
     }
 
-    /// Every rule, in the order in which the policy counts them.
+    /// Every rule, in the policy's order.
     static func rules(_ configuration: GatewayConfiguration) throws(RouteFault) -> [RouteRule] {
-        try withEndpoints(configuration.routes.map(\.rule) + configuration.endpoints.map(\.rule))
+        try withEndpoints(configuration.settings.routes.map(\.rule) + configuration.endpoints.map(\.rule))
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.
     static func trust(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, rules: [RouteRule], now: WallTime
     ) -> Trust {
-        var issuers = configuration.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
+        var issuers = configuration.settings.trusts.map { issuer($0, keys: keys.outside[$0.name]) }
         issuers.append(ownIssuer(configuration, keys: keys.own, now: now))
         return Trust(
-            issuers: issuers, clockSkewSeconds: configuration.clockSkewSeconds,
+            issuers: issuers, clockSkewSeconds: configuration.settings.clockSkewSeconds,
             requirements: RouteRule.requirements(of: rules))
     }
 
@@ -53,7 +54,7 @@ enum PolicyBuilder {
     private static func ownIssuer(_ configuration: GatewayConfiguration, keys: SigningKeyRing?, now: WallTime) -> TrustedIssuer {
         let algorithms = AlgorithmSet(keys?.entries.map(\.key.algorithm) ?? [])
         return TrustedIssuer(
-            name: TrustDeclaration.ownName, issuer: configuration.issuer, audiences: [configuration.audience],
+            name: TrustDeclaration.ownName, issuer: configuration.settings.issuer, audiences: [configuration.settings.audience],
             algorithms: algorithms, keys: keys?.keySet(now: now), isOwn: true)
     }
 
@@ -63,7 +64,7 @@ enum PolicyBuilder {
     }
 
     private static func withEndpoints(_ routes: [RouteRule]) throws(RouteFault) -> [RouteRule] {
-        // A hyphen, which no configured route's name has.
+        // No configured route's name has a hyphen.
         var keys = RouteRule(
             name: "own-keys", methods: ["GET", "HEAD"], path: "/.well-known/jwks.json", isPrefix: false,
             target: .local(LocalEndpoint.ownKeys.rawValue), auth: .none)

@@ -4,7 +4,7 @@ internal import Gate
 internal import Settings
 internal import Wire
 
-/// Whether routes and the endpoints of the contracts can stand side by side.
+/// Checks that routes and endpoints of contracts fit into one route table, and reports every fault.
 struct RouteChecks {
     let configuration: Configuration
     let contracts: MountTable
@@ -18,7 +18,7 @@ struct RouteChecks {
         checkSideBySide(configuration.routes)
     }
 
-    /// Asks the route table until it takes the rest, so that each fault is reported and none hides another.
+    /// Builds the table again without each route that it refuses, so that no fault hides another.
     private mutating func checkSideBySide(_ routes: [RouteDeclaration]) {
         var rest = withoutCopies(routes)
         // Two mounts that clash have been reported already.
@@ -43,7 +43,7 @@ struct RouteChecks {
         }
     }
 
-    /// The routes whose pattern was not there before; the others are reported. What the table would find too, but one by one.
+    /// Reports all routes that repeat an earlier pattern, and returns the others.
     private mutating func withoutCopies(_ routes: [RouteDeclaration]) -> [RouteDeclaration] {
         var first: [String: String] = [:]
         return routes.filter { route in
@@ -56,7 +56,7 @@ struct RouteChecks {
         }
     }
 
-    /// Reports one fault of the table, and answers the name of the route that has it.
+    /// Reports one fault of the table, and returns the name of its route.
     private mutating func report(_ fault: RouteFault, among routes: [RouteDeclaration]) -> String {
         switch fault {
         case .equal(let first, let second):
@@ -78,7 +78,7 @@ struct RouteChecks {
         }
     }
 
-    /// Where a route or an endpoint of a contract comes from.
+    /// The setting that a route or endpoint comes from.
     private func owner(_ name: String, _ routes: [RouteDeclaration]) -> String {
         if let route = routes.first(where: { $0.rule.name == name }) {
             return "\(Setting.route.name)\(name.uppercased()) (\(route.origin.text))"

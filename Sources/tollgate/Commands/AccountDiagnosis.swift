@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Cluster
 internal import Gate
 internal import Storage
 internal import Transport
@@ -56,9 +57,7 @@ struct AccountDiagnosis: Sendable {
         let ended = try await accounts.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []
         if let account = try await accounts.directory.account(user) {
-            var status = UserTier(user, account.entitlement, configuration, .lookedUp, at: accounts.now)
-            status.user = name
-            self.status = status
+            status = TierScale(configuration).status(of: name, account.entitlement, .lookedUp, at: accounts.now)
             let answer = AccountView(account, accounts)
             self.account = "\(answer.name), tier \(answer.tierText), as the store has it now"
         } else {

@@ -1,3 +1,4 @@
+internal import Cluster
 internal import Redis
 internal import Settings
 internal import Synchronization
@@ -19,12 +20,12 @@ final class ChangeAnnouncement: Sendable {
     func publish(_ configuration: GatewayConfiguration) {
         guard hasChanged.exchange(false, ordering: .acquiring), let endpoint = configuration.redis else { return }
         do {
-            let sent = try Waker()
+            let published = try Waker()
             let bus = try RedisBus(
-                endpoint, addresses: try Self.addresses(endpoint), secret: configuration.keySecret,
-                events: RedisBus.Events(heard: {}, told: { sent.wake() }))
-            bus.tell()
-            sent.wait(milliseconds: Self.patience)
+                endpoint, addresses: try Self.addresses(endpoint), secret: configuration.settings.keySecret
+            ) { if case .published = $0 { published.wake() } }
+            bus.publish()
+            published.wait(milliseconds: Self.patience)
             bus.stop()
         } catch {
             // Not fatal: the gateways poll for changes.

@@ -26,18 +26,19 @@ enum CheckCommand {
     }
 
     private static func write(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
-        json.array("listen", configuration.listeners) { $0.string($1.text) }
-        json.array("listen_tls", configuration.tlsListeners) { $0.string($1.text) }
-        json.array("admin_listen", configuration.adminListeners) { $0.string($1.text) }
-        json.array("tiers", configuration.tiers.names) { $0.string($1) }
-        json.array("upstreams", configuration.upstreams, write)
-        json.array("issuers", configuration.trusts, write)
+        let settings = configuration.settings
+        json.array("listen", settings.listeners) { $0.string($1.text) }
+        json.array("listen_tls", settings.tlsListeners) { $0.string($1.text) }
+        json.array("admin_listen", settings.adminListeners) { $0.string($1.text) }
+        json.array("tiers", settings.tiers.names) { $0.string($1) }
+        json.array("upstreams", settings.upstreams, write)
+        json.array("issuers", settings.trusts, write)
         writeRoutes(configuration, &json)
     }
 
     /// Writes the routes and the contracts' endpoints.
     static func writeRoutes(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
-        json.array("routes", configuration.routes) { json, route in write(route, configuration, &json) }
+        json.array("routes", configuration.settings.routes) { json, route in write(route, configuration, &json) }
         json.array("endpoints", configuration.endpoints, write)
     }
 
@@ -82,7 +83,7 @@ enum CheckCommand {
         json.field("path", rule.path + (rule.isPrefix ? "*" : ""))
         json.field("upstream", route.upstream)
         json.field("auth", rule.auth.name)
-        json.optional("tier", rule.tier.map { configuration.tiers.name(of: $0) })
+        json.optional("tier", rule.tier.map { configuration.settings.tiers.name(of: $0) })
         if !rule.limits.isEmpty {
             json.field("limit", rule.limits.map(\.text).joined(separator: " "))
             json.field("limit_by", rule.limitBy.text)
@@ -97,20 +98,22 @@ enum CheckCommand {
 /// The configuration as tables for a terminal.
 enum CheckTable {
     static func text(_ configuration: GatewayConfiguration) -> String {
+        let settings = configuration.settings
         var text = listeners(configuration)
-        text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], configuration.upstreams.map(upstream))
-        if !configuration.trusts.isEmpty {
-            text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], configuration.trusts.map(issuer))
+        text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], settings.upstreams.map(upstream))
+        if !settings.trusts.isEmpty {
+            text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], settings.trusts.map(issuer))
         }
-        let routes = configuration.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
+        let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
-        let sum = "\(configuration.routes.count) routes, \(configuration.upstreams.count) upstreams, \(configuration.trusts.count) outside issuers"
+        let sum = "\(settings.routes.count) routes, \(settings.upstreams.count) upstreams, \(settings.trusts.count) outside issuers"
         return text + "\nThe configuration is good: \(sum).\n"
     }
 
     private static func listeners(_ configuration: GatewayConfiguration) -> String {
-        let rows = configuration.listeners.map { ("http", $0.text) } + configuration.tlsListeners.map { ("https", $0.text) }
-            + configuration.adminListeners.map { ("admin", $0.text) }
+        let settings = configuration.settings
+        let rows = settings.listeners.map { ("http", $0.text) } + settings.tlsListeners.map { ("https", $0.text) }
+            + settings.adminListeners.map { ("admin", $0.text) }
         return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] })
     }
 
@@ -137,7 +140,7 @@ enum CheckTable {
         let rule = route.rule
         let limits = rule.limits.map(\.text).joined(separator: " ")
         let limit = limits.isEmpty ? "" : "\(limits) by \(rule.limitBy.text)"
-        let tier = rule.tier.map { configuration.tiers.name(of: $0) } ?? ""
+        let tier = rule.tier.map { configuration.settings.tiers.name(of: $0) } ?? ""
         return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
     }
 

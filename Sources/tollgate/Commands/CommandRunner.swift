@@ -122,7 +122,7 @@ struct CommandRunner: Sendable {
     private func pin(_ arguments: Arguments) -> CommandResult {
         let json = arguments.has("json")
         guard arguments.operands.isEmpty else { return PinCommand.run(arguments.operands, json: json, now: now.wall) }
-        return configured(arguments) { PinCommand.run($0.tlsPairs.map(\.certificate), json: json, now: now.wall) }
+        return configured(arguments) { PinCommand.run($0.settings.tlsPairs.map(\.certificate), json: json, now: now.wall) }
     }
 
     private func version(_ arguments: Arguments) -> CommandResult {

@@ -112,7 +112,7 @@ enum ExplainCommand {
 
         private static func verdict(_ note: borrowing DecisionRecord, _ configuration: GatewayConfiguration) -> String? {
             guard case .forward(let index) = note.verdict else { return nil }
-            let upstream = configuration.upstreams[index]
+            let upstream = configuration.settings.upstreams[index]
             return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"
         }
 

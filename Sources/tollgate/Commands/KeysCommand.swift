@@ -11,7 +11,7 @@ enum KeysCommand {
     }
 
     static func rotate(_ configuration: GatewayConfiguration, json: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {
-        if configuration.jwtSecret != nil {
+        if configuration.settings.jwtSecret != nil {
             return .failed("own tokens are signed with TOLLGATE_JWT_SECRET, change the secret to rotate it", exitCode: 2)
         }
         let ring = try rotated(configuration, now: now)
@@ -19,7 +19,7 @@ enum KeysCommand {
     }
 
     private static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
-        let (algorithm, skew) = (configuration.signingAlgorithm, configuration.clockSkewSeconds)
+        let (algorithm, skew) = (configuration.settings.signingAlgorithm, configuration.settings.clockSkewSeconds)
         let announcement = ChangeAnnouncement()
         // Announced after each write: a new next key must reach the gateways before it signs.
         let announce: @Sendable () -> Void = {
@@ -27,7 +27,7 @@ enum KeysCommand {
             announcement.publish(configuration)
         }
         guard let shared = SharedKeys(IssuersPlan(configuration), onChange: { _ in announce() }) else {
-            return try KeyStore(dataDirectory: configuration.dataDirectory).rotate(
+            return try KeyStore(dataDirectory: configuration.settings.dataDirectory).rotate(
                 to: algorithm, clockSkewSeconds: skew, now: now)
         }
         return try shared.rotate(to: algorithm, clockSkewSeconds: skew, now: now)
@@ -43,7 +43,7 @@ enum KeysCommand {
             return CommandResult(output: "There are no keys yet: they are generated when the gateway first starts.\n")
         }
         let rows = entries.map { entry in
-            let created = configuration.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""
+            let created = configuration.settings.jwtSecret == nil ? ISO8601.text(WallTime(seconds: entry.createdAt)) : ""
             return [entry.key.kid ?? "(shared secret)", entry.key.algorithm.name, state(entry), created, until(entry) ?? ""]
         }
         return CommandResult(output: CheckTable.table(["KID", "ALGORITHM", "STATE", "CREATED", "UNTIL"], rows))

@@ -70,11 +70,11 @@ struct OfflineAccounts: Sendable {
     private init(_ store: SQLStore, _ work: PasswordWork, _ configuration: GatewayConfiguration, _ start: Moment) {
         let clock = Self.clock(from: start)
         let reason = reason
-        let context = AccountContext(store: store, events: NoInvalidation(), clock: clock, notice: { reason.note($0) })
+        let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
         administration = Administration(context: context, work: work)
-        tiers = configuration.tiers
-        tierGraceSeconds = configuration.tierGraceSeconds
+        tiers = configuration.settings.tiers
+        tierGraceSeconds = configuration.settings.tierGraceSeconds
         self.store = store
         self.clock = clock
     }
@@ -126,12 +126,6 @@ struct OfflineAccounts: Sendable {
         do throws(MalformedText) { email = try EmailAddress(name) } catch { return nil }
         return try await directory.account(email: email)
     }
-}
-
-/// For the gateways, which look into the store themselves.
-private struct NoInvalidation: AccountEvents {
-    func ended(_: [EndedSession]) async {}
-    func changed(_: Entitlement, of _: UUID) async {}
 }
 
 /// What the store said last of why it could not.

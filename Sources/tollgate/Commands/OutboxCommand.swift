@@ -7,7 +7,7 @@ internal import Wire
 enum OutboxCommand {
     static func run(_ configuration: GatewayConfiguration, json: Bool) -> CommandResult {
         do {
-            let entries = try Outbox(dataDirectory: configuration.dataDirectory).read()
+            let entries = try Outbox(dataDirectory: configuration.settings.dataDirectory).read()
             return json ? report(entries) : CommandResult(output: text(entries))
         } catch {
             return .failed(error.description)

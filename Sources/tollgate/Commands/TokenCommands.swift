@@ -44,11 +44,11 @@ enum MintCommand {
     }
 
     static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, now: WallTime) -> CommandResult {
-        if let tier = request.tier, configuration.tiers.rank(of: tier) == nil {
-            return .failed("--tier \(configuration.tiers.complaint(about: tier))", exitCode: 2)
+        if let tier = request.tier, configuration.settings.tiers.rank(of: tier) == nil {
+            return .failed("--tier \(configuration.settings.tiers.complaint(about: tier))", exitCode: 2)
         }
         var claims = TokenClaims(
-            issuer: configuration.issuer, audience: configuration.audience, subject: request.subject,
+            issuer: configuration.settings.issuer, audience: configuration.settings.audience, subject: request.subject,
             issuedAt: now.seconds, expiresAt: now.seconds + request.lifetimeSeconds)
         claims.tier = request.tier
         claims.email = request.email
@@ -92,7 +92,7 @@ enum InspectCommand {
         } catch {
             return .failed(error.description)
         }
-        let rules = configuration.routes.map(\.rule)
+        let rules = configuration.settings.routes.map(\.rule)
         let trust = PolicyBuilder.trust(configuration, keys: keys, rules: rules, now: now.wall)
         var verifier = TokenVerifier()
         let result = verifier.verify(bytes.rawBytes, trust: trust, now: now.wall)

@@ -1,0 +1,17 @@
+package import Wire
+
+/// An event worth a log line.
+package enum AccountNotice: Sendable, Equatable {
+    /// A session is refreshed more than ten times in ten seconds.
+    case refreshStorm(session: UUID, contract: ContractID)
+    /// A spent refresh token came back, and the session was ended.
+    case refreshReuse(session: UUID, user: UUID)
+    /// A refresh token came with a counter that was never issued.
+    case refreshAhead(session: UUID)
+    /// The store refused a call, or holds data that cannot be read.
+    case storeFailed(String)
+    /// The store is unavailable, and a call failed.
+    case storeAway(String)
+    /// The signing key cannot sign a token.
+    case cannotSign(String)
+}

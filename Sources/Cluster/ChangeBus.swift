@@ -1,0 +1,49 @@
+internal import Redis
+internal import Storage
+internal import Transport
+
+/// Hints between gateways that the change log has grown: over Redis with `REDIS_URL`, else by PostgreSQL's notifications.
+/// With neither there is no bus, and the poller reads more often.
+///
+/// Hints carry no data. Every change is read from the log by `ChangeLogPoller`, which polls with and without a bus.
+final class ChangeBus: Sendable {
+    private let redis: RedisBus?
+    private let postgres: PostgresListener?
+
+    /// Throws if the system gives no thread or descriptor.
+    init(_ plan: ClusterPlan, poller: ChangeLogPoller, report: @escaping @Sendable (ClusterReport) -> Void) throws {
+        let carrier = plan.redis != nil ? "redis" : "postgres"
+        let hinted: @Sendable () -> Void = {
+            report(.hintReceived)
+            poller.hint()
+        }
+        let changed: @Sendable (String?) -> Void = { problem in
+            report(problem.map { .busLost(carrier: carrier, problem: $0) } ?? .busConnected(carrier: carrier))
+            poller.busChanged(isConnected: problem == nil)
+        }
+        if plan.redis != nil || plan.location.isServer { report(.busExpected(carrier: carrier)) }
+        if let endpoint = plan.redis {
+            let bus = try RedisBus(endpoint, addresses: [], secret: plan.secret) { event in
+                switch event {
+                case .hinted: hinted()
+                case .refused: report(.messageRefused)
+                case .changed(let problem): changed(problem)
+                case .published: break
+                }
+            }
+            if endpoint.fixedAddresses == nil { plan.followRedis { bus.moved(to: $0) } }
+            (redis, postgres) = (bus, nil)
+        } else {
+            redis = nil
+            postgres = plan.location.listen(start: WorkerThread.start, heard: hinted, changed: changed)
+        }
+    }
+
+    /// Hints to the other gateways; PostgreSQL's triggers do so by themselves. Any thread; returns at once.
+    func publish() { redis?.publish() }
+
+    func stop() {
+        redis?.stop()
+        postgres?.stop()
+    }
+}

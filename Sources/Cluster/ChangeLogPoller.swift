@@ -1,0 +1,180 @@
+package import Accounts
+package import Gate
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// Tails the store's change log and applies each change here, this gateway's own included: evicts it from caches and
+/// broadcasts it to workers. Polls every 500 ms (300 without the bus), sooner when hinted; hints carry no data.
+/// `ChangeLogPollerState` decides when; a thread of its own keeps the time.
+final class ChangeLogPoller: Sendable {
+    private typealias State = ChangeLogPollerState<CheckedContinuation<Bool, Never>>
+
+    /// How long caches are valid after a reading began, in milliseconds: a few periods, and the time that readings take.
+    private static let trust: UInt64 = 2_500
+    /// After a longer pause, in milliseconds, caches are dropped whole. The log goes back further.
+    private static let longestGap: UInt64 = 600_000
+
+    /// How far the log has been read.
+    private struct Position: Sendable {
+        var mark: ChangeMark
+        /// Changes behind `mark` that were applied already: readings overlap.
+        var applied: Set<Int64> = []
+        var readAt: MonotonicTime
+    }
+
+    private let directory: AccountDirectory
+    private let cache: AccountCache
+    private let tiers: TierLookups
+    private let events: ClusterEvents
+    private let waker: Waker
+    private let state = Mutex(State())
+    /// nil until the first reading has succeeded.
+    private let position = Mutex<Position?>(nil)
+    private let thread = Mutex<WorkerThread?>(nil)
+
+    init(
+        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, events: ClusterEvents
+    ) throws(SystemFault) {
+        self.directory = directory
+        self.cache = cache
+        self.tiers = tiers
+        self.events = events
+        waker = try Waker()
+    }
+
+    func start() throws(SystemFault) {
+        state.withLock { $0.started() }
+        do throws(SystemFault) {
+            let started = try WorkerThread(name: "changes") { [self] in run() }
+            thread.withLock { $0 = started }
+        } catch {
+            stop()
+            throw error
+        }
+    }
+
+    /// Releases every writer, and waits for the reading under way. Blocks.
+    func stop() {
+        release(state.withLock { $0.stopped() }, isApplied: false)
+        waker.wake()
+        thread.withLock { running in
+            running?.join()
+            running = nil
+        }
+    }
+
+    /// The log may have grown. Any thread; returns at once.
+    func hint() {
+        state.withLock { $0.hinted() }
+        waker.wake()
+    }
+
+    /// Whether other gateways' changes are hinted at. Any thread; returns at once.
+    func busChanged(isConnected: Bool) {
+        state.withLock { $0.busChanged(isConnected: isConnected) }
+        waker.wake()
+    }
+
+    /// Waits until every change committed before the call has been applied; false if the log could not be read in time
+    /// (2.5 s), and while this is not started. Any task.
+    func applied() async -> Bool {
+        await withCheckedContinuation { writer in
+            if state.withLock({ $0.joined(writer, at: EventLoop.now().monotonic) }) {
+                waker.wake()
+            } else {
+                writer.resume(returning: false)
+            }
+        }
+    }
+
+    private func release(_ writers: [CheckedContinuation<Bool, Never>], isApplied: Bool) {
+        for writer in writers { writer.resume(returning: isApplied) }
+    }
+
+    private func run() {
+        while true {
+            let now = EventLoop.now().monotonic
+            let (late, begins, pause, isOver) = state.withLock { state in
+                (state.expired(at: now), state.begins(at: now), state.pause(at: now), state.isStopped && !state.isReading)
+            }
+            release(late, isApplied: false)
+            if isOver { return }
+            if begins {
+                // Unstructured, because this thread must not block: it ends with the store's answer, which wakes the thread.
+                Task {
+                    let isRead = await read(now)
+                    release(state.withLock { $0.ended(succeeded: isRead, at: EventLoop.now().monotonic) }, isApplied: true)
+                    waker.wake()
+                }
+            }
+            waker.wait(milliseconds: Int32(pause))
+        }
+    }
+
+    // MARK: a reading
+
+    /// Reads the log and applies what is new; false if the store cannot be asked, which the directory has logged.
+    private func read(_ start: MonotonicTime) async -> Bool {
+        do throws(AccountFailure) {
+            guard let position = position.withLock({ $0 }),
+                start.nanoseconds(since: position.readAt) < Self.longestGap * 1_000_000,
+                case let reading = try await directory.changes(since: position.mark), reading.isWhole
+            else {
+                try await readAll(start)
+                return true
+            }
+            apply(reading.changes.filter { !position.applied.contains($0.id) }, since: start)
+            reached(Position(mark: reading.next, applied: Set(reading.changes.map(\.id)), readAt: start))
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// Drops every cache, and reads all ended sessions.
+    private func readAll(_ start: MonotonicTime) async throws(AccountFailure) {
+        // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
+        let mark = try await directory.changes(since: nil).next
+        let ended = try await directory.endedSessions()
+        if !ended.isEmpty { events.broadcast(.ended(ended.map(RevokedSession.init))) }
+        cache.evictAll()
+        tiers.forgetAll()
+        events.secretsChanged()
+        reached(Position(mark: mark, readAt: start))
+    }
+
+    private func reached(_ next: Position) {
+        position.withLock { $0 = next }
+        cache.trust(until: next.readAt.advanced(milliseconds: Self.trust))
+        events.report(.storeAnswered)
+    }
+
+    private func apply(_ changes: [LoggedChange], since start: MonotonicTime) {
+        guard !changes.isEmpty else { return }
+        let now = EventLoop.now()
+        var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, entitlement: Entitlement?)], Bool) = ([], [], false)
+        for logged in changes {
+            switch logged.change {
+            case .ended(let session): ended.append(RevokedSession(session))
+            case .account(let user, let entitlement): accounts.append((user, entitlement))
+            case .accountDeleted(let user): accounts.append((user, nil))
+            case .secrets: hasSecrets = true
+            }
+        }
+        for (user, _) in accounts { cache.evict(user) }
+        if !ended.isEmpty { events.broadcast(.ended(ended)) }
+        tiers.changed(accounts, at: now.wall)
+        if hasSecrets { events.secretsChanged() }
+        let reading = Int64(EventLoop.now().monotonic.nanoseconds(since: start) / 1_000)
+        events.report(.changesApplied(lags: changes.map { max(0, $0.age) + reading }))
+    }
+}
+
+extension RevokedSession {
+    /// Kept for the longest life of an access token and ten minutes for clock skew: no token of the session outlives that.
+    package init(_ session: EndedSession) {
+        let until = session.endedAt.seconds + SessionPolicy.longestAccessSeconds + 600
+        self.init(id: session.id.text, until: until, endedAt: session.endedAt.seconds)
+    }
+}

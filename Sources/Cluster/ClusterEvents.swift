@@ -1,0 +1,44 @@
+package import Gate
+
+/// What this target asks of the rest of the process. Closures are called on any thread and must not block.
+package struct ClusterEvents: Sendable {
+    /// Posts an update to every worker; updates arrive in the order of the calls.
+    package var broadcast: @Sendable (WorkerUpdate) -> Void
+    /// The signing keys that gateways share may have changed in the store.
+    package var secretsChanged: @Sendable () -> Void
+    package var report: @Sendable (ClusterReport) -> Void
+
+    package init(
+        broadcast: @escaping @Sendable (WorkerUpdate) -> Void, secretsChanged: @escaping @Sendable () -> Void = {},
+        report: @escaping @Sendable (ClusterReport) -> Void = { _ in }
+    ) {
+        self.broadcast = broadcast
+        self.secretsChanged = secretsChanged
+        self.report = report
+    }
+}
+
+/// A change to what each worker holds of sessions and tiers. Applying one twice, or after a newer one, does no harm.
+package enum WorkerUpdate: Sendable, Equatable {
+    /// Access tokens of these sessions are refused from now on.
+    case ended([RevokedSession])
+    case tiers([UserTier])
+    /// Every known tier may be out of date: look each up again.
+    case forgetTiers
+}
+
+/// Something to log, count or show on `/readyz`.
+package enum ClusterReport: Sendable {
+    /// A bus is configured; it counts as lost until it connects.
+    case busExpected(carrier: String)
+    case busConnected(carrier: String)
+    case busLost(carrier: String, problem: String)
+    /// Another gateway announced a change.
+    case hintReceived
+    /// A message came that no gateway with the same secret has sent.
+    case messageRefused
+    /// Changes were applied, each so many microseconds after its commit.
+    case changesApplied(lags: [Int64])
+    /// The change log was read, so the store answers.
+    case storeAnswered
+}

@@ -1,0 +1,55 @@
+package import Accounts
+internal import Synchronization
+internal import Transport
+package import Wire
+
+/// This gateway's part in the cluster: what it caches of the store that gateways share, and what keeps that current.
+package final class ClusterMember: Sendable {
+    package let cache: AccountCache
+    package let tiers: TierLookups
+    private let poller: ChangeLogPoller
+    private let sweep: AccountSweep
+    private let plan: ClusterPlan
+    private let events: ClusterEvents
+    /// nil until `start`.
+    private let bus = Mutex<ChangeBus?>(nil)
+
+    /// Throws if the system gives no descriptor. Nothing is read before `start`.
+    package init(_ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents) throws {
+        let directory = AccountDirectory(context: context)
+        self.plan = plan
+        self.events = events
+        cache = AccountCache(store: context.store)
+        tiers = TierLookups(directory: directory, scale: plan.scale, broadcast: events.broadcast)
+        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, events: events)
+        sweep = AccountSweep(context: context)
+    }
+
+    /// Starts polling, whose first reading brings what ended before, and the bus. At most once; throws if the system gives
+    /// no thread or descriptor.
+    package func start() throws {
+        try poller.start()
+        let started = try ChangeBus(plan, poller: poller, report: events.report)
+        bus.withLock { $0 = started }
+        sweep.start()
+    }
+
+    /// Waits until every change committed before the call counts on this gateway; false if the change log could not be read
+    /// in 2.5 s, and unless this is started.
+    package func applied() async -> Bool { await poller.applied() }
+
+    /// This gateway has committed a change, of these accounts if of any: hints to the others, and waits as `applied` does.
+    /// A change that could not be read in time is applied later; its accounts are shown from the store until then.
+    package func changed(_ accounts: [UUID]) async {
+        bus.withLock { $0 }?.publish()
+        guard await !poller.applied() else { return }
+        for account in accounts { cache.evict(account) }
+    }
+
+    /// Ends every thread. Blocks until the reading under way has ended.
+    package func stop() {
+        bus.withLock { $0 }?.stop()
+        poller.stop()
+        sweep.stop()
+    }
+}

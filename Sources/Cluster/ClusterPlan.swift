@@ -1,0 +1,27 @@
+package import Redis
+package import Storage
+package import Wire
+
+/// What a gateway's part in the cluster is made from. Only the scale changes on a reload.
+package struct ClusterPlan: Sendable {
+    let scale: TierScale
+    /// The database with the accounts and their change log.
+    let location: StoreLocation
+    /// Carries the bus; nil: the database's own notifications do, where it has them.
+    let redis: RedisEndpoint?
+    /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.
+    let secret: [UInt8]?
+    /// Calls the closure with the addresses of the Redis's name, now and whenever they change.
+    let followRedis: @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+
+    package init(
+        scale: TierScale, location: StoreLocation, redis: RedisEndpoint?, secret: [UInt8]?,
+        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+    ) {
+        self.scale = scale
+        self.location = location
+        self.redis = redis
+        self.secret = secret
+        self.followRedis = followRedis
+    }
+}

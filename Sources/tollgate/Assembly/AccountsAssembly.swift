@@ -1,0 +1,164 @@
+internal import Accounts
+internal import Admin
+internal import CLinux
+internal import Cluster
+internal import Contracts
+internal import Credentials
+internal import Gate
+internal import Issuers
+internal import Proxy
+internal import Settings
+internal import Storage
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// The contracts of one configuration.
+struct MountedContracts: Sendable {
+    let router: Router
+    let sessions: Sessions
+}
+
+/// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
+struct AccountsAssembly: Sendable {
+    /// Passwords that may wait to be hashed.
+    private static let queuedPasswords = 512
+
+    let store: SQLStore
+    let work: PasswordWork
+    let limiter: AttemptCounts
+    let cluster: ClusterMember
+    let health: HealthBoard
+    private let context: AccountContext
+    private let courier: any Courier
+    private let providers: ProviderKeyRing
+    private let active: ActiveConfiguration
+
+    /// Starts the threads of the store and of password hashing; throws if the system gives none.
+    init(
+        _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast,
+        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisResolver: RedisResolver?
+    ) throws {
+        self.active = active
+        self.health = health
+        self.courier = courier
+        self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
+        providers = ProviderKeyRing(active: active, keySets: keySets)
+        let commits = Commits()
+        let opened = try StoreLocation(configuration).open(start: WorkerThread.start, onChange: { await commits.changed($0) })
+        // One core is left to requests: two hashing threads on two cores tripled the 99th percentile of proxying, one does not.
+        let threads = max(1, (configuration.settings.workers ?? coreCount) - 1)
+        guard let store = opened,
+            let work = PasswordWork(threads: threads, queue: Self.queuedPasswords, start: Self.quietThread)
+        else { throw SystemFault("start a thread") }
+        (self.store, self.work) = (store, work)
+        context = AccountContext(
+            store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
+        let shared = SharedKeys(IssuersPlan(configuration))
+        cluster = try ClusterMember(
+            try ClusterPlan(configuration, redisResolver), context,
+            ClusterEvents(
+                broadcast: { workers.post(WorkerMessage($0)) },
+                secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },
+                report: { health.report($0) }))
+        commits.follow(cluster)
+    }
+
+    /// Reads the signing keys again that gateways share.
+    private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ keySets: KeySetRefresher, _ log: ServerLog) {
+        // Unstructured, because the poller goes on: it ends with the store's answer.
+        Task {
+            do {
+                if let ring = try await shared.ring(in: store) { keySets.adopt(ring) }
+            } catch {
+                log.error("the shared signing keys cannot be read, those held stay in use", ("error", "\(error)"))
+            }
+        }
+    }
+
+    /// A thread of low priority: a queue of sign-ins must not slow requests down.
+    private static let quietThread: ThreadStart = { name, body in
+        WorkerThread.start(name) {
+            clinux_give_way(10, 20_000_000)
+            body()
+        }
+    }
+
+    /// Throws for a refresh secret that cannot be read.
+    func contracts(_ configuration: GatewayConfiguration) throws -> MountedContracts {
+        let settings = configuration.settings
+        let secret = try RefreshSecret.open(IssuersPlan(configuration))
+        let active = active
+        let mint = TokenMint(
+            issuer: settings.issuer, audience: settings.audience, signingKey: { active.keys.ownRing.active },
+            refreshKeys: RefreshTokenKeys(secret: secret),
+            refreshJWTs: try RefreshJWTs(
+                secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds))
+        let sessions = Sessions(context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds))
+        let services = ContractServices(
+            passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
+            resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
+            codes: Codes(context: context, mint: mint, courier: courier, limiter: limiter, secret: secret),
+            providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
+            anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
+            sessions: sessions, accounts: cluster.cache, tiers: settings.tiers,
+            tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
+        let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
+        return MountedContracts(router: Router(services, page: page), sessions: sessions)
+    }
+
+    /// The admin API over these accounts, and over the requests that `workers` have refused.
+    func adminAPI(_ workers: WorkerBroadcast) -> AdminAPI {
+        let active = active
+        return AdminAPI(
+            token: { active.adminToken }, directory: AccountDirectory(context: context),
+            administration: Administration(context: context, work: work), limiter: limiter,
+            refusals: { await workers.refusals(of: $0, limit: $1) },
+            writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
+            plan: {
+                let settings = active.configuration.settings
+                return AdminPlan(tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds)
+            },
+            now: { EventLoop.now().wall })
+    }
+}
+
+/// Passes commits of the store on to the cluster, which is made after the store.
+private final class Commits: Sendable {
+    private let cluster = Mutex<ClusterMember?>(nil)
+
+    func follow(_ cluster: ClusterMember) { self.cluster.withLock { $0 = cluster } }
+
+    func changed(_ accounts: [UUID]) async { await cluster.withLock { $0 }?.changed(accounts) }
+}
+
+extension AttemptCounts {
+    /// The counts of a running gateway.
+    convenience init(
+        _ configuration: GatewayConfiguration, table: SharedLimiter, workers: WorkerBroadcast, health: HealthBoard
+    ) {
+        // Attempts are few: one worker's connection serves them all.
+        let redis = configuration.redis == nil ? nil : workers.first
+        self.init(
+            AttemptRates(configuration), table: table,
+            take: { items in
+                guard let redis else { return nil }
+                return await withCheckedContinuation { continuation in
+                    let isTaken = redis.post(.take(items) { continuation.resume(returning: $0) })
+                    if !isTaken { continuation.resume(returning: nil) }
+                }
+            },
+            refund: { items, chargedAt in redis?.post(.refund(items, chargedAt: chargedAt)) },
+            refused: { health.attemptRefused($0, at: $1) })
+    }
+}
+
+extension AttemptRates {
+    init(_ configuration: GatewayConfiguration) {
+        self.init(openings: AttemptRate(configuration.settings.signUpLimit), sms: AttemptRate(configuration.settings.smsBudget))
+    }
+}
+
+extension AttemptRate {
+    fileprivate init(_ rate: LimitRate) { self.init(count: rate.count, windowSeconds: rate.windowSeconds, burst: rate.burst) }
+}

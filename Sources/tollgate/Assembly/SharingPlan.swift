@@ -1,0 +1,45 @@
+internal import Credentials
+internal import Gate
+internal import Proxy
+internal import Redis
+internal import Settings
+internal import Transport
+internal import Wire
+
+/// What workers need to count limits in Redis, except connections: each worker makes its own, on its thread.
+struct SharingPlan: Sendable {
+    private let endpoint: RedisEndpoint
+    private let tls: TLSClientContext?
+    private let addresses: [SocketAddress]
+    private let gateways: GatewayCount
+    private let settings: SharedLimitClient.Settings
+
+    /// nil without `REDIS_URL`. `addresses` are those of its name, if it has one.
+    init?(_ configuration: GatewayConfiguration, workers: Int, addresses: [SocketAddress]?) throws {
+        guard let endpoint = configuration.redis else { return nil }
+        self.endpoint = endpoint
+        tls = endpoint.usesTLS ? try TLSClientContext(protocols: []) : nil
+        self.addresses = endpoint.fixedAddresses ?? addresses ?? []
+        gateways = GatewayCount(id: SecureRandom.bytes(8).rawBytes.load64(0))
+        var settings = SharedLimitClient.Settings()
+        settings.failureMode = configuration.settings.rateLimitFailure
+        settings.workers = UInt32(clamping: workers)
+        self.settings = settings
+    }
+
+    /// Worker `id`'s part; called on its thread. The first worker sends the heartbeat that counts gateways.
+    func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
+        SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { scripts, token in
+            RedisConnection(
+                endpoint, addresses: addresses, tls: tls, scripts: scripts, token: token, seed: seed, now: now)
+        }
+    }
+
+    /// Hashes subjects into limit keys; gateways that count together must hash alike. Without `TOLLGATE_KEY_SECRET` the hash
+    /// has no key, and a reader of Redis or of the log can test guesses at the subject of a limit key.
+    static func hash(_ configuration: GatewayConfiguration) -> KeyedHash {
+        guard configuration.redis != nil else { return .random() }
+        guard let secret = configuration.settings.keySecret else { return KeyedHash(derivedFrom: ("" as StaticString).rawBytes) }
+        return KeyedHash(derivedFrom: secret.rawBytes)
+    }
+}

@@ -1,0 +1,122 @@
+internal import Accounts
+internal import Admin
+internal import Cluster
+internal import Contracts
+internal import Gate
+internal import HTTP
+internal import Issuers
+internal import Settings
+internal import Storage
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// The accounts of a running gateway, from the start of their store to its end, and the contracts in force over them.
+final class AccountsRuntime: Sendable {
+    /// How long the start waits for the store, in milliseconds.
+    private static let startMilliseconds: Int32 = 5_000
+
+    private let assembly: AccountsAssembly
+    let cluster: ClusterMember
+    let confirmations: TokenConfirmations
+    /// Replaced by a reload.
+    private let contracts: Mutex<MountedContracts>
+    /// Whether the store was opened: a gateway without accounts leaves it alone until a reload mounts some.
+    private let isStarted = Mutex(false)
+
+    /// Opens no database yet. Throws for a refresh secret that cannot be read.
+    init(_ assembly: AccountsAssembly, _ configuration: GatewayConfiguration) throws {
+        self.assembly = assembly
+        cluster = assembly.cluster
+        let contracts = try assembly.contracts(configuration)
+        confirmations = TokenConfirmations(sessions: contracts.sessions)
+        self.contracts = Mutex(contracts)
+    }
+
+    /// Opens the store and reads which sessions have ended, once there are accounts. Blocks for 10 s at most; throws for a
+    /// store that cannot be used, and goes on without one that does not answer yet.
+    func start(_ configuration: GatewayConfiguration) throws {
+        guard configuration.settings.hasAccounts, !isStarted.withLock({ $0 }) else { return }
+        let (store, cluster) = (assembly.store, cluster)
+        let opening = try blocking(atMost: Self.startMilliseconds) { () async -> Result<Void, StoreFault> in
+            do throws(StoreFault) { return .success(try await store.prepare()) } catch { return .failure(error) }
+        }
+        if case .failure(.failed(let reason))? = opening {
+            throw StartFault(description: "the accounts cannot be opened: \(reason)")
+        }
+        try cluster.start()
+        isStarted.withLock { $0 = true }
+        if case .success? = opening {
+            // Twice the patience of a write: a long list of ended sessions may take its time.
+            let isRead = try blocking { await cluster.applied() ? true : await cluster.applied() }
+            if isRead == true { return }
+        }
+        assembly.health.accountsAway("the store did not answer at the start")
+    }
+
+    private struct StartFault: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    // MARK: service
+
+    /// Answers the endpoint that the policy numbers `endpoint`.
+    func answer(_ endpoint: UInt16, _ request: LocalRequest) async -> LocalResponse {
+        await contracts.withLock { $0 }.router.answer(endpoint, request)
+    }
+
+    /// Refreshes an expired token of an own session.
+    func refresh(_ order: RefreshOrder) async -> TokenRefreshOutcome {
+        guard let user = UUID(parsing: order.user), let session = UUID(parsing: order.session) else { return .refused }
+        let sessions = contracts.withLock { $0 }.sessions
+        do throws(AccountError<RefreshTokenRefusal>) {
+            let caller = CallerSession(user: user, session: session)
+            let granted = try await sessions.refresh(
+                order.token.rawBytes.text, of: caller, caller: Caller(address: nil, device: nil))
+            return .refreshed(RefreshedTokens(granted.grant))
+        } catch {
+            return TokenRefreshOutcome(error)
+        }
+    }
+
+    /// Changes over to another configuration of the same store. Blocks as `start` does; on a fault nothing changes.
+    func adopt(_ configuration: GatewayConfiguration) throws {
+        let next = try assembly.contracts(configuration)
+        try start(configuration)
+        assembly.limiter.adopt(AttemptRates(configuration))
+        contracts.withLock { $0 = next }
+    }
+
+    /// The configuration is in force: tiers learned under the one before are looked up again.
+    func adopted(_ configuration: GatewayConfiguration) { cluster.tiers.adopt(TierScale(configuration)) }
+
+    /// Finishes what was begun. Blocks for about 5 s at most.
+    func stop() {
+        cluster.stop()
+        assembly.work.close()
+        let store = assembly.store
+        // Past the limit nothing is lost: what the store acknowledged is on disk.
+        _ = try? blocking(atMost: 5_000) { await store.close() }
+    }
+}
+
+extension RefreshedTokens {
+    /// A refresh token that the caller already has is not sent again.
+    init(_ grant: SessionGrant) {
+        let rotates = grant.session.contract.sessionPolicy.refresh == .rotating
+        self.init(
+            access: Array(grant.tokens.access.utf8), refresh: rotates ? grant.tokens.refresh.map { Array($0.utf8) } : nil)
+    }
+}
+
+extension TokenRefreshOutcome {
+    /// Refused only where the token cannot be refreshed for certain; otherwise it may be tried again.
+    init(_ error: AccountError<RefreshTokenRefusal>) {
+        switch error {
+        case .refused(.invalid), .refused(.expired): self = .refused
+        case .failed(.unavailable(let seconds)), .failed(.overloaded(let seconds)):
+            self = .unavailable(retryAfterSeconds: UInt32(clamping: seconds))
+        case .failed(.broken), .failed(.tooManyAttempts): self = .unavailable(retryAfterSeconds: 1)
+        }
+    }
+}

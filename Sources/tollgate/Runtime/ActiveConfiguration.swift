@@ -1,0 +1,107 @@
+internal import Admin
+internal import Credentials
+internal import Gate
+internal import Issuers
+internal import Proxy
+internal import Settings
+internal import Synchronization
+internal import Telemetry
+internal import Wire
+
+/// The configuration, keys and admin token in force. Publishes the policy that they make to the workers.
+final class ActiveConfiguration: Sendable {
+    private struct State {
+        var configuration: GatewayConfiguration
+        var keys: IssuerKeys
+        /// Keys of another generation were fetched for an earlier configuration, and are ignored.
+        var keysGeneration: UInt64 = 0
+        var policyVersion = 1
+        var labels: MetricLabels
+        var adminToken: AdminToken
+    }
+
+    private let workers: WorkerBroadcast
+    private let log: ServerLog
+    private let state: Mutex<State>
+    /// Held while a policy is built and posted: workers get policies in the order in which they came into force, and never
+    /// the routes of one configuration with the upstreams of another.
+    private let publishing = Mutex<Void>(())
+
+    init(
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken,
+        workers: WorkerBroadcast, log: ServerLog
+    ) {
+        self.workers = workers
+        self.log = log
+        state = Mutex(State(configuration: configuration, keys: keys, labels: labels, adminToken: adminToken))
+        log.write(adminToken)
+    }
+
+    var configuration: GatewayConfiguration { state.withLock { $0.configuration } }
+    var keys: IssuerKeys { state.withLock { $0.keys } }
+    var adminToken: AdminToken { state.withLock { $0.adminToken } }
+
+    /// The public halves of the gateway's own keys, as a JWK Set (RFC 7517, 5).
+    func publicKeys(now: WallTime) -> [UInt8] { keys.own?.jwks(now: now) ?? Array(#"{"keys":[]}"#.utf8) }
+
+    /// The name of an outside issuer by its index in the policy; nil for the gateway's own.
+    func issuerName(_ index: Int) -> String? {
+        state.withLock { state in
+            state.configuration.settings.trusts.indices.contains(index) ? state.configuration.settings.trusts[index].name : nil
+        }
+    }
+
+    /// The policy of what is in force at `now`.
+    func policy(now: WallTime) throws(RouteFault) -> Policy {
+        let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
+        return try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+    }
+
+    /// Publishes a policy with other keys, unless they belong to an earlier configuration. Any thread.
+    func keysChanged(_ keys: IssuerKeys, now: WallTime) {
+        publishing.withLock { _ in
+            let isCurrent = state.withLock { state in
+                guard keys.generation == state.keysGeneration else { return false }
+                state.keys = keys
+                state.policyVersion += 1
+                return true
+            }
+            guard isCurrent else { return }
+            do throws(RouteFault) {
+                workers.post(.adoptPolicy(try policy(now: now)))
+            } catch {
+                // The same routes made the policy in force, which stays.
+                log.error("keys not adopted", ("error", "\(error)"))
+            }
+        }
+    }
+
+    /// Publishes a whole configuration, of which the caller has made sure that it makes a policy.
+    func adopt(
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, adminToken: AdminToken,
+        _ upstreams: [UpstreamSnapshot], now: WallTime
+    ) throws(RouteFault) {
+        log.write(adminToken)
+        try publishing.withLock { _ throws(RouteFault) in
+            let labels = state.withLock { state in
+                state.configuration = configuration
+                state.keys = keys
+                state.keysGeneration = generation
+                state.policyVersion += 1
+                state.labels.declare(configuration)
+                state.adminToken = adminToken
+                return state.labels
+            }
+            let settings = WorkerSettings(configuration, workers: workers.mailboxes.count)
+            workers.post(.adopt(try policy(now: now), upstreams, settings, labels))
+        }
+    }
+}
+
+extension ServerLog {
+    /// A token that was just generated is logged this once.
+    fileprivate func write(_ token: AdminToken) {
+        guard token.isNew else { return }
+        info("the admin token, made now and told this once", ("token", String(decoding: token.bytes, as: UTF8.self)))
+    }
+}

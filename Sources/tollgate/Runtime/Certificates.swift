@@ -1,0 +1,69 @@
+internal import Settings
+internal import Transport
+internal import Wire
+
+/// The certificates of the TLS listeners, read again when their files change, and the age of the session-ticket key.
+struct Certificates {
+    private(set) var context: TLSServerContext?
+    private var pairs: [TLSCertificatePair] = []
+    private var clientAuthority: String?
+    private var stamps: [FileStamp?] = []
+    /// When the present session-ticket key was made.
+    private var ticketKeySince: MonotonicTime
+
+    /// How long one key seals session tickets, in milliseconds. A leaked key decrypts every connection resumed under it, so
+    /// it is replaced; sessions last two hours, so one earlier key is enough to open older tickets.
+    private static let ticketKeyLife: UInt64 = 12 * 3_600_000
+
+    init(_ configuration: GatewayConfiguration, at moment: Moment) throws(TLSFault) {
+        ticketKeySince = moment.monotonic
+        try adopt(configuration, now: moment.wall)
+    }
+
+    /// Reads the files that `configuration` names. On a fault nothing changes.
+    mutating func adopt(_ configuration: GatewayConfiguration, now: WallTime) throws(TLSFault) {
+        let pairs = configuration.settings.tlsPairs.map { TLSCertificatePair(certificate: $0.certificate, key: $0.key) }
+        let clientAuthority = configuration.settings.tlsClientAuthority
+        let stamps = Self.stamps(pairs, clientAuthority)
+        context =
+            pairs.isEmpty ? nil : try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
+        self.pairs = pairs
+        self.clientAuthority = clientAuthority
+        self.stamps = stamps
+    }
+
+    /// Reads the files again if one has changed; nil if none has. A certificate and key that do not match, as while they are
+    /// being replaced, are tried again at the next change.
+    mutating func changed(now: WallTime) -> Result<TLSServerContext, TLSFault>? {
+        let stamps = Self.stamps(pairs, clientAuthority)
+        guard !pairs.isEmpty, stamps != self.stamps else { return nil }
+        self.stamps = stamps
+        do {
+            let renewed = try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
+            context = renewed
+            return .success(renewed)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// The context with a new session-ticket key, once the present one is too old.
+    mutating func rotated(now: MonotonicTime) throws(TLSFault) -> TLSServerContext? {
+        guard let context, now >= ticketKeySince.advanced(milliseconds: Self.ticketKeyLife) else { return nil }
+        ticketKeySince = now
+        let renewed = try context.withNewTicketKey()
+        self.context = renewed
+        return renewed
+    }
+
+    private static func stamps(_ pairs: [TLSCertificatePair], _ clientAuthority: String?) -> [FileStamp?] {
+        (pairs.flatMap { [$0.certificate, $0.key] } + [clientAuthority].compactMap { $0 }).map(FileStamp.init(of:))
+    }
+}
+
+extension FileStamp {
+    /// nil for a file that cannot be looked at: it counts as changed once it can be.
+    init?(of path: String) {
+        do { self = try FileBytes.stamp(path) } catch { return nil }
+    }
+}

@@ -1,0 +1,53 @@
+internal import Accounts
+internal import Issuers
+internal import Mail
+internal import Telemetry
+internal import Wire
+
+extension HealthBoard {
+    func report(_ notice: AccountNotice) {
+        switch notice {
+        case .refreshStorm(let session, let contract):
+            log.warning("refreshed again and again", ("session", session.text), ("contract", contract.name))
+        case .refreshReuse(let session, let user):
+            log.warning("a spent refresh token came back, its session has ended", ("session", session.text), ("user", user.text))
+        case .refreshAhead(let session):
+            log.warning("a refresh token came that was never issued", ("session", session.text))
+        case .storeFailed(let reason): log.error("the accounts failed", ("error", reason))
+        case .storeAway(let reason): accountsAway(reason)
+        case .cannotSign(let reason): log.error("no token can be signed", ("error", reason))
+        }
+    }
+}
+
+extension ServerLog {
+    func write(_ event: KeyEvent) {
+        let issuer = event.issuer ?? "own"
+        switch event.level {
+        case .debug, .info: info("keys", ("issuer", issuer), ("detail", event.message))
+        case .warning: warning("keys", ("issuer", issuer), ("detail", event.message))
+        case .error: error("keys", ("issuer", issuer), ("detail", event.message))
+        }
+    }
+
+    /// Neither the text of a message nor its recipient in the clear.
+    func write(_ event: DeliveryEvent) {
+        switch event {
+        case .sent(let message, let attempts):
+            debug("message sent", ("kind", message.kind), ("to", message.recipientDigest), ("attempts", "\(attempts)"))
+        case .postponed(let message, let reason, let milliseconds):
+            warning(
+                "message postponed", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason),
+                ("retry_ms", "\(milliseconds)"))
+        case .lost(let message, let reason):
+            error("message lost", ("kind", message.kind), ("to", message.recipientDigest), ("reason", reason))
+        }
+    }
+
+    func writeOutboxChannels(of plan: MailPlan) {
+        guard !plan.outboxChannels.isEmpty else { return }
+        info(
+            "messages land in the development outbox, read them by tollgate outbox",
+            ("kept", plan.outboxChannels.joined(separator: ", ")))
+    }
+}

@@ -1,0 +1,227 @@
+internal import Admin
+internal import Credentials
+internal import Gate
+internal import Issuers
+internal import Mail
+internal import Proxy
+internal import Settings
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// The running gateway: workers, keys, names and certificates, assembled from a configuration. Belongs to the main thread.
+struct Gateway {
+    private let workers: WorkerBroadcast
+    private let active: ActiveConfiguration
+    private let health: HealthBoard
+    private let log: ServerLog
+    private let accessLog: LineSink?
+    private let keySets: KeySetRefresher
+    private let resolver: UpstreamResolver
+    private let redisResolver: RedisResolver?
+    private let courier: DeliveryCourier
+    private let accounts: AccountsRuntime
+    private let outsideRefreshes: ExternalRefresher
+    private let threads: WorkerThreads
+    private var certificates: Certificates
+    private let addresses: [(address: SocketAddress, kind: StaticString)]
+
+    /// Binds, reads keys and starts every thread. Throws an error whose description tells the operator what is wrong.
+    init(_ configuration: GatewayConfiguration) throws {
+        let settings = configuration.settings
+        let moment = EventLoop.now()
+        let count = settings.workers ?? coreCount
+        let log = try ServerLog(settings)
+        self.log = log
+        certificates = try Certificates(configuration, at: moment)
+        let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
+        addresses = sockets.addresses
+        let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment)
+        var labels = MetricLabels(WorkerTelemetry.words)
+        labels.declare(configuration)
+        let wakers = try (0..<count).map { _ in try Waker() }
+        let workers = WorkerBroadcast(mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) })
+        self.workers = workers
+        let health = HealthBoard(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
+        self.health = health
+        let active = ActiveConfiguration(
+            configuration, keys: keys, labels: labels,
+            adminToken: try AdminToken.open(configured: settings.adminToken, dataDirectory: settings.dataDirectory),
+            workers: workers, log: log)
+        self.active = active
+        accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
+        resolver = try UpstreamResolver(settings.upstreams, log: log) { upstream, addresses in
+            let texts = addresses.map(\.address.description).joined(separator: " ")
+            log.info("addresses changed", ("upstream", upstream), ("addresses", texts))
+            workers.post(.resolved(upstream: upstream, addresses))
+        }
+        keySets = try KeySetRefresher(
+            IssuersPlan(configuration), own: keys.ownRing, onChange: { active.keysChanged($0, now: EventLoop.now().wall) },
+            onEvent: { log.write($0) }, onClock: { health.sawClock(HealthBoard.clock(keySet: $0), date: $1, now: $2) })
+        redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) }
+        redisResolver?.follow { workers.post(.redisResolved($0)) }
+        let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
+        let outbox = Outbox(dataDirectory: settings.dataDirectory)
+        courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }
+        log.writeOutboxChannels(of: configuration.mail)
+        let assembly = try AccountsAssembly(
+            configuration, active: active, health: health, workers: workers, keySets: keySets, limiter: limiter,
+            courier: courier, redisResolver: redisResolver)
+        let accounts = try AccountsRuntime(assembly, configuration)
+        self.accounts = accounts
+        try accounts.start(configuration)
+        outsideRefreshes = ExternalRefresher(configuration, active: active, workers: workers, log: log)
+        threads = WorkerThreads()
+        let plan = WorkerPlan(
+            configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),
+            labels: labels, limiter: limiter,
+            sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
+            workers: workers, active: active, health: health, keySets: keySets, accounts: accounts,
+            adminAPI: assembly.adminAPI(workers),
+            refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes))
+        for (id, waker) in wakers.enumerated() {
+            try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
+        }
+        try resolver.start()
+        health.configurationLoaded(succeeded: true, now: moment.wall)
+    }
+
+    /// Serves until SIGTERM or SIGINT, then drains within the configured time.
+    mutating func serve(_ loader: ConfigurationLoader, notifying socket: String?) {
+        for (address, kind) in addresses {
+            log.info("listening", ("address", address.description), ("protocol", kind.description))
+        }
+        notifySystemd(.ready, socket: socket)
+        var isServing = true
+        while isServing {
+            switch Signals.next(Self.signals, milliseconds: 1_000) {
+            case nil: look(socket)
+            case .hangup: reload(loader, socket)
+            case .terminate, .interrupt: isServing = false
+            case .child, .user1, .user2: break
+            }
+        }
+        drain(socket)
+    }
+
+    static let signals: [ProcessSignal] = [.hangup, .terminate, .interrupt]
+
+    /// Runs once a second.
+    private mutating func look(_ socket: String?) {
+        notifySystemd(.alive, socket: socket)
+        let moment = EventLoop.now()
+        do {
+            if let context = try certificates.rotated(now: moment.monotonic) { workers.post(.adoptCertificates(context)) }
+        } catch {
+            log.error("session tickets keep their key", ("error", "\(error)"))
+        }
+        switch certificates.changed(now: moment.wall) {
+        case .none: break
+        case .some(.success(let context)):
+            workers.post(.adoptCertificates(context))
+            log.info("certificates changed")
+        case .some(.failure(let fault)):
+            log.error("certificates not adopted", ("error", fault.description))
+        }
+    }
+
+    // MARK: reload
+
+    /// A configuration with a fault changes nothing. Settings that only a restart changes keep their value, and are logged.
+    private mutating func reload(_ loader: ConfigurationLoader, _ socket: String?) {
+        let moment = EventLoop.now()
+        notifySystemd(.reloading(moment.monotonic), socket: socket)
+        do {
+            let ignored = try adopt(loader.load(now: moment.wall), at: moment)
+            health.configurationLoaded(succeeded: true, now: moment.wall)
+            let workers = workers
+            // A worker reports after it has handled every earlier message: requests that come after the line below, or after the
+            // notice to systemd, are all decided by the new configuration.
+            let reports = try? blocking(atMost: 5_000) { await workers.reports() }
+            if reports == nil { log.warning("a worker is slow to take the configuration over") }
+            for name in ignored.fixed { log.warning("a changed setting needs a restart", ("setting", name)) }
+            for name in ignored.overridden {
+                let detail = "the process environment sets it and wins; set it in the env file alone and restart"
+                log.warning("a changed setting has no effect", ("setting", name), ("detail", detail))
+            }
+            log.info("configuration adopted")
+        } catch {
+            health.configurationLoaded(succeeded: false, now: moment.wall)
+            for line in error.lines { log.error("configuration refused", ("error", line)) }
+        }
+        notifySystemd(.ready, socket: socket)
+    }
+
+    /// Returns the changed settings that were not adopted: those that need a restart, and those that the process
+    /// environment overrides.
+    private mutating func adopt(
+        _ loaded: LoadedConfiguration, at moment: Moment
+    ) throws(Refused) -> (fixed: [String], overridden: [String]) {
+        guard var configuration = loaded.configuration else { throw Refused(loaded.findings.faults.map(\.text)) }
+        let running = active.configuration
+        let ignored = (configuration.keepUnchangeable(of: running), configuration.settings.keepOverridden(of: running.settings))
+        do {
+            var certificates = certificates
+            try certificates.adopt(configuration, now: moment.wall)
+            let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment, earlier: active.keys)
+            // Built once to see that it can be.
+            _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
+            let contexts = try resolver.contexts(for: configuration.settings.upstreams)
+            let settings = configuration.settings
+            let token = try AdminToken.open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
+            // The last step that may fail; if it does, nothing has changed.
+            try accounts.adopt(configuration)
+            let upstreams = resolver.adopt(configuration.settings.upstreams, contexts)
+            let generation = keySets.nextGeneration()
+            courier.adopt(configuration.mail)
+            log.writeOutboxChannels(of: configuration.mail)
+            health.adopt(configuration)
+            try active.adopt(
+                configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
+            // After the configuration, so that its first keys of this generation are not ignored.
+            keySets.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
+            accounts.adopted(configuration)
+            if let context = certificates.context { workers.post(.adoptCertificates(context)) }
+            self.certificates = certificates
+            log.adopt(configuration.settings)
+            return ignored
+        } catch {
+            throw Refused(["\(error)"])
+        }
+    }
+
+    /// Why a configuration was refused, one sentence a line.
+    private struct Refused: Error {
+        let lines: [String]
+        init(_ lines: [String]) { self.lines = lines }
+    }
+
+    // MARK: end
+
+    private func drain(_ socket: String?) {
+        notifySystemd(.stopping, socket: socket)
+        let limit = active.configuration.settings.drainTimeoutMilliseconds
+        log.info("draining", ("within_ms", "\(limit)"))
+        health.drainBegan()
+        workers.post(.drain(within: UInt64(limit)))
+        while !threads.haveEnded {
+            if threads.atMostOneRuns { workers.first.post(.othersEnded) }
+            // The second signal ends it at once.
+            switch Signals.next(Self.signals, milliseconds: 50) {
+            case .terminate, .interrupt: workers.post(.drain(within: 0))
+            case nil, .hangup, .child, .user1, .user2: break
+            }
+        }
+        threads.join()
+        outsideRefreshes.stop()
+        accounts.stop()
+        courier.stop()
+        resolver.stop()
+        redisResolver?.stop()
+        keySets.stop()
+        accessLog?.close()
+        log.info("ended")
+        log.close()
+    }
+}

@@ -1,0 +1,240 @@
+internal import Accounts
+internal import Cluster
+internal import Gate
+internal import Issuers
+internal import Proxy
+internal import Redis
+internal import Settings
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// The condition of everything the gateway depends on, for `/readyz`, the process's metrics and the log. A condition that
+/// many threads report is logged once, when it changes.
+final class HealthBoard: Sendable {
+    private struct State {
+        var process: ProcessMetrics
+        /// As of the last scrape: metrics count what was fetched since.
+        var keySets: [String: KeyStatus] = [:]
+        var isDraining = false
+        /// Why the store does not answer; nil while it does.
+        var accountsProblem: String?
+        /// Why no change is notified of; nil while they are, and without a bus.
+        var busProblem: String?
+        var unhealthy: Set<String> = []
+        /// By worker: each has a connection of its own.
+        var redis: [Int: RedisCondition] = [:]
+    }
+
+    let log: ServerLog
+    private let workers: Int
+    private let state: Mutex<State>
+    private let shortageInterval = LogInterval(milliseconds: 1_000)
+    private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
+
+    init(_ build: BuildInfo, workers: Int, log: ServerLog) {
+        self.log = log
+        self.workers = workers
+        let attempts = AttemptMetrics(buckets: AttemptBucket.Kind.allCases.map(\.rawValue))
+        state = Mutex(State(process: ProcessMetrics(build: build, attempts: attempts)))
+    }
+
+    // MARK: life
+
+    func drainBegan() { state.withLock { $0.isDraining = true } }
+
+    func configurationLoaded(succeeded: Bool, now: WallTime) {
+        state.withLock { $0.process.configurationLoaded(succeeded: succeeded, at: now) }
+    }
+
+    /// Forgets the issuers and clocks that a new configuration no longer has.
+    func adopt(_ configuration: GatewayConfiguration) {
+        let holders = IssuersPlan(configuration).outside.map(\.name)
+        let clocks = holders.map(Self.clock(keySet:)) + configuration.settings.upstreams.map { Self.clock(upstream: $0.name) }
+        state.withLock { state in
+            state.process.keepIssuers(holders)
+            state.process.clocks.keep(clocks)
+        }
+    }
+
+    // MARK: clocks
+
+    /// The clock of the server of a key set, or of an upstream, in metrics and log.
+    static func clock(keySet issuer: String) -> String { "jwks:\(issuer)" }
+    static func clock(upstream: String) -> String { "upstream:\(upstream)" }
+
+    /// A server's `Date` was `date` at `now` of our clock.
+    func sawClock(_ source: String, date: WallTime, now: WallTime) {
+        let (change, skew) = state.withLock { state in
+            let change = state.process.clocks.read(source, date: date, at: now)
+            return (change, state.process.clocks.microseconds(source) ?? 0)
+        }
+        let ahead = "\(skew / 1_000_000)"
+        switch change {
+        case .none: break
+        case .differs: log.warning("clocks differ, check which is right", ("source", source), ("ahead_s", ahead))
+        case .agrees: log.info("clocks agree again", ("source", source), ("ahead_s", ahead))
+        }
+    }
+
+    // MARK: upstreams and Redis
+
+    func upstreamChanged(_ upstream: String, _ address: UpstreamAddress, isHealthy: Bool) {
+        let address = "\(address.address)\(address.pathPrefix)"
+        let key = "\(upstream) \(address)"
+        state.withLock { state in
+            if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
+        }
+        if isHealthy {
+            log.info("healthy again", ("upstream", upstream), ("address", address))
+        } else {
+            log.warning("unhealthy", ("upstream", upstream), ("address", address))
+        }
+    }
+
+    /// A worker's connection to Redis changed; logged for the first worker that sees it.
+    func redisChanged(worker: Int, _ condition: RedisCondition) {
+        let isFirst = state.withLock { state in
+            let isKnown = state.redis.values.contains(condition)
+            state.redis[worker] = condition
+            return !isKnown
+        }
+        guard isFirst else { return }
+        switch condition {
+        case .connecting, .ready: log.info("redis", ("condition", condition.description))
+        case .refusing, .down: log.warning("redis", ("condition", condition.description))
+        }
+    }
+
+    /// The process has no descriptor, port or memory left. Logged once a second.
+    func shortage(_ fault: SystemFault, at now: MonotonicTime) {
+        if shortageInterval.begins(at: now) { log.error("out of resources", ("error", fault.description)) }
+    }
+
+    // MARK: accounts
+
+    /// The store does not answer; logged until it does.
+    func accountsAway(_ reason: String) {
+        if setAccounts(problem: reason) { log.error("the accounts are away", ("error", reason)) }
+    }
+
+    /// Whether the store went away or came back.
+    private func setAccounts(problem: String?) -> Bool {
+        state.withLock { state in
+            defer { state.accountsProblem = problem }
+            return (state.accountsProblem == nil) != (problem == nil)
+        }
+    }
+
+    /// An attempt at an account was refused. An exhausted SMS budget is logged once a minute.
+    func attemptRefused(_ refusal: AttemptRefusal, at now: MonotonicTime) {
+        state.withLock { $0.process.attempts.refused(by: refusal.kind.rawValue) }
+        guard refusal.kind == .smsBudget, smsBudgetInterval.begins(at: now) else { return }
+        log.warning(
+            "the budget for SMS is spent, raise TOLLGATE_SMS_BUDGET if these are your users",
+            ("retry_s", "\(refusal.retryAfterSeconds)"))
+    }
+
+    // MARK: the cluster
+
+    private static let connecting = "connecting"
+
+    func report(_ report: ClusterReport) {
+        switch report {
+        case .busExpected(let carrier):
+            state.withLock { state in
+                state.process.bus.carrier = carrier
+                state.busProblem = Self.connecting
+            }
+        case .busConnected(let carrier):
+            if setBus(problem: nil) { log.info("the bus tells of changes", ("carrier", carrier)) }
+        case .busLost(let carrier, let problem):
+            guard setBus(problem: problem) else { return }
+            log.warning("the bus is away, changes are looked for in the database", ("carrier", carrier), ("error", problem))
+        case .hintReceived: state.withLock { $0.process.bus.messages += 1 }
+        case .messageRefused: state.withLock { $0.process.bus.refusedMessages += 1 }
+        case .changesApplied(let lags):
+            state.withLock { state in
+                for lag in lags { state.process.bus.applied(lag: lag) }
+            }
+        case .storeAnswered:
+            if setAccounts(problem: nil) { log.info("the accounts are back") }
+        }
+    }
+
+    /// Whether the bus was lost or came back.
+    private func setBus(problem: String?) -> Bool {
+        state.withLock { state in
+            let before = state.busProblem
+            state.process.bus.isConnected = problem == nil
+            state.busProblem = problem
+            return (before == nil) != (problem == nil) || before == Self.connecting
+        }
+    }
+
+    // MARK: reports
+
+    /// The process's metrics at `now`.
+    func process(_ statuses: [KeyStatus], limitEvictions: UInt64, now: WallTime) -> ProcessMetrics {
+        state.withLock { state in
+            for status in statuses {
+                let before = state.keySets[status.name] ?? KeyStatus(name: status.name)
+                let failures = Int(clamping: status.failures &- before.failures)
+                let fetches = Int(clamping: status.fetches &- before.fetches)
+                for _ in 0..<max(0, min(failures, 1_000)) {
+                    state.process.keySetFetched(issuer: status.name, .unreachable, keys: status.keyCount, at: now)
+                }
+                for _ in 0..<max(0, min(fetches - failures, 1_000)) {
+                    state.process.keySetFetched(
+                        issuer: status.name, .ok, keys: status.keyCount, at: status.confirmedAt ?? now)
+                }
+                state.keySets[status.name] = status
+            }
+            var process = state.process
+            process.limitEvictions = limitEvictions
+            return process
+        }
+    }
+
+    func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration) -> Readiness {
+        var readiness = Readiness()
+        let (isDraining, unhealthy, redis, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        }
+        readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
+        if configuration.redis != nil { readiness.add(redis, of: workers, configuration.settings.rateLimitFailure) }
+        if configuration.settings.hasAccounts {
+            readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
+        }
+        if let carrier {
+            let consequence = "changes by other gateways are looked for in the database, and count within a second"
+            readiness.add("bus", busProblem == nil ? .ready : .degraded, busProblem.map { "\(carrier): \($0); \(consequence)" })
+        }
+        for status in statuses {
+            if status.keyCount == 0 {
+                readiness.add("keys of \(status.name)", .degraded, status.problem ?? "no key was ever had")
+            } else {
+                readiness.add("keys of \(status.name)", status.problem == nil ? .ready : .degraded, status.problem)
+            }
+        }
+        for name in unhealthy.sorted() { readiness.add("upstream \(name)", .degraded, "does not answer its health check") }
+        return readiness
+    }
+}
+
+extension Readiness {
+    /// Degraded and not unready: a gateway without its Redis serves on, and all gateways lose it together.
+    fileprivate mutating func add(_ redis: [Int: RedisCondition], of workers: Int, _ mode: LimitFailureMode) {
+        guard let problem = redis.values.first(where: { $0 != .ready }) ?? (redis.count < workers ? .connecting : nil) else {
+            return add("redis", .ready)
+        }
+        let consequence =
+            switch mode {
+            case .local: "limits are counted in this gateway"
+            case .open: "limits let everything pass"
+            case .closed: "routes with limits answer 503"
+            }
+        add("redis", .degraded, "\(problem); \(consequence)")
+    }
+}

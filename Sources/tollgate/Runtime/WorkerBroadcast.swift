@@ -1,0 +1,51 @@
+internal import Gate
+internal import Proxy
+internal import Telemetry
+internal import Transport
+
+/// The mailboxes of all workers. Any thread may post; a worker handles messages in the order in which they were posted.
+struct WorkerBroadcast: Sendable {
+    let mailboxes: [Mailbox<WorkerMessage>]
+
+    /// The worker that does for all what one must do: admin listeners, probes, and Redis calls of the control plane.
+    var first: Mailbox<WorkerMessage> { mailboxes[0] }
+
+    func post(_ message: WorkerMessage) {
+        for mailbox in mailboxes { mailbox.post(message) }
+    }
+
+    /// The metrics of every worker that still runs.
+    func reports() async -> [MetricsSnapshot] { await ask { reply in .report(reply) } }
+
+    /// The newest refusals of all workers, at most `limit`, the newest first; with `requestID` those of one request.
+    func refusals(of requestID: String?, limit: Int) async -> [ExplainedRefusal] {
+        let stories = await ask { reply in .tellRefusals(of: requestID, limit: limit, reply) }
+        return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
+    }
+
+    private func ask<Answer: Sendable>(_ question: (@escaping @Sendable (Answer) -> Void) -> WorkerMessage) async -> [Answer] {
+        var answers: [Answer] = []
+        for mailbox in mailboxes {
+            let answer: Answer? = await withCheckedContinuation { continuation in
+                let isRead = mailbox.post(question { continuation.resume(returning: $0) })
+                // A worker that has drained never answers.
+                if !isRead { continuation.resume(returning: nil) }
+            }
+            if let answer { answers.append(answer) }
+        }
+        return answers
+    }
+
+    /// Asks every other worker to close idle connections of an upstream for `worker`; false where there is no other.
+    func makeRoom(for worker: Int, upstream: String, connections: Int) -> Bool {
+        guard mailboxes.count > 1 else { return false }
+        let asker = mailboxes[worker]
+        let request = RoomRequest(upstream: upstream, connections: connections, workers: mailboxes.count - 1) {
+            asker.post(.roomMade(upstream: upstream))
+        }
+        for other in mailboxes.indices where other != worker {
+            if !mailboxes[other].post(.makeRoom(request)) { request.answered() }
+        }
+        return true
+    }
+}

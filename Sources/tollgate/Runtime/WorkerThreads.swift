@@ -1,0 +1,139 @@
+internal import Admin
+internal import Cluster
+internal import Contracts
+internal import Credentials
+internal import Gate
+internal import HTTP
+internal import Issuers
+internal import Proxy
+internal import Settings
+internal import Synchronization
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+/// What every worker is built from.
+struct WorkerPlan: Sendable {
+    let configuration: GatewayConfiguration
+    let policy: Policy
+    let upstreams: [UpstreamSnapshot]
+    let labels: MetricLabels
+    let limiter: SharedLimiter
+    /// nil where this process counts limits alone.
+    let sharing: SharingPlan?
+    /// nil where no access log is written.
+    let sink: LineSink?
+    let workers: WorkerBroadcast
+    let active: ActiveConfiguration
+    let health: HealthBoard
+    let keySets: KeySetRefresher
+    let accounts: AccountsRuntime
+    let adminAPI: AdminAPI
+    let refreshes: TokenRefreshes
+
+    /// The closures through which worker `id` reaches the control plane.
+    func services(_ id: Int) -> WorkerServices {
+        let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
+        let (refreshes, limiter) = (refreshes, limiter)
+        let admin = AdminEndpoints(
+            reports: { await workers.reports() },
+            process: {
+                health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
+            },
+            readiness: { health.readiness(keySets.statuses, active.configuration) }, now: { EventLoop.now().wall },
+            hosts: { AdminHosts(active.configuration.settings.adminHosts) },
+            api: adminAPI)
+        return WorkerServices(
+            admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts),
+            unknownKey: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
+            lookUpUser: { accounts.cluster.tiers.lookUp($0) }, refresh: { refreshes.refresh($0, $1) },
+            sawToken: { accounts.confirmations.saw($0) },
+            healthChanged: { upstream, address, isHealthy in
+                health.upstreamChanged(upstream, address, isHealthy: isHealthy)
+                workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
+            },
+            sawClock: { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) },
+            shortage: { health.shortage($0, at: EventLoop.now().monotonic) },
+            makeRoom: { workers.makeRoom(for: id, upstream: $0, connections: $1) },
+            answerNotJSON: { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) },
+            redisChanged: { health.redisChanged(worker: $0, $1) }, probes: id == 0,
+            outlastsOthers: id == 0 && workers.mailboxes.count > 1)
+    }
+
+    /// The handlers of `LocalEndpoint` and of the catalogue's endpoints, each at its number.
+    private static func endpoints(_ active: ActiveConfiguration, _ accounts: AccountsRuntime) -> [LocalHandler] {
+        let missing: LocalHandler = { _ in .plain(404, "not found\n") }
+        let count = Int(Catalogue.firstNumber) + Catalogue.endpoints.count
+        var handlers = [LocalHandler](repeating: missing, count: count)
+        for endpoint in Catalogue.endpoints {
+            handlers[Int(endpoint.number)] = { await accounts.answer(endpoint.number, $0) }
+        }
+        for endpoint in LocalEndpoint.allCases {
+            switch endpoint {
+            case .ownKeys:
+                handlers[Int(endpoint.rawValue)] = { _ in
+                    LocalResponse(
+                        status: 200, contentType: "application/jwk-set+json", body: active.publicKeys(now: EventLoop.now().wall))
+                }
+            }
+        }
+        return handlers
+    }
+}
+
+extension ServerLog {
+    /// Responses of a filtered route had a body that is not JSON.
+    fileprivate func writeNotJSON(route: String, answers: Int, isShadow: Bool) {
+        let detail = "filter= lets JSON alone pass; filter-strict=off on the route lets other types pass unfiltered"
+        warning(
+            isShadow ? "an answer that is not JSON would be refused" : "an answer that is not JSON was refused",
+            ("route", route), ("answers", "\(answers)"), ("detail", detail))
+    }
+}
+
+/// The threads that workers run on.
+final class WorkerThreads: Sendable {
+    private let threads = Mutex<[WorkerThread]>([])
+    private let running = Atomic<Int>(0)
+
+    var atMostOneRuns: Bool { running.load(ordering: .acquiring) <= 1 }
+    var haveEnded: Bool { running.load(ordering: .acquiring) == 0 }
+
+    /// Starts one worker; it is built on the thread that runs it.
+    func start(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener]) throws {
+        let seeds = SecureRandom.bytes(8)
+        let seed = seeds.reduce(0) { $0 << 8 | UInt64($1) }
+        running.wrappingAdd(1, ordering: .relaxed)
+        let thread = try WorkerThread(name: "worker-\(id)") { [self] in
+            Self.run(plan, id: id, waker: waker, listeners: listeners, seed: seed)
+            running.wrappingSubtract(1, ordering: .releasing)
+        }
+        threads.withLock { $0.append(thread) }
+    }
+
+    func join() {
+        for thread in threads.withLock({ $0 }) { thread.join() }
+    }
+
+    private static func run(_ plan: WorkerPlan, id: Int, waker: Waker, listeners: [Listener], seed: UInt64) {
+        let (configuration, mailboxes) = (plan.configuration, plan.workers.mailboxes)
+        do {
+            let shared = plan.sharing?.counting(
+                worker: id, limiter: plan.limiter, seed: seed ^ 1, now: EventLoop.now().monotonic)
+            var worker = try Worker(
+                id: id, settings: WorkerSettings(configuration, workers: mailboxes.count),
+                loop: EventLoop(waker: waker), mailbox: mailboxes[id], services: plan.services(id),
+                listeners: listeners, upstreams: plan.upstreams,
+                admission: Admission(
+                    policy: plan.policy, limiter: plan.limiter, cacheCapacity: configuration.settings.tokenCacheEntries),
+                shared: shared,
+                telemetry: WorkerTelemetry(
+                    labels: plan.labels, sink: plan.sink, format: configuration.settings.accessLog == .text ? .text : .json,
+                    seed: seed))
+            worker.run()
+        } catch {
+            // The others serve on.
+            plan.health.log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(error)"))
+        }
+    }
+}

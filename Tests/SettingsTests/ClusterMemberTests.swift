@@ -1,0 +1,175 @@
+import Accounts
+import Gate
+import MemoryStore
+import Storage
+import Synchronization
+import Testing
+import Transport
+import Wire
+
+@testable import Cluster
+
+/// A change of this gateway's own counts here before the write is answered, by way of the log, and only by that.
+@Suite struct ClusterMemberTests {
+    /// What workers were told, in order.
+    private final class Updates: Sendable {
+        private let all = Mutex<[WorkerUpdate]>([])
+
+        func add(_ update: WorkerUpdate) { all.withLock { $0.append(update) } }
+
+        /// How often a session was told of as ended.
+        func ends(of session: UUID) -> Int {
+            all.withLock { all in
+                all.count { update in
+                    if case .ended(let sessions) = update { sessions.contains { $0.id == session.text } } else { false }
+                }
+            }
+        }
+
+        func tiers(of user: UUID) -> [TierStatus] {
+            all.withLock { all in
+                all.flatMap { update -> [UserTier] in if case .tiers(let users) = update { users } else { [] } }
+                    .filter { $0.user == user.text }.map(\.status)
+            }
+        }
+    }
+
+    private let store = MemoryStore()
+    private let updates = Updates()
+    private let member: ClusterMember
+
+    init() throws { member = try Self.member(store, updates) }
+
+    private static func member(_ store: MemoryStore, _ updates: Updates) throws -> ClusterMember {
+        let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
+        let tiers = try TierList(["free", "premium"])
+        let plan = ClusterPlan(
+            scale: TierScale(tiers: tiers, graceSeconds: 0), location: .sqlite(path: "/nonexistent"), redis: nil, secret: nil,
+            followRedis: { _ in })
+        return try ClusterMember(
+            plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }))
+    }
+
+    private func start() async throws {
+        try member.start()
+        #expect(await member.applied())
+    }
+
+    private var occasion: Occasion { Occasion(now: EventLoop.now().wall, address: nil) }
+
+    private func open(_ number: UInt64) async throws -> (user: UUID, session: UUID) {
+        let (user, session) = (UUID(random: (1, number)), UUID(random: (2, number)))
+        _ = try await store.open(
+            NewAccount(id: user, openedBy: .password, email: try EmailAddress("u\(number)@example.org")),
+            session: NewSession(id: session, contract: .password, device: nil), occasion)
+        return (user, session)
+    }
+
+    @Test func anEndedSessionIsToldOfOnceAndBeforeTheAnswer() async throws {
+        let ada = try await open(1), bob = try await open(2)
+        try await start()
+        _ = try await store.end(ada.session, .signOut, occasion)
+        await member.changed([])
+        #expect(updates.ends(of: ada.session) == 1)
+        _ = try await store.end(bob.session, .signOut, occasion)
+        await member.changed([])
+        #expect(updates.ends(of: ada.session) == 1 && updates.ends(of: bob.session) == 1)
+        member.stop()
+    }
+
+    @Test func aTierIsToldOfAndTheCacheDropsTheAccount() async throws {
+        let ada = try await open(1)
+        try await start()
+        #expect(try await member.cache.account(ada.user)?.entitlement.tier == nil)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
+        await member.changed([ada.user])
+        #expect(try await member.cache.account(ada.user)?.entitlement.tier == "premium")
+        #expect(updates.tiers(of: ada.user).count == 1)
+        _ = try await store.delete(ada.user, occasion)
+        await member.changed([ada.user])
+        #expect(updates.tiers(of: ada.user).last == .noAccount)
+        #expect(updates.ends(of: ada.session) == 1)
+        member.stop()
+    }
+
+    @Test func anotherGatewayReadsTheSameLog() async throws {
+        let ada = try await open(1)
+        let others = Updates()
+        let other = try Self.member(store, others)
+        try await start()
+        try other.start()
+        _ = try await store.end(ada.session, .signOut, occasion)
+        await member.changed([])
+        #expect(await other.applied())
+        #expect(updates.ends(of: ada.session) == 1 && others.ends(of: ada.session) == 1)
+        member.stop()
+        other.stop()
+    }
+
+    /// Tiers by the list of an earlier configuration never follow the order to forget them.
+    @Test func aLookupThatAReloadOvertakesIsRepeated() async throws {
+        let ada = try await open(1)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
+        let tiers = try TierList(["free", "plus", "premium"])
+        let lookups = member.tiers
+        store.afterNextCall { lookups.adopt(TierScale(tiers: tiers, graceSeconds: 0)) }
+        lookups.lookUp(ada.user.text)
+        for _ in 0..<1_000 where updates.tiers(of: ada.user).isEmpty { await pause(milliseconds: 10) }
+        #expect(updates.tiers(of: ada.user) == [.tier(try #require(tiers.rank(of: "premium")), until: .max)])
+    }
+
+    @Test func writersAtOnceEachFindTheirChangeApplied() async throws {
+        let opened = try await withThrowingTaskGroup(of: (user: UUID, session: UUID).self) { group in
+            for number in 1...300 { group.addTask { try await open(UInt64(number)) } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        try await start()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for account in opened {
+                group.addTask {
+                    _ = try await store.end(account.session, .signOut, occasion)
+                    await member.changed([])
+                    #expect(updates.ends(of: account.session) == 1)
+                }
+            }
+            try await group.waitForAll()
+        }
+        member.stop()
+    }
+
+    @Test func aReadingThatFailsIsRepeatedBeforeTheAnswer() async throws {
+        let ada = try await open(1)
+        try await start()
+        store.failReadings(of: .unavailable("away"), count: 3)
+        _ = try await store.end(ada.session, .signOut, occasion)
+        await member.changed([])
+        #expect(updates.ends(of: ada.session) == 1)
+        member.stop()
+    }
+
+    /// What is committed is answered for; the log brings it when it can be read again.
+    @Test func aStoreThatStaysAwayHoldsUpTheAnswerForAWhileOnly() async throws {
+        let ada = try await open(1)
+        try await start()
+        _ = try await member.cache.account(ada.user)
+        store.failReadings(of: .unavailable("away"), count: 60)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
+        _ = try await store.end(ada.session, .signOut, occasion)
+        await member.changed([ada.user])
+        #expect(updates.ends(of: ada.session) == 0)
+        // Readers of this gateway are not shown the old state, though the cache may still be trusted.
+        #expect(try await member.cache.account(ada.user)?.entitlement.tier == "premium")
+        while !(await member.applied()) {}
+        #expect(updates.ends(of: ada.session) == 1)
+        member.stop()
+    }
+
+    @Test func withoutPollingNothingIsWaitedFor() async throws {
+        let ada = try await open(1)
+        await member.changed([ada.user])
+        try await start()
+        member.stop()
+        await member.changed([ada.user])
+        #expect(await !member.applied())
+    }
+}
