@@ -91,10 +91,10 @@ let package = Package(
             name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
         .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
-        .testTarget(name: "RedisTests", dependencies: ["Redis", "Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "RedisTests", dependencies: ["Redis", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
-            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "Transport", "Wire"],
+            dependencies: ["Proxy", "Credentials", "FilterReference", "Gate", "HTTP", "Redis", "Telemetry", "TestThreads", "Transport", "Wire"],
             swiftSettings: tests),
         .testTarget(
             name: "SettingsTests",
@@ -119,6 +119,8 @@ let package = Package(
         .executableTarget(
             name: "FilterBench", dependencies: ["Gate", "Wire"], path: "Tests/FilterBench", swiftSettings: tests,
             linkerSettings: program),
+        // Threads for tests that wait.
+        .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: tests),
         // Test support: real servers (PostgreSQL) and a mail sink.
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
@@ -132,8 +134,8 @@ let package = Package(
             dependencies: ["Accounts", "Contracts", "Credentials", "Gate", "HTTP", "MemoryStore", "Stories", "Storage", "Transport", "Wire"],
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
-            name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "Transport", "Wire"], swiftSettings: tests),
+            name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
-        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers"], swiftSettings: tests),
+        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers", "TestThreads"], swiftSettings: tests),
     ]
 )

@@ -53,7 +53,7 @@ build() {
     local attempt status
     for attempt in 1 2 3; do
         status=0
-        timeout --kill-after=10 600 swift build --explicit-target-dependency-import-check error "$@" || status=$?
+        timeout --kill-after=10 900 swift build --explicit-target-dependency-import-check error "$@" || status=$?
         [ "$status" -eq 124 ] || [ "$status" -eq 137 ] || return "$status"
         say "tollgate: the build hung, attempt $attempt of 3"
     done

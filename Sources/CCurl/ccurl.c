@@ -166,6 +166,13 @@ void ccurl_transfer_free(void *group, void *transfer) {
     free_belongings(own);
 }
 
+void ccurl_transfer_abandon(void *group, void *transfer) {
+    // libcurl ends a mail and waits for the answer, up to a minute, wherever the transfer stands; without recipients it does
+    // not (smtp_done).
+    curl_easy_setopt(transfer, CURLOPT_MAIL_RCPT, NULL);
+    ccurl_transfer_free(group, transfer);
+}
+
 long ccurl_transfer_status(void *transfer) {
     long status = 0;
     curl_easy_getinfo(transfer, CURLINFO_RESPONSE_CODE, &status);

@@ -18,7 +18,7 @@ internal import Wire
 
     deinit {
         waker.close()
-        for unsafe handle in unsafe transfers.keys { unsafe ccurl_transfer_free(group, handle) }
+        for unsafe handle in unsafe transfers.keys { unsafe ccurl_transfer_abandon(group, handle) }
         unsafe ccurl_group_free(group)
     }
 

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// What the operator does to accounts by command, and what a gateway that runs makes of it.
-@Suite struct AccountCommandTests {
+@Suite(.ownThread) struct AccountCommandTests {
     private let upstream: Upstream
     private let folder: Folder
     private let password = "correct horse battery"

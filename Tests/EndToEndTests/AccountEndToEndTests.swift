@@ -1,9 +1,10 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 /// Sessions and accounts under a running gateway: many at once, answers that get lost, a process that is killed.
-@Suite struct AccountEndToEndTests {
+@Suite(.ownThread) struct AccountEndToEndTests {
     private let gateway: Gateway
 
     init() throws {

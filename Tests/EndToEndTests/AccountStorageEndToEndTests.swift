@@ -1,9 +1,10 @@
 import Foundation
 import TestServers
+import TestThreads
 import Testing
 
 /// Accounts in a PostgreSQL server that goes away and comes back, and that gateways share.
-@Suite struct AccountStorageEndToEndTests {
+@Suite(.ownThread) struct AccountStorageEndToEndTests {
     private static let secret = "TOLLGATE_JWT_SECRET=\"a secret of more than thirty-two bytes\""
 
     private static func settings(_ url: String, _ more: String...) -> String {

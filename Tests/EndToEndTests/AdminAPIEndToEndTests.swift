@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The admin API of a gateway that runs.
-@Suite struct AdminAPIEndToEndTests {
+@Suite(.ownThread) struct AdminAPIEndToEndTests {
     /// The token that the first start told, and told once.
     private func toldToken(_ gateway: Gateway) throws -> String {
         let lines = gateway.process.complaints.now.filter { $0.contains("\"token\":") }

@@ -1,9 +1,10 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// A steady-state proxied request allocates nothing: counted in the binary that ships, by a library loaded before the
 /// C library.
-@Suite(.serialized) struct AllocationTests {
+@Suite(.serialized, .ownThread) struct AllocationTests {
     /// Counts calls by the kind of thread, a worker or any other, in a file that both processes see.
     private static let counter = """
         #define _GNU_SOURCE

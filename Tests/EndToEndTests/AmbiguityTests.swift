@@ -1,7 +1,8 @@
+import TestThreads
 import Testing
 
 /// What two parsers could read differently is refused, ends its connection, and reaches nobody.
-@Suite struct AmbiguityTests {
+@Suite(.ownThread) struct AmbiguityTests {
     /// Name, bytes, status. Each is followed by a second request that must not be taken for one.
     private static let requests: [(String, String, Int)] = [
         ("length and chunks", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),

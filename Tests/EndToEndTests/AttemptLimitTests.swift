@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Limits on guesses, messages and new accounts, under five hundred attempts at once.
-@Suite(.serialized) struct AttemptLimitTests {
+@Suite(.serialized, .ownThread) struct AttemptLimitTests {
     /// Where the gateways of a test count.
     enum Counting: CaseIterable { case alone, withRedis, twoWithRedis, redisGone }
 

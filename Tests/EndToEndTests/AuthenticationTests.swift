@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Which tokens open which routes, and what those get that do not.
-@Suite struct AuthenticationTests {
+@Suite(.ownThread) struct AuthenticationTests {
     private static let secret = String(repeating: "s", count: 40)
 
     // MARK: modes

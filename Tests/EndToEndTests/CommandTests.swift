@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// What people and scripts ask of the binary besides serving.
-@Suite struct CommandTests {
+@Suite(.ownThread) struct CommandTests {
     @Test func everyCommandExplainsItself() throws {
         let commands = [
             ["serve"], ["check"], ["explain"], ["token", "mint"], ["token", "inspect"], ["keys", "list"], ["keys", "rotate"],

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The apps that the documents print, against the gateway that they were not written for.
-@Suite struct ContractClientTests {
+@Suite(.ownThread) struct ContractClientTests {
     private static let secret = "a secret of more than thirty-two bytes"
 
     private let gateway: Gateway

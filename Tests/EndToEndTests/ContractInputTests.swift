@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Bodies that no app sends, at every endpoint of every contract: refused in the contract's envelope, and nothing is kept.
-@Suite struct ContractInputTests {
+@Suite(.ownThread) struct ContractInputTests {
     /// What a contract's refusals look like.
     enum Envelope: Sendable { case inner, provider, dlauth }
 

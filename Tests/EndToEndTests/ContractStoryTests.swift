@@ -1,9 +1,10 @@
 import Foundation
 import Stories
+import TestThreads
 import Testing
 
 /// The case documents of the contracts, followed over a gateway that runs.
-@Suite struct ContractStoryTests {
+@Suite(.ownThread) struct ContractStoryTests {
     private static let stories: [Story] = {
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .appending(path: "ContractsTests/Cases")

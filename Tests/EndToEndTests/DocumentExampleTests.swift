@@ -1,4 +1,5 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The pages whose examples are promised to run.
@@ -10,7 +11,7 @@ private let pagesWithExamples: Set<String> = [
 
 /// The documents as their readers use them: each page's commands run from top to bottom against what `deploy/up` starts, and
 /// print what the page prints.
-@Suite struct DocumentExampleTests {
+@Suite(.ownThread) struct DocumentExampleTests {
     @Test func thePagesThatPromiseExamplesHaveSome() throws {
         let pages = try DocumentPage.all()
         #expect(pagesWithExamples.isSubset(of: pages.map(\.path)))
@@ -50,7 +51,7 @@ private let pagesWithExamples: Set<String> = [
 }
 
 /// The reading of pages itself.
-@Suite struct DocumentPageTests {
+@Suite(.ownThread) struct DocumentPageTests {
     @Test func aPageIsCommandsWithTheirOutput() throws {
         let text = """
             Text with `$ no command`.

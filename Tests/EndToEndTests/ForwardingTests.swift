@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// What comes in goes out once, whole, and so does its answer.
-@Suite struct ForwardingTests {
+@Suite(.ownThread) struct ForwardingTests {
     static func settings(_ upstream: Upstream, _ more: String = "") -> String {
         """
         TOLLGATE_UPSTREAM_U="\(upstream.url)"

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// What the gateway tells of itself: health, metrics, and one line for each request that holds no secret.
-@Suite struct GatewayTelemetryTests {
+@Suite(.ownThread) struct GatewayTelemetryTests {
     @Test func healthIsPlain() throws {
         let gateway = try Gateway("")
         #expect(try gateway.askAdmin("/livez").status == 200)

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Who asks, as the upstream learns it: from a verified token and from nobody else.
-@Suite struct IdentityTests {
+@Suite(.ownThread) struct IdentityTests {
     private static let settings = """
         TOLLGATE_ROUTE_OPEN="/open/* upstream=u auth=none"
         TOLLGATE_ROUTE_MAYBE="/maybe/* upstream=u auth=optional"

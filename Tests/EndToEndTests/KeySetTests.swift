@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The keys of outside issuers, from their servers: fetched, refreshed, and kept when the server is away.
-@Suite struct KeySetTests {
+@Suite(.ownThread) struct KeySetTests {
     private static func settings(_ upstream: Upstream, _ url: String) -> String {
         """
         TOLLGATE_TRUST_OUTSIDE="issuer=https://outside.test audience=app jwks=\(url) algorithms=ES256,RS256"

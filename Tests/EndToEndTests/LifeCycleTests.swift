@@ -1,9 +1,10 @@
 import Foundation
 import Glibc
+import TestThreads
 import Testing
 
 /// Reloading, draining and refusing to start.
-@Suite struct LifeCycleTests {
+@Suite(.ownThread) struct LifeCycleTests {
     // MARK: reload
 
     @Test func aReloadChangesRoutesAndKeepsWhatIsUnderWay() throws {

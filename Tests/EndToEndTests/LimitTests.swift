@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// How many may pass, exactly, and what everybody is told of it.
-@Suite struct LimitTests {
+@Suite(.ownThread) struct LimitTests {
     @Test func theHeadersCountDown() throws {
         let upstream = try Upstream()
         let gateway = try Gateway(

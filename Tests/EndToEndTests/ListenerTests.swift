@@ -1,8 +1,9 @@
 import Glibc
+import TestThreads
 import Testing
 
 /// Unix sockets on both sides, and addresses behind a balancer that speaks the PROXY protocol.
-@Suite struct ListenerTests {
+@Suite(.ownThread) struct ListenerTests {
     @Test func unixSocketsServeOnBothSides() throws {
         let folder = try Folder()
         let upstream = try Upstream(path: folder.file("upstream.sock"))

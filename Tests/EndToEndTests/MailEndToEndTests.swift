@@ -1,9 +1,10 @@
 import Foundation
 import TestServers
+import TestThreads
 import Testing
 
 /// Codes and reset links on their way from the running gateway to a mail server that others wrote.
-@Suite struct MailEndToEndTests {
+@Suite(.ownThread) struct MailEndToEndTests {
     private static func settings(_ port: Int) -> String {
         [
             Gateway.contracts, "SMTP_URL=smtp://127.0.0.1:\(port)", "TOLLGATE_MAIL_FROM=\"Example <no-reply@example.org>\"",

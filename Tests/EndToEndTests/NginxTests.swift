@@ -1,7 +1,8 @@
+import TestThreads
 import Testing
 
 /// With a server that others wrote behind it.
-@Suite struct NginxTests {
+@Suite(.ownThread) struct NginxTests {
     @Test func filesRangesAndConditionsGoThrough() throws {
         let nginx = try Nginx("location /gone { return 410 \"gone\\n\"; } location /moved { return 302 /elsewhere; }")
         let content = (0..<20_000).map { "line \($0)\n" }.joined()

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Expired tokens of internal callers, healed on the way at an auth server elsewhere.
-@Suite struct OutsideRefreshTests {
+@Suite(.ownThread) struct OutsideRefreshTests {
     private static func gateway(_ server: AuthServer, _ upstream: Upstream, _ more: String...) throws -> Gateway {
         let folder = try Folder()
         let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder)] + more

@@ -1,9 +1,10 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Any bytes end in an answer or a closed connection, and upstreams see only whole, plain requests. Seeded: a failure
 /// comes again.
-@Suite struct RobustnessTests {
+@Suite(.ownThread) struct RobustnessTests {
     /// SplitMix64.
     private struct Chance {
         var state: UInt64

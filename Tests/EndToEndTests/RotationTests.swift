@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// When a refresh token that comes back ends its session, and what a client gets that runs wild.
-@Suite struct RotationTests {
+@Suite(.ownThread) struct RotationTests {
     private static let secret = "a secret of more than thirty-two bytes"
     /// The grace, in seconds.
     private static let grace = 2

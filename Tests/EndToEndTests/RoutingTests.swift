@@ -1,7 +1,8 @@
+import TestThreads
 import Testing
 
 /// Which route a request takes, and what it gets without one.
-@Suite struct RoutingTests {
+@Suite(.ownThread) struct RoutingTests {
     @Test func theMostSpecificRouteWins() throws {
         let upstreams = try ["a", "b"].map { name in
             try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\(name)"))

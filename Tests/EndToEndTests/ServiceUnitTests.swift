@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The unit that systemd runs the gateway by.
-@Suite struct ServiceUnitTests {
+@Suite(.ownThread) struct ServiceUnitTests {
     private static let analyze = "/usr/bin/systemd-analyze"
 
     private static var unit: String {

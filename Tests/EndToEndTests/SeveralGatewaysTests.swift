@@ -1,10 +1,11 @@
 import Foundation
 import Glibc
 import TestServers
+import TestThreads
 import Testing
 
 /// Gateways that share a database: what happens at one counts at all.
-@Suite struct SeveralGatewaysTests {
+@Suite(.ownThread) struct SeveralGatewaysTests {
     /// A way for a session to end, at the gateway of number 1.
     enum Ending: String, CaseIterable, Sendable {
         case signOut, reuse, oneSession, allSessions, command, deletion

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Limits that several gateways count together in one Redis.
-@Suite struct SharedLimitTests {
+@Suite(.ownThread) struct SharedLimitTests {
     /// A gateway on `redis` with routes of one upstream.
     private func gateway(_ redis: Redis, _ upstream: Upstream, _ settings: String...) throws -> Gateway {
         try gateway(redis.setting, upstream, settings)

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Clients that take their time do not get more of it than they may have.
-@Suite struct SlowClientTests {
+@Suite(.ownThread) struct SlowClientTests {
     private static func gateway(_ upstream: Upstream, _ more: String) throws -> Gateway {
         try Gateway("TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none\"\n" + more)
     }

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Long answers whose token expires or whose session ends.
-@Suite struct StreamExpiryTests {
+@Suite(.ownThread) struct StreamExpiryTests {
     private static let secret = "TOLLGATE_JWT_SECRET=\"a secret of more than thirty-two bytes\""
 
     private let upstream: Upstream

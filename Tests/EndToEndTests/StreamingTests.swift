@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// Large bodies are carried, not kept.
-@Suite struct StreamingTests {
+@Suite(.ownThread) struct StreamingTests {
     private static let mebibyte = 1 << 20
 
     /// Bytes that tell where they belong: no piece can be lost, doubled or swapped unseen.

@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// HTTPS towards clients and towards upstreams, with curl, openssl and nginx at the other end.
-@Suite struct TLSTests {
+@Suite(.ownThread) struct TLSTests {
     private static func settings(_ upstream: Upstream, _ folder: Folder, pairs: [String]) -> String {
         """
         TOLLGATE_LISTEN=

@@ -1,9 +1,10 @@
 import Foundation
 import TestServers
+import TestThreads
 import Testing
 
 /// Expired tokens of internal callers, healed on the way: sessions of the gateway's own.
-@Suite struct TransparentRefreshTests {
+@Suite(.ownThread) struct TransparentRefreshTests {
     static let secret = "a secret of more than thirty-two bytes"
     static let key = "the key of the backend"
 

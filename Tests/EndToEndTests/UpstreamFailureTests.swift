@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// What a client gets when the service behind the gateway fails, and how the gateway helps itself.
-@Suite struct UpstreamFailureTests {
+@Suite(.ownThread) struct UpstreamFailureTests {
     private static func settings(_ addresses: String, _ options: String = "", route: String = "") -> String {
         "TOLLGATE_UPSTREAM_U=\"\(addresses) \(options)\"\nTOLLGATE_ROUTE_ALL=\"/* upstream=u auth=none errors=problem \(route)\""
     }

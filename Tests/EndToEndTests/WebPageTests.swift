@@ -1,8 +1,9 @@
 import Foundation
+import TestThreads
 import Testing
 
 /// The page at `/web/`, in a browser, against the running gateway. One after the other: they share one browser.
-@Suite(.serialized) struct WebPageTests {
+@Suite(.serialized, .ownThread) struct WebPageTests {
     /// Safe: one test at a time.
     nonisolated(unsafe) private static let browser = Result { try Browser() }
 

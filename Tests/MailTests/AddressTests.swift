@@ -1,10 +1,11 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Mail
 
 /// Header injection: an address or a name stays one address on one line.
-@Suite struct AddressTests {
+@Suite(.ownThread) struct AddressTests {
     @Test(arguments: [
         ("ada@example.org", "ada@example.org"), ("ada.lovelace+x@mail.example.org", "ada.lovelace+x@mail.example.org"),
         ("o'neil@example.org", "o'neil@example.org"), ("ada@[127.0.0.1]", "ada@[127.0.0.1]"), ("ädä@exämple.org", "ädä@exämple.org"),

@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Wire
 
@@ -16,7 +17,7 @@ let sampleLetter = Letter(
     subject: "Confirm your email for Zoë", blocks: [.text("Enter this code:"), .code("123456"), .note("It is good for 10 minutes.")],
     signature: "Zoë & Co")
 
-@Suite struct DeliveryQueueTests {
+@Suite(.ownThread) struct DeliveryQueueTests {
     private var queue = DeliveryQueue()
 
     private func time(_ seconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: 1_000_000_000 * (seconds + 1)) }

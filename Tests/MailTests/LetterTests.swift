@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Mail
 
-@Suite struct LetterTests {
+@Suite(.ownThread) struct LetterTests {
     private let letter = Letter(
         subject: "<b> & \"co\"",
         blocks: [

@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Mail
 
-@Suite struct MailServerTests {
+@Suite(.ownThread) struct MailServerTests {
     struct Case: Sendable, CustomTestStringConvertible {
         let text: String
         let url: String

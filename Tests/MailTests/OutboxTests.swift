@@ -1,10 +1,11 @@
 import Foundation
+import TestThreads
 import Testing
 import Wire
 
 @testable import Mail
 
-@Suite struct OutboxTests {
+@Suite(.ownThread) struct OutboxTests {
     private let folder = TemporaryFolder()
     private var outbox: Outbox { Outbox(dataDirectory: folder.path + "/data") }
 

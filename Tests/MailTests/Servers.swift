@@ -31,6 +31,21 @@ final class SilentServer: Sendable {
     private let listener = Result { try Listener() }
     let port: Int
     init() throws { port = try listener.get().port }
+
+    /// What those said who came and went.
+    func heard() throws -> [String] {
+        let descriptor = try listener.get().descriptor
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        var said: [String] = []
+        while true {
+            let connection = accept(descriptor, nil, nil)
+            guard connection >= 0 else { return said }
+            defer { close(connection) }
+            var room = [UInt8](repeating: 0, count: 1_024)
+            let count = recv(connection, &room, room.count, 0)
+            if count > 0 { said.append(String(decoding: room[..<count], as: UTF8.self)) }
+        }
+    }
 }
 
 /// A webhook that answers its requests with these statuses in turn.

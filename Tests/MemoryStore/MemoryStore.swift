@@ -5,7 +5,7 @@ import Wire
 /// Accounts in memory, for tests: a second, simple implementation of `AccountStore`.
 package final class MemoryStore: AccountStore {
     struct State {
-        var accounts: [UUID: Account] = [:]
+        var accounts = AccountTable()
         var hashes: [UUID: String] = [:]
         var identities: [String: Link] = [:]
         var sessions: [UUID: Session] = [:]
@@ -16,6 +16,34 @@ package final class MemoryStore: AccountStore {
         /// Everything that was ever changed, the oldest first.
         var changes: [Touch] = []
         var events: [AuditEvent] = []
+    }
+
+    /// The accounts by id, which also keeps what a call found before it changed them.
+    struct AccountTable {
+        private var all: [UUID: Account] = [:]
+        private var before: [UUID: Account?] = [:]
+
+        var values: Dictionary<UUID, Account>.Values { all.values }
+
+        subscript(id: UUID) -> Account? {
+            get { all[id] }
+            set {
+                if before[id] == nil { before[id] = .some(all[id]) }
+                all[id] = newValue
+            }
+        }
+
+        mutating func removeValue(forKey id: UUID) -> Account? {
+            defer { self[id] = nil }
+            return self[id]
+        }
+
+        /// The accounts that were there and are others now, or gone, since it was last asked.
+        mutating func takeChanged() -> [UUID] {
+            guard !before.isEmpty else { return [] }
+            defer { before.removeAll() }
+            return before.compactMap { id, account in account != nil && account != all[id] ? id : nil }
+        }
     }
 
     /// An identity, and the account that it leads to.
@@ -69,8 +97,8 @@ package final class MemoryStore: AccountStore {
         defer { follower.withLock { follower in defer { follower = nil }; return follower }?() }
         if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
         return state.withLock { state in
-            let before = (state.accounts, state.ended.count)
-            defer { state.noteChanges(before.0, ended: before.1) }
+            let ended = state.ended.count
+            defer { state.noteChanges(ended: ended) }
             return body(&state)
         }
     }
@@ -80,9 +108,9 @@ package final class MemoryStore: AccountStore {
 }
 
 extension MemoryStore.State {
-    /// Logs the changes of a call, by comparison with the state before it.
-    fileprivate mutating func noteChanges(_ before: [UUID: Account], ended count: Int) {
-        for (id, account) in before where accounts[id] != account { changes.append(.account(id)) }
+    /// Logs what a call has changed; before it, `count` sessions had ended.
+    fileprivate mutating func noteChanges(ended count: Int) {
+        for id in accounts.takeChanged() { changes.append(.account(id)) }
         for session in ended.dropFirst(count) { changes.append(.ended(session)) }
     }
 

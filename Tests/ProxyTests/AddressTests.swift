@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Glibc
 import Telemetry
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -9,7 +10,7 @@ import Wire
 @testable import Proxy
 
 /// The addresses of an upstream: each is spoken to by its own name, and leaves when the configuration says so.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct AddressTests {
     private let rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
 

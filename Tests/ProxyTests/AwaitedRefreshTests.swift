@@ -2,6 +2,7 @@ import Credentials
 import Gate
 import Synchronization
 import Telemetry
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -9,7 +10,7 @@ import Wire
 @testable import Proxy
 
 /// Requests whose expired token is being refreshed wait for that, for a bounded time, and hold nobody up.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct AwaitedRefreshTests {
     private static let key = {
         let secret: StaticString = "0123456789abcdef0123456789abcdef"

@@ -3,6 +3,7 @@ import Gate
 import Glibc
 import Synchronization
 import Telemetry
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -10,7 +11,7 @@ import Wire
 @testable import Proxy
 
 /// Many clients and upstreams at once that do as they please: answers find their way, and nothing is left behind.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.ownThread, .timeLimit(.minutes(2)))
 struct ChaosTests {
     private final class Tally: Sendable {
         let complaints = Mutex<[String]>([])

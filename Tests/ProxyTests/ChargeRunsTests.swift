@@ -1,4 +1,5 @@
 import Redis
+import TestThreads
 import Testing
 import Wire
 
@@ -6,7 +7,7 @@ import Wire
 @testable import Proxy
 
 /// How charges stand in a call of the script.
-@Suite struct ChargeRunsTests {
+@Suite(.ownThread) struct ChargeRunsTests {
     private func item(_ key: UInt64, _ rate: String) throws -> LimitCharge.Item {
         LimitCharge.Item(key: LimitKey(high: key, low: 0), rate: try #require(LimitRate(parsing: rate)), subject: .address)
     }

@@ -2,6 +2,7 @@ import Gate
 import HTTP
 import Glibc
 import Synchronization
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -9,7 +10,7 @@ import Wire
 @testable import Proxy
 
 /// What a worker's clocks allow, on a clock that the test moves.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ClockTests {
     private let listener: Socket
 

@@ -1,4 +1,5 @@
 import Gate
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -6,7 +7,7 @@ import Wire
 @testable import Proxy
 
 /// How connections of clients end: what was answered before arrives whole.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ClosingTests {
     /// The close of a connection on which bytes wait unread is a reset, and a reset takes what the client has not read.
     @Test func anAnswerThatIsStillBeingReadSurvivesTheRefusalBehindIt() throws {

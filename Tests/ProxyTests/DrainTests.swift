@@ -1,4 +1,5 @@
 import Gate
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -6,7 +7,7 @@ import Wire
 @testable import Proxy
 
 /// The end of a worker: nobody who has asked goes without an answer, and nobody else holds it up.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct DrainTests {
     @Test func aRequestUnderWayIsAnsweredAndItsConnectionCloses() throws {
         let bench = try Bench()

@@ -1,10 +1,11 @@
 import HTTP
+import TestThreads
 import Testing
 
 @testable import Proxy
 
 /// Walks every sequence of events of an exchange, beside a plain account of what the upstream and the client have got.
-@Suite struct ExchangeStateTests {
+@Suite(.ownThread) struct ExchangeStateTests {
     enum Event: Hashable, CaseIterable {
         case waitEntitlement, waitRefresh, waitLimits, waitHandler, waitRoom
         case resumeEntitlement, resumeRefresh, resumeLimits, resumeHandler, resumeRoom

@@ -1,5 +1,6 @@
 import Gate
 import Glibc
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -7,7 +8,7 @@ import Wire
 @testable import Proxy
 
 /// One request through a running worker, told from both of its ends.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ExchangeTests {
     static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 

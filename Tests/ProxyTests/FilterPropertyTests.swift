@@ -1,5 +1,6 @@
 import FilterReference
 import Gate
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -8,7 +9,7 @@ import Wire
 
 /// Nothing above the caller's tier leaves, whatever the answer says that it is: answers of every kind, made at random, go
 /// through a worker to a caller without a token, and what arrives is compared with the reference.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.ownThread, .timeLimit(.minutes(5)))
 struct FilterPropertyTests {
     private static let routes: [(filters: [String], isStrict: Bool)] = [
         (["tier"], true), (["results[].tier"], true), (["[].tier"], true), (["data.items[].tier"], true), (["tier", "results[].tier"], true),

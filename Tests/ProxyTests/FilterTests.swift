@@ -1,6 +1,7 @@
 import Gate
 import HTTP
 import Telemetry
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -8,7 +9,7 @@ import Wire
 @testable import Proxy
 
 /// Answers of a route with `filter=tier`, for a caller without a token, told from both ends.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.ownThread, .timeLimit(.minutes(2)))
 struct FilterTests {
     private static let json = "Content-Type: application/json\r\n"
     private static let list = #"{"results":[{"tier":"free"},{"tier":"premium"}]}"#

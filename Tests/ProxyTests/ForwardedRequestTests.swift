@@ -1,6 +1,7 @@
 import Credentials
 import Gate
 import HTTP
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -8,7 +9,7 @@ import Wire
 @testable import Proxy
 
 /// The head that goes upstream, byte for byte.
-@Suite struct ForwardedRequestTests {
+@Suite(.ownThread) struct ForwardedRequestTests {
     private static let peer = IPAddress(parsing: "192.0.2.1")!
     /// What every head ends with that came by HTTP for the host `h`.
     private static let forwarding =

@@ -1,11 +1,12 @@
 import HTTP
+import TestThreads
 import Testing
 import Wire
 
 @testable import Proxy
 
 /// The head that goes to the client, byte for byte: an upstream's, or the gateway's own.
-@Suite struct ForwardedResponseTests {
+@Suite(.ownThread) struct ForwardedResponseTests {
     private func relayed(
         _ answer: String, to method: HTTP.Method = .get, minorVersion: UInt8 = 1, limit: String? = nil,
         _ persistence: Persistence = .implied

@@ -1,4 +1,5 @@
 import Gate
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -6,7 +7,7 @@ import Wire
 @testable import Proxy
 
 /// A client that invents values of a counted field, over sockets, against a worker with little room for counts.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct LimitFloodTests {
     private static let room = 32
 

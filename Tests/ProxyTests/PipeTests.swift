@@ -1,4 +1,5 @@
 import Gate
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -6,7 +7,7 @@ import Wire
 @testable import Proxy
 
 /// Large bodies, whose middle goes past the process.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct PipeTests {
     /// No two places of it look alike for long.
     private func content(_ count: Int) -> [UInt8] {

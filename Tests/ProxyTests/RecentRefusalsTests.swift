@@ -1,13 +1,14 @@
 import Credentials
 import Gate
 import HTTP
+import TestThreads
 import Testing
 import Wire
 
 @testable import Proxy
 
 /// What a worker remembers of its refusals.
-@Suite struct RecentRefusalsTests {
+@Suite(.ownThread) struct RecentRefusalsTests {
     private func policy(_ version: Int) throws -> Policy { try Policy(version: version, rules: [], trust: Trust(issuers: [])) }
 
     private func keep(_ id: String, _ policy: Policy, decidedBy decider: Policy, _ refusals: inout RecentRefusals) {

@@ -1,5 +1,6 @@
 import Gate
 import Glibc
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -7,7 +8,7 @@ import Wire
 @testable import Proxy
 
 /// A request is sent again only as long as no byte of an answer has come.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct RetryTests {
     /// Bytes of an answer, after which the upstream closes.
     static let beginnings = [

@@ -1,6 +1,7 @@
 import Gate
 import HTTP
 import Synchronization
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -8,7 +9,7 @@ import Wire
 @testable import Proxy
 
 /// Two workers that have one connection to their upstream between them (`max-connections=1`).
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct RoomTests {
     private static let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 

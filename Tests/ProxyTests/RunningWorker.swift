@@ -103,12 +103,15 @@ final class RunningWorker: Sendable {
         return census
     }
 
-    /// Returns when a message that is posted now would have been read.
+    /// Returns when a message that is posted now would have been read, and the turn that read it has been counted.
     func settle() {
-        let turns = census.turns
-        for _ in 0..<3 { mailbox.post(.report { _ in }) }
-        _ = census { $0.turns > turns + 1 }
+        let (latest, read) = (latest, ReadingTurn())
+        mailbox.post(.report { _ in read.number.withLock { $0 = latest.value.withLock { $0.turns } } })
+        _ = census { census in read.number.withLock { $0.map { census.turns > $0 } ?? false } }
     }
+
+    /// How many turns had ended when the worker read a message; nil until it has.
+    private final class ReadingTurn: Sendable { let number = Mutex<Int?>(nil) }
 
     func stop() {
         mailbox.post(.drain(within: 0))

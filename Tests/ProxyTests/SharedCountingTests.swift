@@ -1,6 +1,7 @@
 import HTTP
 import Redis
 import Synchronization
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -9,7 +10,7 @@ import Wire
 @testable import Proxy
 
 /// Charges of many callers in one call of a Redis that says what the test wants.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.ownThread, .timeLimit(.minutes(1)))
 struct SharedCountingTests {
     /// The server's end of the connection.
     private struct Server {

@@ -1,6 +1,7 @@
 import Gate
 import Glibc
 import Synchronization
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -8,7 +9,7 @@ import Wire
 @testable import Proxy
 
 /// Which address gets the next request, and what is believed of each.
-@Suite struct UpstreamPoolTests {
+@Suite(.ownThread) struct UpstreamPoolTests {
     private static func address(_ port: Int, authority: String = "localhost", pathPrefix: String = "") -> UpstreamAddress {
         UpstreamAddress(
             address: SocketAddress(parsing: "127.0.0.1:\(port)")!, authority: authority, pathPrefix: pathPrefix)

@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Redis
 
-@Suite struct BreakerTests {
+@Suite(.ownThread) struct BreakerTests {
     private func time(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: milliseconds * 1_000_000) }
 
     @Test func `five misses within a second open it, and four do not`() {

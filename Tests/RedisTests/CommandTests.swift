@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Redis
 
-@Suite struct CommandTests {
+@Suite(.ownThread) struct CommandTests {
     private func bytes(_ command: borrowing RedisCommand) -> String {
         var out = ByteBuffer()
         RedisCommandFormat.append(command, to: &out)

@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Redis
 
-@Suite struct ConnectionStateTests {
+@Suite(.ownThread) struct ConnectionStateTests {
     private func time(_ milliseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: milliseconds * 1_000_000) }
 
     private func state(usesTLS: Bool = false, greeting: Int = 0) -> RedisConnectionState {

@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -5,7 +6,7 @@ import Wire
 @testable import Redis
 
 /// Against real servers: ways in, commands, scripts.
-@Suite struct ConnectionTests {
+@Suite(.ownThread) struct ConnectionTests {
     static let count = RedisScript(
         name: "count", source: "return {redis.call('INCRBY', KEYS[1], ARGV[1]), tonumber(ARGV[1]), 0, -1}")
 

@@ -1,10 +1,11 @@
+import TestThreads
 import Testing
 import Transport
 import Wire
 
 @testable import Redis
 
-@Suite struct EndpointTests {
+@Suite(.ownThread) struct EndpointTests {
     /// The URL, its meaning (address, TLS, database), and the credentials.
     static let good: [(String, RedisEndpoint)] = [
         ("redis://localhost", .init(topology: .single(.host("localhost", port: 6379)), usesTLS: false)),

@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -5,7 +6,7 @@ import Wire
 @testable import Redis
 
 /// Servers that violate the protocol.
-@Suite struct HostileServerTests {
+@Suite(.ownThread) struct HostileServerTests {
     /// The server's first reply, and the log line.
     static let nonsense: [(String, String)] = [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", #"it does not speak Redis's protocol: Protocol error, got "H" as reply type byte"#),
@@ -122,7 +123,7 @@ import Wire
 
     /// Seeded servers that reply, fail, stall, disconnect and send garbage in any order: every accepted command has one result, in the
     /// end, and the connection always comes back.
-    @Test(arguments: 1...6 as ClosedRange<UInt64>)
+    @Test(arguments: 1...12 as ClosedRange<UInt64>)
     func `every command has exactly one result, whatever the server sends`(_ seed: UInt64) throws {
         let server = try FakeServer { peer, number in
             var random = SplitMix64(seed: seed * 1_000 + UInt64(number))
@@ -151,8 +152,8 @@ import Wire
         var random = SplitMix64(seed: seed)
         var tag: UInt64 = 0
         var accepted: [UInt64] = []
-        let start = bench.now
-        while accepted.count < 400, bench.now.nanoseconds(since: start) < 5_000_000_000 {
+        // Each connection that is lost lets the next one wait longer, so there are few of them for each seed.
+        while accepted.count < 400, bench.redis.attempts < 4 {
             for _ in 0..<(random.next() % 5) {
                 tag += 1
                 if bench.append(["PING"], tag: tag) == .accepted { accepted.append(tag) }

@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -5,7 +6,7 @@ import Wire
 @testable import Redis
 
 /// Real servers that end, stand still, or answer with errors.
-@Suite struct OutageTests {
+@Suite(.ownThread) struct OutageTests {
     private static let set = RedisScript(name: "set", source: "return redis.call('SET', KEYS[1], ARGV[1])")
 
     private func tags(_ bench: borrowing Bench, _ outcome: RedisOutcome) -> [UInt64] {

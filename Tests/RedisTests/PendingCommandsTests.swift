@@ -1,9 +1,10 @@
+import TestThreads
 import Testing
 import Wire
 
 @testable import Redis
 
-@Suite struct PendingCommandsTests {
+@Suite(.ownThread) struct PendingCommandsTests {
     private func call(_ tag: UInt64, _ time: UInt64, isRepeat: Bool = false) -> PendingCommand {
         PendingCommand(
             purpose: .call(script: nil), tag: tag, sentAt: MonotonicTime(nanoseconds: time), byteCount: 1, isRepeat: isRepeat)

@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Wire
 
@@ -66,7 +67,7 @@ private func cuts(_ bytes: [UInt8]) -> [[[UInt8]]] {
     [[bytes], bytes.map { [$0] }] + bytes.indices.dropFirst().map { [Array(bytes[..<$0]), Array(bytes[$0...])] }
 }
 
-@Suite struct ReplyReaderTests {
+@Suite(.ownThread) struct ReplyReaderTests {
     static let good: [(String, [String])] = [
         ("+OK\r\n", ["+OK"]), ("+\r\n", ["+"]), (":0\r\n", ["0"]), (":-42\r\n", ["-42"]),
         (":9223372036854775807\r\n:-9223372036854775808\r\n", ["9223372036854775807", "-9223372036854775808"]),

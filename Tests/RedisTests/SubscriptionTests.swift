@@ -1,3 +1,4 @@
+import TestThreads
 import Testing
 import Transport
 import Wire
@@ -5,7 +6,7 @@ import Wire
 @testable import Redis
 
 /// A subscribed connection.
-@Suite struct SubscriptionTests {
+@Suite(.ownThread) struct SubscriptionTests {
     private static let channel: StaticString = "news"
 
     /// The messages among the answers.

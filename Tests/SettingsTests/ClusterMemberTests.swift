@@ -55,7 +55,7 @@ import Wire
         #expect(await member.applied())
     }
 
-    private var occasion: Occasion { Occasion(now: EventLoop.now().wall, address: nil) }
+    private var occasion: AuditContext { AuditContext(now: EventLoop.now().wall, address: nil) }
 
     private func open(_ number: UInt64) async throws -> (user: UUID, session: UUID) {
         let (user, session) = (UUID(random: (1, number)), UUID(random: (2, number)))

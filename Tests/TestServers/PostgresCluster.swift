@@ -13,22 +13,13 @@ public final class PostgresCluster: Sendable {
     private let watch: Mutex<FileHandle?>
     private let databases = Mutex(0)
     private static let port = "5432"
+    /// A cluster that was made and never started: each server gets a copy, for making one takes a second.
+    private static let made = Result { try WatchedFolder(PostgresCluster.path + PostgresCluster.making) }
 
     public init() throws {
-        let ready = Pipe()
-        let process = Foundation.Process()
-        let hold = Pipe()
-        process.executableURL = URL(filePath: "/bin/sh")
-        process.arguments = ["-c", Self.script]
-        process.standardInput = hold
-        process.standardOutput = ready
-        try process.run()
-        watch = Mutex(hold.fileHandleForWriting)
-        // The first line is the folder, or nothing if something failed; what failed is on the tests' own error output.
-        var line: [UInt8] = []
-        while let byte = try ready.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 { line.append(byte) }
-        folder = String(decoding: line, as: UTF8.self)
-        guard !folder.isEmpty else { throw ServerFault("PostgreSQL cannot be started: is the package postgresql-15 installed?") }
+        let watched = try WatchedFolder(Self.path + Self.script, Self.made.get().path)
+        folder = watched.path
+        watch = Mutex(watched.hold)
     }
 
     deinit { end() }
@@ -96,8 +87,8 @@ public final class PostgresCluster: Sendable {
     private static let path = "PATH=\"$(ls -d /usr/lib/postgresql/*/bin | tail -n 1):$PATH\"; "
 
     /// Runs as root or not: as root, the server gets the user `nobody`, for it refuses to be root.
-    private static let script = """
-        \(path)
+    private static let beginning = """
+
         set -e
         folder=$(mktemp -d /tmp/tollgate-pg-XXXXXX)
         as=
@@ -105,6 +96,21 @@ public final class PostgresCluster: Sendable {
             chown nobody "$folder"
             as="setpriv --reuid=nobody --regid=nogroup --clear-groups"
         fi
+
+        """
+
+    private static let making = """
+        \(beginning)
+        trap 'rm -rf "$folder"' EXIT
+        trap 'exit 1' HUP INT TERM
+        $as initdb -D "$folder/data" -U tollgate -A trust --no-sync --locale=C.UTF-8 >/dev/null
+        echo "$folder"
+        exec >/dev/null
+        while read -r command; do :; done
+        """
+
+    private static let script = """
+        \(beginning)
         # The server and its children; without it, or where a child has just ended, nothing.
         send() {
             read -r server <"$folder/data/postmaster.pid" || return 0
@@ -117,11 +123,11 @@ public final class PostgresCluster: Sendable {
         start() {
             $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 30 -o "-c listen_addresses='' \\
                 -c unix_socket_directories='$folder' -c port=\(port) -c fsync=off -c max_connections=300 \\
-                -c shared_buffers=32MB" start >/dev/null </dev/null
+                -c shared_buffers=32MB -c deadlock_timeout=50ms" start >/dev/null </dev/null
         }
         trap 'stop immediate; rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT TERM
-        $as initdb -D "$folder/data" -U tollgate -A trust --no-sync --locale=C.UTF-8 >/dev/null
+        cp -a "$1/data" "$folder/data"
         start
         echo "$folder"
         exec >/dev/null
@@ -135,6 +141,29 @@ public final class PostgresCluster: Sendable {
             touch "$folder/done"
         done
         """
+}
+
+/// A folder that a shell makes and takes away when the pipe to it is closed, whatever becomes of the tests.
+private final class WatchedFolder: Sendable {
+    let path: String
+    let hold: FileHandle
+
+    init(_ script: String, _ arguments: String...) throws {
+        let ready = Pipe()
+        let process = Foundation.Process()
+        let hold = Pipe()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", script, "sh"] + arguments
+        process.standardInput = hold
+        process.standardOutput = ready
+        try process.run()
+        self.hold = hold.fileHandleForWriting
+        // The first line is the folder, or nothing if something failed; what failed is on the tests' own error output.
+        var line: [UInt8] = []
+        while let byte = try ready.fileHandleForReading.read(upToCount: 1)?.first, byte != 10 { line.append(byte) }
+        path = String(decoding: line, as: UTF8.self)
+        guard !path.isEmpty else { throw ServerFault("PostgreSQL cannot be started: is the package postgresql-15 installed?") }
+    }
 }
 
 /// The reason why a test server cannot be started.

@@ -87,6 +87,7 @@ private let systemModules: [String: Set<String>] = [
 
     /// The module that a line imports: `package import struct Wire.Slice` names Wire.
     private func importedModule(_ code: String) -> String? {
+        guard code.mentions("import") else { return nil }
         let words = code.split(whereSeparator: { $0 == " " || $0 == ";" })
         guard let place = words.firstIndex(of: "import"), place + 1 < words.count else { return nil }
         let isDeclaration = words[..<place].allSatisfy { $0.hasPrefix("@") || ["package", "public", "internal", "private", "fileprivate"].contains($0) }

@@ -7,6 +7,8 @@ private let longestFile = 400
 private let map = "docs/architecture.md"
 
 @Suite struct MapTests {
+    private static let folders = Set(["Sources", "Tests", "deploy", "config", "docs"]).union(SourceTree.targets)
+
     @Test func noFileIsLongWithoutAReason() throws {
         for file in SourceTree.files(in: "Sources", suffixes: [".swift", ".c", ".h"]) {
             let count = try file.text().split(separator: "\n", omittingEmptySubsequences: false).count
@@ -58,7 +60,7 @@ private let map = "docs/architecture.md"
 
     /// Whether `line` names a folder at the root of the file system, and not one inside a longer path or URL.
     private func names(_ line: String, _ folder: String) -> Bool {
-        line.ranges(of: folder).contains { range in
+        line.mentions(folder) && line.ranges(of: folder).contains { range in
             guard range.lowerBound > line.startIndex else { return true }
             let before = line[line.index(before: range.lowerBound)]
             return !(before.isLetter || before.isNumber || "._-/}".contains(before))
@@ -68,11 +70,10 @@ private let map = "docs/architecture.md"
     /// The words of a line that name files: below a folder of the package, or below a target. `NameContract` and its
     /// like stand for a name to be chosen.
     private func mappedPaths(_ line: String) -> [String] {
-        let folders = Set(["Sources", "Tests", "deploy", "config", "docs"]).union(SourceTree.targets)
         let words = line.split { !($0.isLetter || $0.isNumber || "._/-".contains($0)) }
         return words.compactMap { word in
             let parts = word.split(separator: "/")
-            guard parts.count > 1, word.first != "/", folders.contains(String(parts[0])) else { return nil }
+            guard parts.count > 1, word.first != "/", Self.folders.contains(String(parts[0])) else { return nil }
             guard parts[1].first?.isNumber == false, !parts.contains(where: { $0.hasPrefix("Name") }) else { return nil }
             return word.hasSuffix(".") || word.hasSuffix("/") ? String(word.dropLast()) : String(word)
         }

@@ -7,13 +7,18 @@ struct SourceLine {
     var code = ""
     /// The comments alone, with their slashes.
     var comment = ""
-    var hasComment = false
+
+    var hasComment: Bool { !comment.isEmpty }
 }
 
 /// Splits Swift source into lines and knows of each byte whether it is code, a comment or inside a string. Code in an
 /// interpolation counts as code.
 struct SourceText {
-    private(set) var lines = [SourceLine(number: 1)]
+    private var lines: [SourceLine] = []
+    /// Of the line that is being read.
+    private var text: [UInt8] = []
+    private var code: [UInt8] = []
+    private var comment: [UInt8] = []
     private var context: [Context] = [.code(parentheses: 0)]
     private var bytes: [UInt8]
     private var offset = 0
@@ -29,6 +34,7 @@ struct SourceText {
     static func lines(of source: String) -> [SourceLine] {
         var text = SourceText(bytes: Array(source.utf8))
         while text.offset < text.bytes.count { text.step() }
+        text.endLine()
         return text.lines
     }
 
@@ -49,8 +55,18 @@ struct SourceText {
         case .lineComment, .string(_, isMultiline: false): context.removeLast()
         case .code, .blockComment, .string(_, isMultiline: true): break
         }
-        lines.append(SourceLine(number: lines.count + 1))
+        endLine()
         offset += 1
+    }
+
+    private mutating func endLine() {
+        lines.append(
+            SourceLine(
+                number: lines.count + 1, text: String(decoding: text, as: UTF8.self), code: String(decoding: code, as: UTF8.self),
+                comment: String(decoding: comment, as: UTF8.self)))
+        text.removeAll(keepingCapacity: true)
+        code.removeAll(keepingCapacity: true)
+        comment.removeAll(keepingCapacity: true)
     }
 
     private mutating func code(_ parentheses: Int) {
@@ -113,18 +129,20 @@ struct SourceText {
         return end < bytes.count && bytes[end] == UInt8(ascii: "\"") ? end - offset : nil
     }
 
-    private func starts(_ word: String) -> Bool { bytes[offset...].starts(with: word.utf8) }
+    private func starts(_ word: String) -> Bool {
+        var at = offset
+        for byte in word.utf8 {
+            guard at < bytes.count, bytes[at] == byte else { return false }
+            at += 1
+        }
+        return true
+    }
 
     private mutating func take(_ count: Int, asCode: Bool, isComment: Bool = false) {
         for _ in 0..<count where offset < bytes.count && bytes[offset] != UInt8(ascii: "\n") {
-            // Bytes above ASCII occur in comments and strings alone, where only their presence matters.
-            let character = Character(Unicode.Scalar(bytes[offset]))
-            lines[lines.count - 1].text.append(character)
-            lines[lines.count - 1].code.append(asCode ? character : " ")
-            if isComment {
-                lines[lines.count - 1].hasComment = true
-                lines[lines.count - 1].comment.append(character)
-            }
+            text.append(bytes[offset])
+            code.append(asCode ? bytes[offset] : UInt8(ascii: " "))
+            if isComment { comment.append(bytes[offset]) }
             offset += 1
         }
     }

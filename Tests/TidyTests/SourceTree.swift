@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import Synchronization
 
 /// A file of this package.
 struct TreeFile {
@@ -13,7 +15,22 @@ struct TreeFile {
         try String(contentsOf: SourceTree.root.appending(path: path), encoding: .utf8)
     }
 
-    func lines() throws -> [SourceLine] { SourceText.lines(of: try text()) }
+    /// Read once for all rules: the tree stands still while it is looked at.
+    func lines() throws -> [SourceLine] {
+        try Self.read.withLock { known in
+            if let lines = known[path] { return lines }
+            let lines = SourceText.lines(of: try text())
+            known[path] = lines
+            return lines
+        }
+    }
+
+    private static let read = Mutex<[String: [SourceLine]]>([:])
+}
+
+extension String {
+    /// Whether `word` occurs in it: a search by bytes, for lines by the ten thousand.
+    func mentions(_ word: String) -> Bool { strstr(self, word) != nil }
 }
 
 /// The package on disk, found from where this file was compiled.
@@ -30,11 +47,11 @@ enum SourceTree {
             .map { TreeFile(path: folder + "/" + $0) }
     }
 
-    static var swiftSources: [TreeFile] { files(in: "Sources", suffixes: [".swift"]) }
-    static var swiftFiles: [TreeFile] { swiftSources + files(in: "Tests", suffixes: [".swift"]) }
+    static let swiftSources = files(in: "Sources", suffixes: [".swift"])
+    static let swiftFiles = swiftSources + files(in: "Tests", suffixes: [".swift"])
 
     /// The folders below `Sources`.
-    static var targets: [String] { Array(Set(files(in: "Sources").map(\.target))).sorted() }
+    static let targets = Array(Set(files(in: "Sources").map(\.target))).sorted()
 
     static func exists(_ path: String) -> Bool {
         FileManager.default.fileExists(atPath: root.appending(path: path).path)

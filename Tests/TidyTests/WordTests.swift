@@ -180,7 +180,7 @@ private func hasReason(_ lines: [SourceLine], _ index: Int, _ word: String) -> B
 }
 
 private func spelledJSON(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
-    lines.filter { $0.text.contains(#""{\""#) && !$0.code.allSatisfy(\.isWhitespace) }.map {
+    lines.filter { $0.text.mentions(#""{\""#) && !$0.code.allSatisfy(\.isWhitespace) }.map {
         "\(file.path):\($0.number): JSON spelled by hand: use Wire's JSONWriter, which escapes"
     }
 }
@@ -242,8 +242,9 @@ private func words(of name: String) -> [String] {
 }
 
 private func declaredTypes(_ code: String) -> [String] {
-    let words = code.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init)
     let kinds: Set = ["struct", "class", "enum", "actor", "protocol", "typealias"]
+    guard kinds.contains(where: code.mentions) else { return [] }
+    let words = code.split { !($0.isLetter || $0.isNumber || $0 == "_") }.map(String.init)
     return zip(words, words.dropFirst()).compactMap { kinds.contains($0) && $1.first?.isUppercase == true ? $1 : nil }
 }
 
@@ -254,7 +255,8 @@ private func isSharedDeclaration(_ code: String) -> Bool {
 
 /// Whether `code` contains `word`, not as the end of a longer name.
 private func contains(_ code: String, _ word: String) -> Bool {
-    guard word.first?.isLetter == true else { return code.contains(word) }
+    guard code.mentions(word) else { return false }
+    guard word.first?.isLetter == true else { return true }
     return code.ranges(of: word).contains { range in
         guard range.lowerBound > code.startIndex else { return true }
         let before = code[code.index(before: range.lowerBound)]

@@ -70,6 +70,8 @@ void *ccurl_transfer_new(void *group, const ccurl_request *request, ccurl_receiv
 // Starts to send a mail as multipart/alternative, never through a proxy. NULL if libcurl refuses it.
 void *ccurl_mail_new(void *group, const ccurl_mail *mail, ccurl_receiver receiver);
 void ccurl_transfer_free(void *group, void *transfer);
+// Frees a transfer that has not ended, without waiting for its server.
+void ccurl_transfer_abandon(void *group, void *transfer);
 // The status of the last response, or 0.
 long ccurl_transfer_status(void *transfer);
 // The value of the response's first field of this name, or NULL; valid until the transfer is freed.

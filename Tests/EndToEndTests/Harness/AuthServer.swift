@@ -49,8 +49,10 @@ final class AuthServer: Sendable {
         let (mood, questions, current) = (Watched(Mood.well), Watched<[String]>([]), Watched<[String: String]>([:]))
         (self.mood, self.questions, self.current, self.form) = (mood, questions, current, form)
         server = try Upstream { request, connection in
+            // Who sees the question may change the mood for the next one.
+            let present = mood.now
             questions.change { $0.append(request.text) }
-            switch mood.now {
+            switch present {
             case .well: try connection.send(try Self.answer(request, form, current))
             case .slow(let seconds):
                 let answer = try Self.answer(request, form, current)
