@@ -28,18 +28,19 @@ final class ChangeLogPoller: Sendable {
     private let tiers: TierLookups
     private let events: ClusterEvents
     private let waker: Waker
-    private let state = Mutex(State())
+    private let state: Mutex<State>
     /// nil until the first reading has succeeded.
     private let position = Mutex<Position?>(nil)
     private let thread = Mutex<WorkerThread?>(nil)
 
     init(
-        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, events: ClusterEvents
+        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, events: ClusterEvents, patience: UInt64
     ) throws(SystemFault) {
         self.directory = directory
         self.cache = cache
         self.tiers = tiers
         self.events = events
+        state = Mutex(State(patience: patience))
         waker = try Waker()
     }
 

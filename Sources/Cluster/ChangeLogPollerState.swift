@@ -10,8 +10,10 @@ struct ChangeLogPollerState<Writer> {
     static var spacing: UInt64 { 5 }
     /// After a failed reading that writers wait for.
     static var retry: UInt64 { 50 }
-    /// How long a writer waits at most; its change is committed all the same. Between 2 and 2.5 s with the polling thread.
-    static var patience: UInt64 { 2_000 }
+    /// How long a writer waits at most, plus up to a period of the polling thread; its change is committed all the same.
+    let patience: UInt64
+
+    init(patience: UInt64) { self.patience = patience }
 
     private struct Waiting {
         let writer: Writer
@@ -49,7 +51,7 @@ struct ChangeLogPollerState<Writer> {
     /// A writer has committed; false if there are no readings to wait for.
     mutating func joined(_ writer: Writer, at now: MonotonicTime) -> Bool {
         guard !isStopped else { return false }
-        waiting.append(Waiting(writer: writer, deadline: now.advanced(milliseconds: Self.patience)))
+        waiting.append(Waiting(writer: writer, deadline: now.advanced(milliseconds: patience)))
         return true
     }
 

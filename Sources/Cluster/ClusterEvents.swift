@@ -1,6 +1,6 @@
 package import Gate
 
-/// What this target asks of the rest of the process. Closures are called on any thread and must not block.
+/// Callbacks into the rest of the process. They are called on any thread and must not block.
 package struct ClusterEvents: Sendable {
     /// Posts an update to every worker; updates arrive in the order of the calls.
     package var broadcast: @Sendable (WorkerUpdate) -> Void

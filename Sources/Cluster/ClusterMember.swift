@@ -14,14 +14,15 @@ package final class ClusterMember: Sendable {
     /// nil until `start`.
     private let bus = Mutex<ChangeBus?>(nil)
 
-    /// Throws if the system gives no descriptor. Nothing is read before `start`.
-    package init(_ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents) throws {
+    /// A write waits for its change to be applied for `patience` milliseconds, and half a second more at most. Throws if the
+    /// system gives no descriptor. Nothing is read before `start`.
+    package init(_ plan: ClusterPlan, _ context: AccountContext, _ events: ClusterEvents, patience: UInt64 = 2_000) throws {
         let directory = AccountDirectory(context: context)
         self.plan = plan
         self.events = events
         cache = AccountCache(store: context.store)
         tiers = TierLookups(directory: directory, scale: plan.scale, broadcast: events.broadcast)
-        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, events: events)
+        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, events: events, patience: patience)
         sweep = AccountSweep(context: context)
     }
 

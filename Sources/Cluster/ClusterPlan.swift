@@ -2,7 +2,7 @@ package import Redis
 package import Storage
 package import Wire
 
-/// What a gateway's part in the cluster is made from. Only the scale changes on a reload.
+/// The configuration of a gateway's part in the cluster. Only the scale changes on a reload.
 package struct ClusterPlan: Sendable {
     let scale: TierScale
     /// The database with the accounts and their change log.

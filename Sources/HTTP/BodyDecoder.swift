@@ -1,6 +1,6 @@
 package import Wire
 
-/// What the next bytes of a message body are.
+/// The next part of a message's body, as `BodyDecoder` finds it.
 package enum BodyEvent: Equatable, Sendable {
     /// `bytes[skip..<skip + count]` are content, and `skip + count` bytes are consumed.
     case data(skip: Int, count: Int)
@@ -13,10 +13,22 @@ package enum BodyEvent: Equatable, Sendable {
     case fault(HTTPFault)
 }
 
-/// Finds the content in the bytes of one message. Keeps no bytes: what it has not consumed it wants to see again.
+/// The next part of a message whose head has been read, for the connection machines of both sides.
+enum ContentEvent {
+    /// The first so many bytes of the input are content.
+    case content(Int)
+    case needMore
+    /// The first `length` bytes of the input are trailer fields, which were parsed. `end` follows.
+    case trailers(length: Int)
+    case end
+    case fault(HTTPFault)
+}
+
+/// Finds the content in the bytes of one message (RFC 9112 §6 and §7.1). Keeps no bytes: what it has not consumed must be passed in
+/// again.
 ///
-/// Chunk extensions are read over. What a chunked message spends on other things than content is bounded: each chunk may
-/// cost 16 bytes and twice its content, and beyond that a message has 16 KiB to waste (the account that Go's reader keeps).
+/// Chunk extensions are skipped. The overhead of a chunked message is bounded: each chunk may cost 16 bytes plus twice its content,
+/// and beyond that a message may waste 16 KiB (the rule of Go's reader).
 package struct BodyDecoder: Sendable {
     private enum Phase: UInt8 {
         case content, untilClose
@@ -34,9 +46,9 @@ package struct BodyDecoder: Sendable {
 
     /// Content bytes still to come, of the message or of the chunk.
     private var left: UInt64 = 0
-    /// Bytes of chunk overhead that nothing excuses.
+    /// Chunk overhead above what the chunks allow, in bytes.
     private var waste: UInt32 = 0
-    /// Bytes of the trailer section among which it does not end.
+    /// Bytes of the trailer section that were searched for its end in vain.
     private var searched: UInt32 = 0
     private var extensionBytes: UInt16 = 0
     private var sizeDigits: UInt8 = 0
@@ -67,27 +79,47 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// Says what `bytes`, everything received of the message and not yet consumed, begin with. After `data`, call again
-    /// behind what was consumed.
+    /// The next event in `bytes`, everything received of the message and not yet consumed. After `data`, call again behind what was
+    /// consumed.
     package mutating func next(_ bytes: RawSpan) -> BodyEvent {
         switch phase {
         case .ended: .end(consumed: 0)
-        case .content: takeContent(bytes, at: 0)
+        case .content: readContent(bytes, at: 0)
         case .untilClose: bytes.isEmpty ? .needMore(consumed: 0) : .data(skip: 0, count: bytes.byteCount)
         case .broken: .fault(HTTPFault(.chunkSize))
         case .chunkStart, .chunkSize, .chunkExtension, .chunkLineFeed, .chunkContent, .chunkEnd, .chunkEndLineFeed,
             .trailers:
-            takeChunked(bytes)
+            readChunked(bytes)
         }
     }
 
-    /// So many bytes of content, fewer than `remaining`, went another way.
+    /// `next`, with the framing in front of content dropped from `input` and trailer fields parsed into `trailers`.
+    @inline(__always)
+    mutating func advance(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ContentEvent {
+        switch next(input.readable) {
+        case .data(let skip, let count):
+            input.discard(skip)
+            return .content(count)
+        case .needMore(let consumed):
+            input.discard(consumed)
+            return .needMore
+        case .trailers(let slice, let consumed):
+            if let fault = parseTrailers(input.readable, slice, into: &trailers) { return .fault(fault) }
+            return .trailers(length: consumed)
+        case .end(let consumed):
+            input.discard(consumed)
+            return .end
+        case .fault(let fault): return .fault(fault)
+        }
+    }
+
+    /// `count` bytes of content, fewer than `remaining`, were spliced and not seen here.
     package mutating func passed(_ count: Int) {
         precondition(phase == .content && count >= 0 && UInt64(count) < left)
         left -= UInt64(count)
     }
 
-    /// The peer will send no more: the end of a message that lasts until then, and the untimely end of any other.
+    /// The peer will send no more: ends a message that lasts until then, and truncates any other.
     package mutating func inputClosed() -> BodyEvent {
         if phase == .ended || phase == .untilClose {
             phase = .ended
@@ -101,9 +133,9 @@ package struct BodyDecoder: Sendable {
         return .fault(HTTPFault(reason))
     }
 
-    /// Content from `start` on, as much as is here.
+    /// Content from `start` on, as far as it was received.
     @inline(__always)
-    private mutating func takeContent(_ bytes: RawSpan, at start: Int) -> BodyEvent {
+    private mutating func readContent(_ bytes: RawSpan, at start: Int) -> BodyEvent {
         let available = bytes.byteCount &- start
         guard available > 0 else { return .needMore(consumed: start) }
         let count = Int(truncatingIfNeeded: min(left, UInt64(truncatingIfNeeded: available)))
@@ -114,38 +146,38 @@ package struct BodyDecoder: Sendable {
 
     // MARK: The chunked coding (RFC 9112 §7.1)
 
-    private mutating func takeChunked(_ bytes: RawSpan) -> BodyEvent {
+    private mutating func readChunked(_ bytes: RawSpan) -> BodyEvent {
         var offset = 0
         while offset < bytes.byteCount {
-            if phase == .chunkContent { return takeContent(bytes, at: offset) }
-            if phase == .trailers { return takeTrailers(bytes, at: offset) }
-            if let reason = takeFramingByte(bytes[offset]) { return broken(reason) }
+            if phase == .chunkContent { return readContent(bytes, at: offset) }
+            if phase == .trailers { return readTrailers(bytes, at: offset) }
+            if let reason = readFramingByte(bytes[offset]) { return broken(reason) }
             offset &+= 1
         }
         return .needMore(consumed: offset)
     }
 
-    /// Takes one byte of what stands between contents; answers what is wrong with it.
-    private mutating func takeFramingByte(_ byte: UInt8) -> HTTPFault.Reason? {
+    /// Reads one byte of chunk framing; returns its fault, if any.
+    private mutating func readFramingByte(_ byte: UInt8) -> HTTPFault.Reason? {
         switch phase {
-        case .chunkStart, .chunkSize: takeSizeByte(byte)
-        case .chunkExtension: takeExtensionByte(byte)
+        case .chunkStart, .chunkSize: readSizeByte(byte)
+        case .chunkExtension: readExtensionByte(byte)
         case .chunkLineFeed: byte == ByteClass.lineFeed ? beginChunk() : .chunkSize
-        case .chunkEnd: take(byte, ByteClass.carriageReturn, .chunkEndLineFeed)
-        case .chunkEndLineFeed: take(byte, ByteClass.lineFeed, .chunkStart)
+        case .chunkEnd: expect(ByteClass.carriageReturn, byte, then: .chunkEndLineFeed)
+        case .chunkEndLineFeed: expect(ByteClass.lineFeed, byte, then: .chunkStart)
         case .content, .untilClose, .chunkContent, .trailers, .ended, .broken:
             preconditionFailure("not between contents")
         }
     }
 
-    private mutating func take(_ byte: UInt8, _ wanted: UInt8, _ next: Phase) -> HTTPFault.Reason? {
+    private mutating func expect(_ wanted: UInt8, _ byte: UInt8, then next: Phase) -> HTTPFault.Reason? {
         guard byte == wanted else { return .chunkEnd }
         phase = next
         return nil
     }
 
     /// One to 16 hexadecimal digits, then the extension or the line end, without white space.
-    private mutating func takeSizeByte(_ byte: UInt8) -> HTTPFault.Reason? {
+    private mutating func readSizeByte(_ byte: UInt8) -> HTTPFault.Reason? {
         if let digit = byte.hexValue {
             guard sizeDigits < Self.mostSizeDigits else { return .chunkSize }
             left = left &<< 4 | UInt64(digit)
@@ -164,7 +196,7 @@ package struct BodyDecoder: Sendable {
         return nil
     }
 
-    private mutating func takeExtensionByte(_ byte: UInt8) -> HTTPFault.Reason? {
+    private mutating func readExtensionByte(_ byte: UInt8) -> HTTPFault.Reason? {
         if byte == ByteClass.carriageReturn {
             phase = .chunkLineFeed
             return nil
@@ -174,7 +206,7 @@ package struct BodyDecoder: Sendable {
         return ByteClass.isControl(byte) && byte != ByteClass.tab ? .chunkExtension : nil
     }
 
-    /// The size line is over: what it cost goes on the account, and what the chunk excuses comes off.
+    /// Ends the size line: charges its overhead, less what the chunk allows.
     private mutating func beginChunk() -> HTTPFault.Reason? {
         let cost = UInt64(sizeDigits) + UInt64(extensionBytes) + 2
         let excuse = 16 &+ 2 &* min(left, 1 << 32)
@@ -187,7 +219,7 @@ package struct BodyDecoder: Sendable {
     }
 
     /// Looks for the empty line that ends the trailer section, which is consumed only as a whole.
-    private mutating func takeTrailers(_ bytes: RawSpan, at start: Int) -> BodyEvent {
+    private mutating func readTrailers(_ bytes: RawSpan, at start: Int) -> BodyEvent {
         var offset = start &+ Int(searched)
         while let hit = bytes.firstIndex(of: ByteClass.lineFeed, from: offset) {
             guard hit &- start < Self.longestTrailers else { return broken(.trailerTooLarge) }
@@ -201,7 +233,7 @@ package struct BodyDecoder: Sendable {
         return .needMore(consumed: start)
     }
 
-    /// The section began at `start` and its empty line ends at `lineFeed`.
+    /// The section begins at `start`, and its empty line ends at `lineFeed`.
     private mutating func endTrailers(_ start: Int, _ lineFeed: Int) -> BodyEvent {
         phase = .ended
         let count = lineFeed &- 1 &- start

@@ -8,7 +8,7 @@ package enum BodyFraming: Equatable, Sendable {
     /// Everything until the connection closes; only in responses.
     case untilClose
 
-    /// Spelled out so that other modules compare in line.
+    /// Written out so that other modules inline it.
     @inlinable package static func == (left: BodyFraming, right: BodyFraming) -> Bool {
         switch (left, right) {
         case (.none, .none), (.chunked, .chunked), (.untilClose, .untilClose): true
@@ -34,7 +34,7 @@ package enum BodyFraming: Equatable, Sendable {
         }
     }
 
-    /// How content that came framed like this goes on to a peer that speaks HTTP/1.`minorVersion`.
+    /// The framing in which such content is forwarded to a peer that speaks HTTP/1.`minorVersion`.
     package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {
         switch self {
         case .none, .length: self

@@ -1,6 +1,6 @@
 import Wire
 
-/// Classes of single bytes, as bit sets: no table to load and no lazy global to ask for.
+/// Classes of bytes, as bit sets in constants: no table to load, no lazy global.
 enum ByteClass {
     static let tab = UInt8(ascii: "\t")
     static let space = UInt8(ascii: " ")
@@ -25,8 +25,8 @@ enum ByteClass {
         contains(byte, low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE)
     }
 
-    /// What a host name may hold here: letters, digits, `-`, `.`, `_` and `~`. The sub-delimiters and percent-encodings
-    /// that RFC 3986 would allow are left out: no real name has them, and a comma means two hosts to some parsers.
+    /// Characters of a host name: letters, digits, `-`, `.`, `_` and `~`. The sub-delimiters and percent-encodings that RFC 3986 allows
+    /// are refused: no real name has them, and some parsers read a comma as two hosts.
     @inline(__always)
     static func isHost(_ byte: UInt8) -> Bool {
         contains(byte, low: 0x03FF_6000_0000_0000, high: 0x47FF_FFFE_87FF_FFFE)
@@ -39,7 +39,7 @@ enum ByteClass {
         while offset < range.upperBound {
             let count = min(range.upperBound &- offset, 8)
             if !ByteScan.isPlainName(bytes.loadUpTo8(offset, count) | ByteScan.plainFilling(count)) {
-                for place in offset..<offset &+ count where !isToken(bytes[place]) { return false }
+                for index in offset..<offset &+ count where !isToken(bytes[index]) { return false }
             }
             offset &+= count
         }

@@ -11,19 +11,19 @@ enum ByteScan {
     @inline(__always)
     static func spread(_ byte: UInt8) -> UInt64 { UInt64(byte) &* ones }
 
-    /// Where `word` holds `byte`, which must be ASCII.
+    /// Marks the bytes of `word` that equal `byte`, which must be ASCII.
     @inline(__always)
     static func equal(_ word: UInt64, _ byte: UInt8) -> UInt64 {
         ((word ^ spread(byte)) &- ones) & ~word & highs
     }
 
-    /// Where `word` holds a control character, HTAB and DEL among them.
+    /// Marks the control characters in `word`, HTAB and DEL included.
     @inline(__always)
     static func control(_ word: UInt64) -> UInt64 {
         ((word &- spread(0x20)) | ((word ^ spread(0x7F)) &- ones)) & ~word & highs
     }
 
-    /// Where sixteen bytes, the first eight in the first lane, hold a control character, HTAB and DEL among them.
+    /// The same for sixteen bytes, the first eight in the first lane.
     @inline(__always)
     static func control(_ words: SIMD2<UInt64>) -> SIMD2<UInt64> {
         let words = SIMD2(UInt64(littleEndian: words[0]), UInt64(littleEndian: words[1]))
@@ -32,15 +32,15 @@ enum ByteScan {
         return (low | delete) & ~words & SIMD2(repeating: highs)
     }
 
-    /// Where `word` holds what may not stand in a request target: controls, space, DEL, `#` and beyond ASCII.
+    /// Marks the bytes of `word` that a request target may not hold: controls, space, DEL, `#` and bytes beyond ASCII.
     @inline(__always)
     static func outsideTarget(_ word: UInt64) -> UInt64 {
         let ascii = (word &- spread(0x21)) | ((word ^ spread(0x7F)) &- ones) | ((word ^ spread(0x23)) &- ones)
         return ((ascii & ~word) | word) & highs
     }
 
-    /// Whether `word` holds only letters, digits and `-`, which nearly all field names are made of. Exact throughout: its
-    /// sums do not reach the next byte.
+    /// Whether `word` holds only letters, digits and `-`, as nearly all field names do. Exact in every byte: no sum carries into
+    /// the next.
     @inline(__always)
     static func isPlainName(_ word: UInt64) -> Bool {
         let low = word & ~highs
@@ -63,7 +63,7 @@ enum ByteScan {
 }
 
 extension RawSpan {
-    /// Whether `count` bytes lie at `offset`. Put as the loads themselves put it, so that one check serves both.
+    /// Whether `count` bytes lie at `offset`. Written as the loads' own bounds check, so that the compiler keeps only one.
     @inline(__always)
     func holds(_ count: Int, at offset: Int) -> Bool {
         UInt(bitPattern: offset) <= UInt(bitPattern: byteCount) && count <= byteCount &- offset

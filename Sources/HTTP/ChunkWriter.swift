@@ -1,6 +1,6 @@
 package import Wire
 
-/// The chunked transfer coding, written (RFC 9112 §7.1).
+/// Writes the chunked transfer coding (RFC 9112 §7.1).
 package enum ChunkWriter {
     /// Ends a body without trailers.
     package static let lastChunk: StaticString = "0\r\n\r\n"
@@ -9,7 +9,7 @@ package enum ChunkWriter {
     /// Follows the content of each chunk.
     package static let chunkEnd: StaticString = "\r\n"
 
-    /// Writes the line before a chunk of `size` content bytes; `size` is at least 1, for 0 would end the body.
+    /// Writes the line before a chunk of `size` bytes, at least 1: 0 would end the body.
     package static func appendSize(_ size: Int, to out: inout ByteBuffer) {
         precondition(size > 0)
         let digits = (64 - size.leadingZeroBitCount + 3) / 4

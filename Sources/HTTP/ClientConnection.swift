@@ -1,8 +1,8 @@
 package import Wire
 
-/// What the bytes that a server sent have brought.
+/// An event that `ClientConnection` found in the bytes of a server.
 package enum ClientEvent: Equatable, Sendable {
-    /// Nothing for now: call again with more bytes.
+    /// Call again with more bytes.
     case needMore
     /// The head that was passed in holds an interim answer (1xx): the first `head.length` bytes of the input, which the
     /// caller consumes.
@@ -15,22 +15,22 @@ package enum ClientEvent: Equatable, Sendable {
     /// `end` follows.
     case trailers(StreamID, length: Int)
     case end(StreamID)
-    /// The connection cannot be understood any further.
+    /// The server is faulty; nothing more can be read.
     case fault(HTTPFault)
 }
 
-/// The client's side of one connection: bytes in, events out. It serves upstreams and health probes.
+/// The client's side of one connection, for upstreams and health probes: bytes in, events out.
 ///
-/// The request's bytes are not its business: they are kept by the exchange, which may have to send them again elsewhere.
+/// It does not see the request's bytes: the exchange keeps them, as it may have to retry them on another connection.
 package struct ClientConnection: ~Copyable {
     private enum Phase {
-        /// No request is under way. Leaves with one.
+        /// No request is under way. Left by the next one.
         case idle
-        /// Nothing of the final answer has been read. Leaves with its head.
+        /// The final answer's head is next. Left by it.
         case head
-        /// Leaves with the end of the content.
+        /// Left by the end of the content.
         case content
-        /// The answer is over. Leaves with the next request.
+        /// The answer is over. Left by the next request.
         case ended
         /// Nothing more can be read. Final.
         case broken
@@ -49,7 +49,7 @@ package struct ClientConnection: ~Copyable {
 
     package init() {}
 
-    /// A request by this method goes out; its answer is next. Traps while another answer is under way.
+    /// A request with this method is sent. Traps while another answer is under way.
     package mutating func requestSent(_ method: Method, on stream: StreamID) {
         precondition(phase == .idle || phase == .ended, "a request before the last one's answer is over")
         self.method = method
@@ -67,23 +67,23 @@ package struct ClientConnection: ~Copyable {
         }
     }
 
-    /// Whether any answer has been read, be it an interim one.
+    /// Whether any answer has been read, interim ones included.
     package var hasBegunAnswer: Bool { interimCount > 0 || hasAnswered }
 
-    /// Whether the answer is over and the server lets the connection carry another request.
+    /// Whether the answer is over and the server keeps the connection open for another request.
     package var isReusable: Bool { phase == .ended && keepAlive }
 
-    /// Bytes of content that have yet to come, if the answer says how many.
+    /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { phase == .content ? body.remaining : nil }
 
-    /// So many bytes of content, fewer than `bodyRemaining`, went past this machine.
+    /// `count` bytes of content, fewer than `bodyRemaining`, were spliced and not seen here.
     package mutating func bodyPassed(_ count: Int) { body.passed(count) }
 
-    /// Says what `input`, everything received and not consumed, begins with; drops what is only framing.
+    /// The next event in `input`, everything received and not consumed. Drops framing bytes itself.
     ///
     /// - Parameters:
-    ///   - head: is overwritten by an answer; its slices refer to the input.
-    ///   - trailers: likewise, by trailer fields.
+    ///   - head: overwritten by an answer; its slices refer to the input.
+    ///   - trailers: overwritten by trailer fields.
     package mutating func next(
         _ input: inout ByteBuffer, _ head: inout ResponseHead, _ trailers: inout FieldTable, _ limits: HeadLimits
     ) -> ClientEvent {
@@ -118,26 +118,18 @@ package struct ClientConnection: ~Copyable {
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
-        switch body.next(input.readable) {
-        case .data(let skip, let count):
-            input.discard(skip)
-            return .content(.http1, count)
-        case .needMore(let consumed):
-            input.discard(consumed)
-            return .needMore
-        case .trailers(let slice, let consumed):
-            if let fault = parseTrailers(input.readable, slice, into: &trailers) { return fail(fault.ofResponse) }
-            // `body` is at its end: the next call answers `end`.
-            return .trailers(.http1, length: consumed)
-        case .end(let consumed):
-            input.discard(consumed)
+        switch body.advance(&input, &trailers) {
+        case .content(let count): return .content(.http1, count)
+        case .needMore: return .needMore
+        case .trailers(let length): return .trailers(.http1, length: length)
+        case .end:
             phase = .ended
             return .end(.http1)
         case .fault(let fault): return fail(fault.ofResponse)
         }
     }
 
-    /// The server will send no more: the end of an answer that lasts until then, and a fault for any other.
+    /// The server will send no more: ends an answer that lasts until then, and is a fault for any other.
     package mutating func inputClosed() -> ClientEvent {
         switch phase {
         case .content:

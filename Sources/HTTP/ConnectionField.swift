@@ -1,13 +1,13 @@
 import Wire
 
-/// What the `Connection` fields of a message say of the connection.
+/// The connection options of a message (RFC 9110 §7.6.1).
 struct ConnectionOptions {
     var close = false
     var keepAlive = false
 
     init() {}
 
-    /// What nearly all clients send: one of the two options, alone. Nil for anything else.
+    /// The value that nearly all clients send: one of the two options, alone. Nil for anything else.
     @inline(__always)
     init?(sole value: Slice, _ bytes: RawSpan) {
         let start = Int(value.start)
@@ -24,7 +24,7 @@ struct ConnectionOptions {
 }
 
 extension FieldTable {
-    /// More names than this in `Connection` are no honest message, and each costs a look at every field.
+    /// Names in `Connection` beyond which it is a fault: each costs a search of all fields.
     static let mostNominations = 32
 
     /// Reads all `Connection` fields (RFC 9110 §7.6.1) and marks the fields that they name.
@@ -59,7 +59,7 @@ extension FieldTable {
         return options
     }
 
-    /// Marks the fields called `name`. Whoever wants framing or the host dropped on the way means to be misread.
+    /// Marks the fields called `name`. Naming a framing field or `Host` is a fault: it would make the next hop read another message.
     private mutating func nominate(_ name: RawSpan, _ bytes: RawSpan) throws(HeadStop) {
         let known = FieldName.recognise(name)
         if known == .contentLength || known == .transferEncoding || known == .host { throw .fault(.connection) }
@@ -80,15 +80,17 @@ extension FieldTable {
 }
 
 /// The elements of a comma-separated list (RFC 9110 §5.6.1), without the white space around them; empty ones too.
-struct ListElements: ~Escapable {
+package struct ListElements: ~Escapable {
     private let list: RawSpan
     private var offset = 0
 
+    /// Walks `list`, a field's value.
     @_lifetime(copy list)
-    init(_ list: RawSpan) { self.list = list }
+    package init(_ list: RawSpan) { self.list = list }
 
+    /// The next element; nil at the end.
     @_lifetime(copy self)
-    mutating func next() -> RawSpan? {
+    package mutating func next() -> RawSpan? {
         guard offset <= list.byteCount else { return nil }
         var start = offset
         var end = list.firstIndex(of: UInt8(ascii: ","), from: offset) ?? list.byteCount

@@ -1,11 +1,11 @@
 internal import CZlib
 package import Wire
 
-/// How content is packed (`Content-Encoding`), where it can be unpacked here.
+/// Content codings that can be decoded (`Content-Encoding`).
 package enum ContentCoding: Equatable, Sendable {
     case identity, gzip, deflate
 
-    /// nil for what cannot be unpacked: other codings, and several one upon the other.
+    /// nil for codings that cannot be decoded, and for several at once.
     package init?(_ fields: borrowing FieldTable, _ bytes: RawSpan) {
         guard let index = fields.first(.contentEncoding) else {
             self = .identity
@@ -25,14 +25,14 @@ package enum ContentCoding: Equatable, Sendable {
     }
 }
 
-/// Unpacks content that arrives in pieces, no more at a time than its user has room for.
+/// Decodes gzip or deflate content that arrives in pieces, a bounded amount at a time.
 @safe
 package struct ContentDecoder: ~Copyable {
-    /// Where the decoder has come.
+    /// How a call ended.
     package enum Outcome: Equatable, Sendable {
-        /// All of the input is used up, and all that it says is out.
+        /// All input is decoded.
         case starved
-        /// The room is full; there is more.
+        /// The room is used up; there may be more.
         case full
         case broken
     }
@@ -49,10 +49,10 @@ package struct ContentDecoder: ~Copyable {
 
     deinit { unsafe czlib_free(stream) }
 
-    /// Whether the content may end here: at the end of what was packed, or without any.
+    /// Whether the content may end here: at the end of the coded stream, or before it began.
     package mutating func mayEnd() -> Bool { hasEnded || !hasBegun }
 
-    /// Takes from `input` and appends to `out`, at most `room` bytes.
+    /// Consumes `input` and appends what it decodes to, at most `room` bytes, to `out`.
     package mutating func decode(_ input: inout ByteBuffer, room: Int, into out: inout ByteBuffer) -> Outcome {
         var left = room
         while true {

@@ -7,8 +7,8 @@ public struct Field: Equatable, Sendable {
     /// Without the white space around it; may be empty.
     public var value: Slice
     public var known: FieldName
-    /// Whether it is meant for this hop only: a `Connection` field names it (RFC 9110 §7.6.1), or it stands in a trailer
-    /// section and must not.
+    /// Whether it must not be forwarded: a `Connection` field names it (RFC 9110 §7.6.1), or it is not allowed in the trailer section
+    /// that it stands in.
     public var isNominated: Bool
 
     @inlinable public init(name: Slice, value: Slice, known: FieldName, isNominated: Bool = false) {
@@ -18,20 +18,20 @@ public struct Field: Equatable, Sendable {
         self.isNominated = isNominated
     }
 
-    /// Whether the field ends at this hop, by its own nature or because `Connection` names it.
+    /// Whether the field is hop-by-hop, by its name or because `Connection` names it.
     @inlinable public var endsHere: Bool { isNominated || known.isHopByHop }
 }
 
-/// The field lines of one message, in order. Allocates once, when it is made, and is reused from message to message.
+/// The field lines of one message, in order. Allocates once and is reused for every message.
 ///
-/// It knows where each recognised name stands first, so that asking for one costs no search.
+/// It has the index of each recognised name's first field, so looking one up costs no search.
 public struct FieldTable: ~Copyable {
     private let pin = AddressPin()
     @usableFromInline var entries: [Field]
-    /// The bits of the names that occur, and of those that occur more than once.
+    /// Bit sets of the names that are present, and of those that are repeated.
     @usableFromInline var present: UInt64 = 0
     @usableFromInline var repeated: UInt64 = 0
-    /// By raw value of a name, the index of its first field; of meaning only for names that occur.
+    /// The index of a name's first field, by the name's raw value. Meaningful only for names that are present.
     @usableFromInline var firsts = InlineArray<64, UInt8>(repeating: 0)
     public internal(set) var count = 0
     let index = FieldNameIndex.shared

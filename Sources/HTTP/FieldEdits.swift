@@ -1,20 +1,21 @@
 public import Wire
 
-/// What a gateway changes in the fields of a message that it passes on: fields to add, and fields to remove.
+/// The gateway's changes to the fields of a message that it forwards: fields to add and fields to remove.
 ///
-/// Whoever decides about a message says names and values here and need not know how they look on the wire. Inside, added
-/// fields are the bytes of HTTP/1 field lines, so that HTTP/1 appends them whole; other versions walk them with `forEach`.
+/// Gate gives names and values and does not know the wire form. Inside, added fields are HTTP/1 field lines, which HTTP/1 appends
+/// whole. HTTP/2 walks them with `forEach`, which finds the ends of name and value by two scans of some 200 bytes. Slices are not
+/// kept beside the lines: they would cost each HTTP/1 request a table, and `append(rendered:)` and `hide` would have to rebase it.
 @frozen
 public struct FieldEdits: ~Copyable {
     @usableFromInline var lines = ByteBuffer()
     @usableFromInline var removed: UInt64 = 0
-    /// Bytes of the lines, from the first on, that are not added after all.
+    /// The first so many bytes of `lines` are not added after all.
     @usableFromInline var hidden = 0
 
     /// No changes.
     @inlinable public init() {}
 
-    /// Memory that is kept from message to message; more is given back.
+    /// Memory that is kept for the next message, in bytes; more is freed.
     @usableFromInline static var mostKept: Int { 16_384 }
 
     @inlinable public mutating func removeAll() {
@@ -25,7 +26,7 @@ public struct FieldEdits: ~Copyable {
 
     // MARK: adding
 
-    /// Adds a field; answers where its value stands, for the subscript. The caller answers for a value without control characters.
+    /// Adds a field and returns the slice of its value, for the subscript. The caller guarantees a value without control characters.
     @discardableResult
     public mutating func add(_ name: StaticString, _ value: RawSpan) -> Slice {
         begin(name)
@@ -47,8 +48,8 @@ public struct FieldEdits: ~Copyable {
         end()
     }
 
-    /// Adds a field that others made up. A name or a value with a line break, or another control, would change the fields
-    /// behind it: such a field is left out.
+    /// Adds a field of foreign origin. One with a control character in its name or value is left out: a line break would inject
+    /// fields.
     ///
     /// - Returns: whether it was added.
     @discardableResult
@@ -85,10 +86,10 @@ public struct FieldEdits: ~Copyable {
     /// Ends the field.
     @inlinable public mutating func end() { lines.append("\r\n" as StaticString) }
 
-    /// Adds what another value of this type rendered as `http1`, be it up to the middle of a field.
+    /// Adds bytes that came from another value's `http1`. They may end within a field; then `append` and `end` complete it.
     @inlinable public mutating func append(rendered: RawSpan) { lines.append(rendered) }
 
-    /// Takes back the fields that were added first, `count` bytes of them.
+    /// Takes back the fields that were added first, `count` bytes in all.
     @inlinable public mutating func hide(_ count: Int) { hidden = count }
 
     // MARK: removing
@@ -105,10 +106,10 @@ public struct FieldEdits: ~Copyable {
 
     @inlinable public var addsNothing: Bool { lines.count == hidden }
 
-    /// A value that was added, by what `add` answered.
+    /// A value that was added, by the slice that `add` returned.
     @inlinable @inline(__always) public subscript(_ value: Slice) -> RawSpan { @_lifetime(borrow self) get { lines.readable[value] } }
 
-    /// Calls `body` with the name and the value of each added field, in order.
+    /// Calls `body` with name and value of each added field, in order: the walk for HTTP/2. Names hold no colon, values no CR.
     public func forEach(_ body: (RawSpan, RawSpan) -> Void) {
         let bytes = http1
         var start = 0

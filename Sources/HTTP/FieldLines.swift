@@ -52,7 +52,7 @@ extension FieldTable {
         return .other
     }
 
-    /// Refuses a name that is no token, and one that is a framing field's to whoever reads `_` as `-`, as CGI does.
+    /// Refuses a name that is no token, and one that servers which read `_` as `-`, like CGI, take for a framing field.
     private static func checkName(_ bytes: RawSpan, _ name: Range<Int>) throws(HeadStop) {
         guard ByteClass.areTokens(bytes, name) else { throw .fault(.fieldName) }
         guard name.upperBound < bytes.byteCount else { return }

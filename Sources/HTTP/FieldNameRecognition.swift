@@ -53,11 +53,11 @@ struct WordTriple {
 
 /// Finds a field name in a perfect hash of all that are known: one probe, one comparison of three words.
 ///
-/// Arrays, and held by whoever parses: a lazy global costs a call at every use, and an `InlineArray` in it a copy.
+/// Arrays, held by each `FieldTable`: a lazy global costs a call at every use, and an `InlineArray` in it a copy.
 struct FieldNameIndex {
     static let shared = FieldNameIndex()
 
-    /// Found by trying: no two known names share a slot under it.
+    /// Found by search: under it no two known names share a slot.
     private static let multiplier: UInt64 = 0x1291_F006_309D_57ED
 
     private struct Entry {
@@ -67,7 +67,7 @@ struct FieldNameIndex {
         var name = FieldName.other
     }
 
-    /// The place in `entries` of the name in each slot; that of an empty slot matches nothing.
+    /// Index in `entries` of the name in each slot; that of an empty slot matches nothing.
     private var slots = [UInt8](repeating: 0, count: 256)
     private var entries = [Entry()]
 

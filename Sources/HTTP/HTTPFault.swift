@@ -1,4 +1,4 @@
-/// What is wrong with a message: the status that answers it, and a stable name for logs and metrics.
+/// A fault in a message: the status of the answer to it, and a stable name for logs and metrics.
 package struct HTTPFault: Error, Equatable, Hashable, Sendable {
     /// For requests 400, 414, 417, 431, 501 or 505; for responses 502.
     package var status: UInt16
@@ -36,9 +36,9 @@ package struct HeadLimits: Sendable, Equatable {
     }
 }
 
-/// What a head parser made of the bytes there are.
+/// The outcome of parsing a head.
 package enum HeadOutcome: Equatable, Sendable {
-    /// Nothing is wrong so far, and the head has not ended.
+    /// No fault so far; the head has not ended.
     case incomplete
     case complete
     /// The connection cannot be understood any further.

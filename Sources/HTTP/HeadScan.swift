@@ -1,11 +1,11 @@
 import Wire
 
-/// Remembers how far an incomplete head was searched for its end, so that a client that sends it byte by byte costs
-/// linear work. One per connection; a new one for each message.
+/// How far an incomplete head was searched for its end, so that a client that sends it byte by byte causes linear work. A new
+/// value for each message.
 package struct HeadScan: Sendable {
-    /// Bytes among which the blank line does not end.
+    /// Bytes that were searched for the blank line in vain.
     private var searched: UInt32 = 0
-    /// Bytes there were when a parse was last worth it.
+    /// Bytes that were there at the last parse.
     private var parsed: UInt32 = 0
 
     package init() {}
@@ -25,8 +25,8 @@ package struct HeadScan: Sendable {
         return false
     }
 
-    /// Whether it is worth parsing `bytes` now: there is a blank line that was not there when this was last true, or the
-    /// head is too long, or twice as long as then, so that what can never become a head is found out early.
+    /// Whether to parse `bytes` now: a blank line has arrived since this was last true, the head is too long, or it has doubled, so
+    /// that bytes which can never become a head are refused early.
     package mutating func isDue(_ bytes: RawSpan, limits: HeadLimits) -> Bool {
         let count = bytes.byteCount
         guard count >= 2 * Int(parsed) || count >= limits.headBytes || isComplete(bytes) else { return false }

@@ -12,10 +12,10 @@ package struct LocalRequest: Sendable {
     /// In order, names as they were sent.
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
-    /// Whom the gate takes the client to be behind trusted proxies.
+    /// The client's address, behind trusted proxies.
     package var client: IPAddress
     package var requestID: String
-    /// Who sent it, where a token was looked at and held.
+    /// The caller, if the request had a valid token.
     package var caller: LocalCaller?
 
     package init(
@@ -39,7 +39,7 @@ package struct LocalRequest: Sendable {
     }
 }
 
-/// What a token that was verified says of the sender of a local request.
+/// The caller of a local request, from its verified token.
 package struct LocalCaller: Sendable, Equatable {
     package var userID: String
     /// Empty if the token names no session.
@@ -55,7 +55,7 @@ package struct LocalCaller: Sendable, Equatable {
 }
 
 /// The answer to a `LocalRequest`. `Content-Length` and `X-Request-Id` are added on the way out, and `Cache-Control: no-store`
-/// unless it says itself how long it may be kept.
+/// unless it has one.
 package struct LocalResponse: Sendable {
     package var status: Int
     package var fields: [(name: String, value: String)]

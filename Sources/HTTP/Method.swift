@@ -5,7 +5,7 @@ import Wire
 public enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, patch, options, trace, connect, other
 
-    /// Whether repeating the request has the effect of sending it once (RFC 9110 §9.2.2).
+    /// Whether the method is idempotent (RFC 9110 §9.2.2).
     @inlinable public var isIdempotent: Bool {
         switch self {
         case .get, .head, .put, .delete, .options, .trace: true
@@ -13,7 +13,7 @@ public enum Method: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Whether the request asks for no change (RFC 9110 §9.2.1).
+    /// Whether the method is safe (RFC 9110 §9.2.1).
     @inlinable public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true

@@ -1,13 +1,13 @@
 package import Wire
 
-/// Whom a PROXY header says the connection comes from.
+/// The source that a PROXY header names.
 package enum ProxySource: Equatable, Sendable {
-    /// The proxy itself, a peer it does not know, or a unix socket: the connection's own address stands.
+    /// The proxy itself, an unknown peer or a unix socket: the connection's own address counts.
     case local
     case address(IPAddress, port: UInt16)
 }
 
-/// What the first bytes of a connection say, as far as they have come.
+/// The outcome of parsing a PROXY header.
 package enum ProxyOutcome: Equatable, Sendable {
     case incomplete
     case complete(ProxySource, consumed: Int)

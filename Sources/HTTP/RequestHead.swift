@@ -20,7 +20,7 @@ package struct RequestHead: ~Copyable {
     /// 0 or 1.
     package internal(set) var minorVersion: UInt8 = 1
     package internal(set) var framing = BodyFraming.none
-    /// Whether the client lets the connection live on after this message.
+    /// Whether the client keeps the connection open after this message.
     package internal(set) var keepAlive = false
     /// Whether the client waits for `100 Continue` before it sends the content. False if there is none.
     package internal(set) var expectsContinue = false
@@ -38,7 +38,7 @@ package struct RequestHead: ~Copyable {
 
     /// Parses the head at the start of `bytes` (RFC 9112). After anything but `complete` the properties mean nothing.
     ///
-    /// A fault that some bytes have is found in them whatever follows, and stays the same when more is received.
+    /// The outcome does not depend on how the bytes were cut: a fault in some bytes stays the same when more are received.
     package mutating func parse(_ bytes: RawSpan, limits: HeadLimits) -> HeadOutcome {
         let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
         do throws(HeadStop) {
@@ -55,7 +55,7 @@ package struct RequestHead: ~Copyable {
         }
     }
 
-    /// Draws from the fields what framing, routing and persistence depend on.
+    /// Reads the fields that decide framing, routing and persistence.
     private mutating func interpret(_ bytes: RawSpan) throws(HeadStop) {
         try findHost(bytes)
         framing = try requestFraming(bytes)

@@ -4,7 +4,7 @@ extension RequestHead {
     /// Longer than any registered method; a longer one is answered 501 (RFC 9110 §9.1).
     static let longestMethod = 32
 
-    /// Reads the request line (RFC 9112 §3); answers the offset of the first field line.
+    /// Reads the request line (RFC 9112 §3); returns the offset of the first field line.
     @inline(__always)
     mutating func readRequestLine(_ bytes: RawSpan, _ limits: HeadLimits) throws(HeadStop) -> Int {
         let start = try Self.skipEmptyLines(bytes)
@@ -38,7 +38,7 @@ extension RequestHead {
         return start
     }
 
-    /// Answers where the target begins.
+    /// Returns the start of the target.
     @inline(__always)
     private mutating func readMethod(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
         var end = start
@@ -54,7 +54,7 @@ extension RequestHead {
         return end &+ 1
     }
 
-    /// Answers where the target ends.
+    /// Returns the end of the target.
     @inline(__always)
     private mutating func readTarget(_ bytes: RawSpan, _ start: Int, _ limit: Int) throws(HeadStop) -> Int {
         let end = bytes.firstOutsideTarget(from: start)
@@ -69,7 +69,7 @@ extension RequestHead {
         return end
     }
 
-    /// Answers the offset of the next line.
+    /// Returns the offset of the next line.
     @inline(__always)
     private mutating func readVersion(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
         minorVersion = try bytes.minorVersion(at: start, orElse: .requestLine)
@@ -144,7 +144,7 @@ extension RawSpan {
         throw versionFault(at: start, malformed)
     }
 
-    /// What is wrong with what stands at `start` in place of `HTTP/1.1` or `HTTP/1.0`.
+    /// The fault of bytes at `start` that are neither `HTTP/1.1` nor `HTTP/1.0`.
     private func versionFault(at start: Int, _ malformed: HTTPFault.Reason) -> HeadStop {
         let pattern: StaticString = "HTTP/0.0"
         for index in 0..<min(8, byteCount - start) {

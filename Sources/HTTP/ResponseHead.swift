@@ -10,7 +10,7 @@ package struct ResponseHead: ~Copyable {
     /// 0 or 1.
     package internal(set) var minorVersion: UInt8 = 1
     package internal(set) var framing = BodyFraming.none
-    /// What `Content-Length` says, also where it does not frame the message (HEAD, 304).
+    /// The value of `Content-Length`, also if it does not frame the message (HEAD, 304).
     package internal(set) var contentLength: UInt64?
     /// Whether the connection may carry another exchange once the content has ended.
     package internal(set) var keepAlive = false
@@ -41,7 +41,7 @@ package struct ResponseHead: ~Copyable {
         }
     }
 
-    /// Reads the status line (RFC 9112 §4); answers the offset of the first field line. The space before an empty reason
+    /// Reads the status line (RFC 9112 §4); returns the offset of the first field line. The space before an empty reason
     /// may be missing, as it is from many servers.
     @inline(__always)
     private mutating func readStatusLine(_ bytes: RawSpan) throws(HeadStop) -> Int {
@@ -86,7 +86,7 @@ package struct ResponseHead: ~Copyable {
             try fields.checkChunked(bytes)
         }
         if isInterim || status == 204 {
-            // These never have content; one that announces some is followed by nobody knows what.
+            // These never have content (RFC 9110 §15.2, §15.3.5). One that announces some cannot be followed by a known message.
             guard !isChunked, contentLength ?? 0 == 0 else { throw .fault(.contentLength) }
             return .none
         }

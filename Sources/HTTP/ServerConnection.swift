@@ -1,10 +1,10 @@
 package import Wire
 
-/// What the bytes that a client sent have brought.
+/// An event that `ServerConnection` found in the bytes of a client.
 package enum ServerEvent: Equatable, Sendable {
-    /// Nothing for now: call again with more bytes, or when the answer has ended.
+    /// Call again with more bytes, or when the answer has ended.
     case needMore
-    /// The first bytes of a head are here, and not all: the time that a head may take begins.
+    /// The first bytes of a head have arrived, and not all: the header timeout begins.
     case headBegun
     /// The head that was passed in holds a request: the first `head.length` bytes of the input, which the caller consumes.
     case head(StreamID)
@@ -15,7 +15,7 @@ package enum ServerEvent: Equatable, Sendable {
     case trailers(StreamID, length: Int)
     /// The request is complete. Where its answer is over already, the connection waits for the next one.
     case end(StreamID)
-    /// The exchange cannot be completed, and what was answered so far must not look complete: end it and close.
+    /// The exchange cannot be completed: end it and close, so that the answer so far does not look complete.
     case reset(StreamID)
     /// The request is malformed. End the exchange, if one has begun, and answer with this error.
     case fault(HTTPFault)
@@ -23,8 +23,7 @@ package enum ServerEvent: Equatable, Sendable {
     case close(lingering: Bool)
 }
 
-/// The server's side of one connection: bytes in, events out, and what the bytes of an answer look like. It moves no bytes
-/// and knows no clock.
+/// The server's side of one connection: bytes in, events out, and the wire form of answers. It does no I/O and has no clock.
 ///
 /// HTTP/1 state lies in place: a connection at rest costs some 100 bytes and no allocation. HTTP/2 will stand beside it
 /// behind one reference; `next`, `send…` and `room` are what the two have in common.
@@ -32,11 +31,11 @@ package struct ServerConnection: ~Copyable {
     private var messages = ServerMessageState() {
         didSet { reading = messages.reading }
     }
-    /// What the next bytes are. Stored, so that other modules read it without a call.
+    /// How the next bytes are read. Stored, so that other modules read it without a call.
     package private(set) var reading = ServerReading.head
     private var scan = HeadScan()
     private var body = BodyDecoder(.none)
-    /// How the end of the answer's content is marked. Meaningful from `sendHead` to `sendEnd`.
+    /// The answer's framing. Meaningful from `sendHead` to `sendEnd`.
     private var answerFraming = BodyFraming.none
     private var headBegun = false
     /// Empty lines since the last request.
@@ -49,22 +48,22 @@ package struct ServerConnection: ~Copyable {
     /// Whether no request is under way and none has begun to arrive.
     package var isAtRest: Bool { messages.isIdle && !headBegun }
 
-    /// Whether some bytes of a head have arrived, and not all.
+    /// Whether a head has arrived in part.
     package var isHeadBegun: Bool { headBegun }
 
     /// Whether all content of the request has been read: `end` needs no more bytes.
     package var isBodyAtEnd: Bool { body.isAtEnd }
 
-    /// Bytes of content that have yet to come, if the request says how many.
+    /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { body.remaining }
 
     // MARK: bytes in
 
-    /// Says what `input`, everything received and not consumed, begins with; drops what is only framing.
+    /// The next event in `input`, everything received and not consumed. Drops framing bytes itself.
     ///
     /// - Parameters:
-    ///   - head: is overwritten by a request; its slices refer to the input.
-    ///   - trailers: likewise, by trailer fields.
+    ///   - head: overwritten by a request; its slices refer to the input.
+    ///   - trailers: overwritten by trailer fields.
     package mutating func next(
         _ input: inout ByteBuffer, _ head: inout RequestHead, _ trailers: inout FieldTable, _ limits: HeadLimits
     ) -> ServerEvent {
@@ -121,22 +120,11 @@ package struct ServerConnection: ~Copyable {
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
-        switch body.next(input.readable) {
-        case .data(let skip, let count):
-            input.discard(skip)
-            return .content(.http1, count)
-        case .needMore(let consumed):
-            input.discard(consumed)
-            return .needMore
-        case .trailers(let slice, let consumed):
-            if let fault = parseTrailers(input.readable, slice, into: &trailers) {
-                input.removeAll()
-                return faulted(fault)
-            }
-            // `body` is at its end: the next call answers `end`.
-            return .trailers(.http1, length: consumed)
-        case .end(let consumed):
-            input.discard(consumed)
+        switch body.advance(&input, &trailers) {
+        case .content(let count): return .content(.http1, count)
+        case .needMore: return .needMore
+        case .trailers(let length): return .trailers(.http1, length: length)
+        case .end:
             _ = messages.bodyReceived()
             return .end(.http1)
         case .fault(let fault):
@@ -160,7 +148,7 @@ package struct ServerConnection: ~Copyable {
         }
     }
 
-    /// The request under way is malformed, too large or late: says what comes of it.
+    /// The request under way is malformed, too large or late; returns the event for the driver.
     package mutating func faulted(_ fault: HTTPFault) -> ServerEvent {
         switch messages.requestFaulted() {
         case .refuse: .fault(fault)
@@ -170,13 +158,13 @@ package struct ServerConnection: ~Copyable {
         }
     }
 
-    /// The request's body has a reader. `hasArrived`: some of it is here, so the client did not wait for `100 Continue`.
+    /// The request's body is read from here on. `hasArrived`: some of it has, so the client did not wait for `100 Continue`.
     package mutating func bodyWanted(hasArrived: Bool) -> ServerAction { messages.bodyWanted(hasArrived: hasArrived) }
 
-    /// The request's body has no reader any more.
+    /// The request's body is not needed any more.
     package mutating func bodyAbandoned() { messages.bodyAbandoned() }
 
-    /// So many bytes of content, fewer than `bodyRemaining`, went past this machine.
+    /// `count` bytes of content, fewer than `bodyRemaining`, were spliced and not seen here.
     package mutating func bodyPassed(_ count: Int) { body.passed(count) }
 
     /// The client will send no more.
@@ -190,8 +178,12 @@ package struct ServerConnection: ~Copyable {
 
     // MARK: bytes out
 
-    /// The head of the final answer is about to be written, for content framed like this; says what the head must tell of
-    /// the connection.
+    /// Writes `100 Continue` (RFC 9110 §15.2.1).
+    package func sendContinue(on stream: StreamID, into out: inout ByteBuffer) {
+        out.append("HTTP/1.1 100 Continue\r\n\r\n" as StaticString)
+    }
+
+    /// The head of the final answer is about to be written, for content with this framing; returns its `Connection` field.
     package mutating func sendHead(_ framing: BodyFraming, on stream: StreamID) -> Persistence {
         answerFraming = framing
         return messages.answerStarted(untilClose: framing == .untilClose, unread: body.remaining)
@@ -202,24 +194,28 @@ package struct ServerConnection: ~Copyable {
         out.appendContent(content, chunked: answerFraming == .chunked)
     }
 
-    /// Writes what marks the end of the answer's content.
+    /// Writes the end of the answer's content.
     package func sendEnd(on stream: StreamID, into out: inout ByteBuffer) {
         if answerFraming == .chunked { out.append(ChunkWriter.lastChunk) }
     }
 
-    /// The last byte of the answer was handed over for sending: says what the connection does next.
+    /// The last byte of the answer was given to the socket or its queue; returns what the connection does next.
     package mutating func answerSent(on stream: StreamID) -> ServerAction { messages.answerFinished() }
 
     /// The answer cannot be completed.
     package mutating func sendReset(on stream: StreamID) -> ServerAction { messages.answerBroken() }
 
-    /// Bytes that may be written now: of HTTP/1 any number, as soon as the socket has taken all `unsent` ones.
-    package func room(_ stream: StreamID, unsent: Int) -> Int { unsent == 0 ? .max : 0 }
+    /// Backpressure: bytes of content that may be written to `stream` now. At 0 its exchange reads no more from the upstream until
+    /// the client has taken some. `hasUnsent`: bytes wait for the client's socket.
+    ///
+    /// HTTP/1 has no window, so the socket alone decides. HTTP/2 also answers 0 when the stream's or the connection's window is
+    /// used up (RFC 9113 §5.2); content that was read beyond the window waits in the connection.
+    package func room(_ stream: StreamID, hasUnsent: Bool) -> Int { hasUnsent ? 0 : .max }
 
     /// Whether each piece of content is written with a frame of its own.
     package var framesContent: Bool { answerFraming == .chunked }
 
-    /// Whether the answer's content is as many bytes as its head says, and nothing stands between them.
+    /// Whether the answer's content has a length and goes out without framing: then it may be spliced.
     package var sendsKnownLength: Bool {
         switch answerFraming {
         case .length: true
@@ -227,7 +223,7 @@ package struct ServerConnection: ~Copyable {
         }
     }
 
-    /// Whether only the end of the connection will tell the client that the answer is over.
+    /// Whether the end of the connection ends the answer.
     package var endsWithConnection: Bool { answerFraming == .untilClose }
 }
 

@@ -1,12 +1,12 @@
-/// One server-side HTTP/1 connection: which message is under way, and whether the connection outlives it. It decides; a
-/// driver moves the bytes.
+/// State machine of one server-side HTTP/1 connection: the message under way, and whether the connection persists after it (RFC 9112
+/// §9.3). A driver moves the bytes.
 ///
-/// A connection lives on only if both messages ended where their framing says, and neither side asked for the end. An
-/// answer may begin, and end, before its request has been received: then the rest of the request body is dropped if it
-/// is short, and otherwise the connection ends with the answer, lingering.
+/// A connection persists only if both messages ended where their framing says and neither side asked to close. An answer may begin,
+/// and end, before its request has been received: then the rest of the request body is dropped if it is short; otherwise the
+/// connection closes after the answer, lingering.
 ///
-/// Events that mean nothing in a state are answered with `carryOn`. Calls that only a mistaken driver can make (a second
-/// answer to a request, a head in the middle of a message) trap: going on would mix up messages of different users.
+/// Events without a meaning in a state return `carryOn`. Calls that only a bug of the driver can make (a second answer to a request,
+/// a head in the middle of a message) trap: going on would mix up messages of different users.
 package struct ServerMessageState: Equatable, Hashable, Sendable {
     enum Phase: UInt8 {
         /// Between messages. Leaves with a head, a fault in one, or the end of the connection.
@@ -36,7 +36,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         static let isHTTP10 = Flags(rawValue: 2)
         /// The client waits for `100 Continue`.
         static let continuePending = Flags(rawValue: 4)
-        /// Somebody reads the request body; if it breaks off, the exchange must not look whole.
+        /// The request body is being read; if it is cut off, the exchange must not look complete.
         static let bodyWanted = Flags(rawValue: 8)
         /// The answer's head said `Connection: close`.
         static let saidClose = Flags(rawValue: 16)
@@ -44,7 +44,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         static let draining = Flags(rawValue: 64)
     }
 
-    /// Request content that nobody wants and that is read nevertheless, to keep the connection: bytes per message.
+    /// Bytes of an unneeded request body that are read and dropped to keep the connection, per message.
     package static let discardLimit: UInt64 = 65536
 
     private(set) var phase = Phase.idle
@@ -56,7 +56,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
     /// Whether no message is under way and the connection is open.
     package var isIdle: Bool { phase == .idle }
 
-    /// What the next bytes are.
+    /// How the next bytes are read.
     package var reading: ServerReading {
         switch phase {
         case .idle: .head
@@ -81,7 +81,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         return hasBody ? .readBody : .waitForAnswer
     }
 
-    /// Somebody begins to read the request body. `hasArrived`: some of it is here, so the client did not wait.
+    /// The request body is read from here on. `hasArrived`: some of it has, so the client did not wait.
     package mutating func bodyWanted(hasArrived: Bool) -> ServerAction {
         guard phase == .receiving || phase == .answeringEarly else { return .carryOn }
         let sends = flags.contains(.continuePending) && !hasArrived && phase == .receiving
@@ -90,7 +90,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         return sends ? .sendContinue : .readBody
     }
 
-    /// Nobody reads the request body any more: the upstream has stopped, or the answer does not depend on it.
+    /// The request body is not needed any more: the upstream has stopped reading, or the answer does not depend on it.
     package mutating func bodyAbandoned() { flags.remove(.bodyWanted) }
 
     /// The last byte of the request was received.
@@ -129,11 +129,11 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
 
     // MARK: The answer
 
-    /// The head of the final answer is about to be written; says what it must tell of the connection.
+    /// The head of the final answer is about to be written; returns its `Connection` field.
     ///
     /// - Parameters:
     ///   - untilClose: only the end of the connection will end the answer's content.
-    ///   - unread: request content still to come, as `BodyDecoder.remaining` has it; nil if nobody knows.
+    ///   - unread: request content still to come, in bytes; nil if not known.
     package mutating func answerStarted(untilClose: Bool, unread: UInt64?) -> Persistence {
         var closes = untilClose || !flags.contains(.keepAlive) || !flags.isDisjoint(with: [.draining, .inputClosed])
         switch phase {
@@ -152,9 +152,8 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         return closes ? .close : flags.contains(.isHTTP10) ? .keepAlive : .implied
     }
 
-    /// An answer before the request is complete ends the connection if the client still waits for `100 Continue` (whether
-    /// it sends the body then is up to it, RFC 9110 §10.1.1), or if nobody wants the body and the rest of it is long or of
-    /// unknown length.
+    /// An answer before the request is complete closes the connection if the client still waits for `100 Continue`, for it may or may
+    /// not send the body then (RFC 9110 §10.1.1), or if the body is not needed and its rest is long or of unknown length.
     private func mustCloseEarly(_ unread: UInt64?) -> Bool {
         if flags.contains(.continuePending) { return true }
         guard !flags.contains(.bodyWanted) else { return false }
@@ -166,7 +165,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         switch phase {
         case .answering:
             if !flags.contains(.saidClose) && !flags.contains(.inputClosed) { return nextMessage() }
-            // A client that asked for the end sends nothing more; any other may have.
+            // A client that asked to close sends nothing more; any other may have.
             let mayHaveSent = flags.contains(.keepAlive)
             return end(.closeAfterFlush(lingering: mayHaveSent && !flags.contains(.inputClosed)))
         case .answeringEarly, .answeringFaulted:
@@ -231,7 +230,7 @@ package struct ServerMessageState: Equatable, Hashable, Sendable {
         return action
     }
 
-    /// Both messages are over, and the head of the answer promised another.
+    /// Both messages are over, and the connection persists.
     private mutating func nextMessage() -> ServerAction {
         if flags.contains(.draining) { return end(.closeAfterFlush(lingering: true)) }
         phase = .idle

@@ -1,13 +1,12 @@
 package import Wire
 
-/// Trailer sections larger than this are a fault.
+/// Trailer fields of a message; more are a fault.
 private let mostTrailers = 32
 
 /// Parses the lines of a trailer section, the `slice` of `bytes` that a `BodyDecoder` found, into `table`.
 ///
-/// What must not stand in a trailer section (RFC 9110 §6.5.1) is marked as nominated, so that whoever forwards drops
-/// it: every field that a gateway or a recipient acts on before the content. `ETag` and unknown names are left to whoever
-/// forwards.
+/// Fields that are not allowed there (RFC 9110 §6.5.1), which are all that a recipient acts on before the content, are marked as
+/// nominated and so not forwarded. `ETag` and unknown names are not marked; `Proxy` drops `ETag` as well.
 package func parseTrailers(_ bytes: RawSpan, _ slice: Slice, into table: inout FieldTable) -> HTTPFault? {
     // The empty line behind the slice ends the reading.
     let window = bytes.extracting(0..<min(slice.end + 2, bytes.byteCount))

@@ -173,9 +173,11 @@ public struct ByteBuffer: ~Copyable {
         reserve(16)
         let aligned = value << UInt64(64 - 4 * digits)
         let high = Self.hexDigits(UInt32(truncatingIfNeeded: aligned >> 32))
-        let low = Self.hexDigits(UInt32(truncatingIfNeeded: aligned))
         unsafe base!.storeBytes(of: high.bigEndian, toByteOffset: end, as: UInt64.self)
-        unsafe base!.storeBytes(of: low.bigEndian, toByteOffset: end + 8, as: UInt64.self)
+        if digits > 8 {
+            let low = Self.hexDigits(UInt32(truncatingIfNeeded: aligned))
+            unsafe base!.storeBytes(of: low.bigEndian, toByteOffset: end + 8, as: UInt64.self)
+        }
         end += digits
     }
 

@@ -329,7 +329,7 @@ struct OwnershipModel {
         return nil
     }
 
-    /// Whatever happened, with her mailbox the owner gets in and the attacker is out, but for a phone or an identity that he
+    /// After any history, with her mailbox the owner gets in and the attacker is out, but for a phone or an identity that he
     /// joined while they shared the account.
     mutating func throwOut() async throws -> String? {
         guard try await store.account(email: try EmailAddress(owner.email)) != nil else { return nil }

@@ -63,7 +63,7 @@ struct BodyRun {
         }
     }
 
-    /// What came of it, as the case documents write it. The rest is told only behind a good end.
+    /// The outcome, as the case documents write it, with the rest of the bytes only after a good end.
     var described: String {
         var lines = [end ?? "incomplete"]
         if !content.isEmpty { lines.append("content \(ByteNotation.text(content))") }

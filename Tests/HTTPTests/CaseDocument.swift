@@ -2,7 +2,7 @@ import Foundation
 
 /// One protocol case: bytes, and what must come of them.
 struct ProtocolCase {
-    /// What the bytes are: `request`, `response GET`, `body chunked`, `proxy`…
+    /// The kind of message: `request`, `response GET`, `body chunked`, `proxy`…
     var kind: String
     var title: String
     var bytes: [UInt8]

@@ -2,7 +2,7 @@ import HTTP
 import Testing
 import Wire
 
-/// What a connection made of a stream of bytes: its events as lines, with adjoining pieces of content put together.
+/// The events of a connection for a stream of bytes, as lines, with adjoining pieces of content put together.
 private struct Transcript {
     private(set) var lines: [String] = []
     private var content: [UInt8] = []

@@ -11,7 +11,7 @@ import Wire
 
     private struct NoMemory: Error {}
 
-    /// What comes out of content that arrives in pieces of `size`, with `room` at a time; nil if it is broken or cut short.
+    /// The decoded form of content that arrives in pieces of `size`, with `room` at a time; nil if it is broken or cut short.
     private func decode(_ coding: ContentCoding, _ content: [UInt8], size: Int, room: Int) throws -> String? {
         guard var decoder = ContentDecoder(coding) else { throw NoMemory() }
         var input = ByteBuffer()

@@ -2,7 +2,7 @@ import HTTP
 import Testing
 import Wire
 
-/// What a gateway adds to a message and removes from it, as each version of HTTP reads it.
+/// The fields that a gateway adds to a message and removes from it, as each version of HTTP reads them.
 @Suite struct FieldEditsTests {
     private func walked(_ edits: borrowing FieldEdits) -> [String] {
         var fields: [String] = []

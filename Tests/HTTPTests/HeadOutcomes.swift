@@ -1,7 +1,7 @@
 import HTTP
 import Wire
 
-/// What the parsers made of some bytes, as text: how the case documents write it, and what splits are compared by.
+/// The parsers' results for some bytes, as text: how the case documents write it, and what splits are compared by.
 enum Described {
     static func request(_ bytes: RawSpan, limits: HeadLimits = HeadLimits()) -> String {
         var head = RequestHead()

@@ -37,7 +37,7 @@ import Wire
         (1..<max(count, 1)).filter { count < 600 || $0 < 40 || $0 > count - 40 || $0 % 509 == 0 }
     }
 
-    /// What comes of `bytes` if they arrive cut at `pieces`.
+    /// The outcome of `bytes` that arrive cut at `pieces`.
     private func outcome(_ kind: String, _ bytes: [UInt8], pieces: [Int]) -> String {
         let words = kind.split(separator: " ").map(String.init)
         switch words[0] {

@@ -37,7 +37,7 @@ import Testing
         }()
     }
 
-    /// What both sides know of the connection.
+    /// The knowledge of both sides about the connection.
     struct Account: Hashable {
         enum Request { case none, arriving, complete, broken }
         enum Answer { case none, started, finished }
@@ -70,7 +70,7 @@ import Testing
             }
         }
 
-        /// What the event itself says, whatever is done about it.
+        /// Records the event itself, before the machine acts on it.
         mutating func note(_ event: Event) {
             switch event {
             case .head(let hasBody, let keepAlive, let minorVersion, let expects):
@@ -175,7 +175,7 @@ import Testing
         }
     }
 
-    /// What the answer's `Connection` field may say.
+    /// Checks the answer's `Connection` field.
     private func brokenPromise(of told: Persistence, _ account: Account, _ unread: UInt64?) -> String? {
         if told == .close { return nil }
         if account.untilClose { return "content until the close, and no close announced" }

@@ -32,7 +32,7 @@ final class SilentServer: Sendable {
     let port: Int
     init() throws { port = try listener.get().port }
 
-    /// What those said who came and went.
+    /// The commands of all clients that have disconnected.
     func heard() throws -> [String] {
         let descriptor = try listener.get().descriptor
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)

@@ -28,11 +28,11 @@ struct AddressTests {
         gone.close()
         let second = try listener()
         defer { second.close() }
-        let places = [
+        let addresses = [
             UpstreamAddress(address: refusing, authority: "one.test:81", pathPrefix: "/first/base"),
             UpstreamAddress(address: try second.localAddress(), authority: "two.test", pathPrefix: "/2"),
         ]
-        var stepped = try SteppedWorker([rule], upstreams: [snapshot(places[0], places[1], ownHost: ownHost)])
+        var stepped = try SteppedWorker([rule], upstreams: [snapshot(addresses[0], addresses[1], ownHost: ownHost)])
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         var kept: Line?
@@ -70,12 +70,12 @@ struct AddressTests {
     @Test func aReloadThatChangesNothingKeepsConnections() throws {
         let upstream = try listener()
         defer { upstream.close() }
-        let place = UpstreamAddress(address: try upstream.localAddress())
-        var stepped = try SteppedWorker([rule], upstreams: [snapshot(place)])
+        let address = UpstreamAddress(address: try upstream.localAddress())
+        var stepped = try SteppedWorker([rule], upstreams: [snapshot(address)])
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         let kept = try stepped.exchange(client, upstream)
-        try adopt(snapshot(place), &stepped)
+        try adopt(snapshot(address), &stepped)
         _ = try stepped.exchange(client, over: kept, upstream)
         for line in [client, kept] { line.close() }
     }

@@ -9,7 +9,7 @@ import Wire
 
 @testable import Proxy
 
-/// Requests whose expired token is being refreshed wait for that, for a bounded time, and hold nobody up.
+/// Requests whose expired token is being refreshed wait for that, for a bounded time, and delay no other request.
 @Suite(.ownThread, .timeLimit(.minutes(1)))
 struct AwaitedRefreshTests {
     private static let key = {
@@ -17,7 +17,7 @@ struct AwaitedRefreshTests {
         do { return try SigningKey(secret: secret.rawBytes) } catch { preconditionFailure("\(error)") }
     }()
 
-    /// What was asked for, and how it is answered.
+    /// The orders, and how they are answered.
     private final class Orders: Sendable {
         typealias Reply = @Sendable (RefreshAnswer) -> Void
         let all = Mutex<[(RefreshOrder, Reply)]>([])
@@ -89,6 +89,20 @@ struct AwaitedRefreshTests {
         .refreshed(RefreshedTokens(access: Array(token(user, isOver: false).utf8), refresh: Array("r2".utf8)))
     }
 
+    @Test func aConnectionWhoseRequestWaitsCountsAsIdle() throws {
+        let station = try Station()
+        defer { station.end() }
+        let client = try station.client()
+        try client.send(Self.head("GET", "/a"))
+        #expect(station.isAsked(1))
+        #expect(station.worker.samples("tollgate_connections{state=\"idle\"}") == ["tollgate_connections{state=\"idle\"} 1"])
+        station.orders.reply(0, Self.tokens())
+        let upstream = try station.accept()
+        #expect(station.worker.samples("tollgate_connections{state=\"active\"}") == ["tollgate_connections{state=\"active\"} 1"])
+        client.close()
+        upstream.close()
+    }
+
     @Test func aBodyAndWhatIsPipelinedBehindItGoOnInOrder() throws {
         let station = try Station()
         defer { station.end() }
@@ -147,7 +161,7 @@ struct AwaitedRefreshTests {
         other.close()
     }
 
-    /// An answer that comes after its request was given up is nobody's, least of all the next one's on that connection.
+    /// An answer that comes after its request was given up is dropped; the next request on that connection does not get it.
     @Test func anAnswerThatIsLateIsNotTheNextRequests() throws {
         var settings = WorkerSettings()
         settings.refreshTimeout = 100

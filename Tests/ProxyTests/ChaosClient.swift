@@ -83,7 +83,7 @@ struct ChaosClient {
     private mutating func converse(_ line: Line, _ asked: [Asked], _ bytes: [UInt8], halfCloses: Bool) {
         var talk = Talk(line, bytes: bytes, pieces: random.pieces(bytes, most: 8).map(\.count), halfCloses: halfCloses)
         defer { line.close() }
-        // A long body that nobody read ends its connection, and then what was asked behind it goes without an answer.
+        // A long unread body ends its connection, and then the requests pipelined behind it get no answer.
         var mayEnd = false
         for one in asked {
             defer { mayEnd = mayEnd || (one.deed == .early || one.deed == .earlyClose) && one.content > 60_000 }
@@ -116,7 +116,7 @@ struct ChaosClient {
             answered += 1
             return
         }
-        // What is not idempotent is not sent again when a kept connection turns out to be gone.
+        // A request that is not idempotent is not sent again when a kept connection turns out to be closed.
         let mayFail = !one.deed.isGood || one.method == "POST" || one.method == "PUT" || one.method == "PATCH"
         if !(mayFail && (answer.status == 502 || answer.status == 504)) {
             complaints.append("\(one.id) \(one.method) \(one.deed) \(one.content) got \(answer.status)")

@@ -3,7 +3,7 @@ import Synchronization
 import Transport
 import Wire
 
-/// What an upstream does with a request; the request's query names it.
+/// An upstream's behaviour for a request; the request's query names it.
 enum Deed: Int, CaseIterable {
     case length, chunked, untilClose, slow, interim, early, silentClose, large, trailing
     case earlyClose, reset, garbage, cut, ambiguous

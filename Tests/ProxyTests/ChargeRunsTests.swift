@@ -14,7 +14,7 @@ import Wire
 
     private func key(_ number: UInt64) -> String { "tollgate:rl:" + LimitKey(high: number, low: 0).text }
 
-    /// What the server reads: the arguments of a call, keys first.
+    /// The arguments of a call as the server reads them, keys first.
     private func call(_ takes: [(want: UInt32, items: [LimitCharge.Item])], _ runs: inout ChargeRuns) -> (keys: Int, words: [String]) {
         var scripts = RedisScripts()
         var call = RedisCall()
@@ -36,7 +36,7 @@ import Wire
         let one = try call([(1, [item(1, fast)])], &runs)
         #expect(one.keys == 1)
         #expect(one.words == [key(1), "1", "1", "1", "100000", "1000000"])
-        // What was written for the call before holds for no other.
+        // The output for an earlier call is not reused for another.
         let three = try call([(1, [item(1, fast)]), (1, [item(2, fast)]), (1, [item(3, fast)])], &runs)
         #expect(three.keys == 3)
         #expect(three.words == [key(1), key(2), key(3), "3", "1", "1", "100000", "1000000"])

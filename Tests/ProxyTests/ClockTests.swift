@@ -9,7 +9,7 @@ import Wire
 
 @testable import Proxy
 
-/// What a worker's clocks allow, on a clock that the test moves.
+/// A worker's timeouts, on a clock that the test moves.
 @Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ClockTests {
     private let listener: Socket
@@ -132,7 +132,7 @@ struct ClockTests {
         }
     }
 
-    /// What a handler waits in until the test lets it go on.
+    /// A gate in which a handler waits until the test releases it.
     private final class Held: Sendable {
         private let waiting = Mutex<CheckedContinuation<Void, Never>?>(nil)
 
@@ -153,7 +153,7 @@ struct ClockTests {
         defer { stepped.end() }
         let client = try Line(to: stepped.address)
         try client.send("GET /held HTTP/1.1\r\nHost: h\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n")
-        // Handlers run where tests do: whoever waits for one makes room for it.
+        // Handlers run on the tests' threads: a test that waits for one yields.
         while !held.isWaiting {
             stepped.turn()
             await Task.yield()

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Proxy
 
-/// The end of a worker: nobody who has asked goes without an answer, and nobody else holds it up.
+/// The end of a worker: every request gets its answer, and idle clients do not delay it.
 @Suite(.ownThread, .timeLimit(.minutes(1)))
 struct DrainTests {
     @Test func aRequestUnderWayIsAnsweredAndItsConnectionCloses() throws {

@@ -16,7 +16,7 @@ import Testing
         case answerHead, answerHeld, answerReleased, answered
     }
 
-    /// What both sides have got, told by the events alone.
+    /// The messages that both sides have received, according to the events alone.
     struct Account: Hashable {
         /// Pieces of content that arrived, at most two, and whether the replay buffer holds all of them.
         var hasContent = false
@@ -142,7 +142,7 @@ import Testing
         }
         next.state.disconnected()
         if node.state.isRetryable(after: .closedUnanswered, isIdempotent: true) {
-            next.state.repeated()
+            next.state.retried()
             next.account.upstreamMayHaveSome = false
         } else {
             next.state.ended()

@@ -289,7 +289,7 @@ struct ExchangeTests {
         upstream.close()
     }
 
-    /// What one receive brought goes on with one send, however many chunks it was: counted in the segments that arrive.
+    /// The bytes of one receive go on with one send, however many chunks they were: counted in the segments that arrive.
     @Test func theChunksOfOnePieceGoOnTogether() throws {
         let bench = try Bench()
         defer { bench.end() }

@@ -22,7 +22,7 @@ struct FilterTests {
         }
     }
 
-    /// What a client gets for what the upstream says, in one piece or byte by byte.
+    /// The client's answer for an upstream's, sent in one piece or byte by byte.
     private func exchange(
         _ answer: String, _ request: String = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", inPieces: Bool = false,
         _ change: (inout RouteRule) -> Void = { _ in }
@@ -222,7 +222,7 @@ struct FilterTests {
             (0, 0, 1), (0, 0, nil), (1, 1, 1), (59, 0, nil), (60, 0, 3), (61, 1, 1), (119, 0, nil), (300, 0, 2),
         ]
         for (at, route, due) in seconds {
-            #expect(notices.take(labels.routes[route], at: MonotonicTime(nanoseconds: at * 1_000_000_000)) == due, "at \(at)")
+            #expect(notices.count(labels.routes[route], at: MonotonicTime(nanoseconds: at * 1_000_000_000)) == due, "at \(at)")
         }
         #expect(labels.routes.name(of: labels.routes[1]) == "b")
     }

@@ -11,13 +11,13 @@ import Wire
 /// The head that goes upstream, byte for byte.
 @Suite(.ownThread) struct ForwardedRequestTests {
     private static let peer = IPAddress(parsing: "192.0.2.1")!
-    /// What every head ends with that came by HTTP for the host `h`.
+    /// The end of every head that came by HTTP for the host `h`.
     private static let forwarding =
         "X-Forwarded-Host: h\r\nX-Forwarded-For: 192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: id-1\r\ntraceparent: trace\r\n"
 
-    /// What a head comes to, and what `readdress` is told of it.
+    /// The forwarded form of a head, and the argument of `readdress`.
     private func forwarded(
-        _ request: String, to place: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
+        _ request: String, to address: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
         trusted: Bool = false, isTLS: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
     ) throws -> (text: String, slices: EndpointSlices) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
@@ -39,7 +39,7 @@ import Wire
         ids.traceparent.append("trace")
         var out = ByteBuffer()
         let slices = ForwardedRequest.write(
-            head, bytes.rawBytes, decision, ids: ids, from: from, to: place, sendsOwnHost: ownHost, into: &out)
+            head, bytes.rawBytes, decision, ids: ids, from: from, to: address, sendsOwnHost: ownHost, into: &out)
         return (out.readable.text, slices)
     }
 
@@ -121,8 +121,8 @@ import Wire
     }
 
     @Test func whatARouteStripsIsGoneAndTheBasePathStandsBeforeTheRest() throws {
-        let place = UpstreamAddress(address: .unix("/u"), authority: "up.test:81", pathPrefix: "/base")
-        let text = try forwarded("GET /api/x?y HTTP/1.1\r\nHost: h\r\n\r\n", to: place) {
+        let address = UpstreamAddress(address: .unix("/u"), authority: "up.test:81", pathPrefix: "/base")
+        let text = try forwarded("GET /api/x?y HTTP/1.1\r\nHost: h\r\n\r\n", to: address) {
             $0.path = "/api/"
             $0.strip = "/api"
         }.text
@@ -131,7 +131,7 @@ import Wire
 
     // MARK: other addresses
 
-    private static let places = [
+    private static let addresses = [
         UpstreamAddress(address: .unix("/1"), authority: "one.test"),
         UpstreamAddress(address: .unix("/2"), authority: "two.test:8080", pathPrefix: "/b"),
         UpstreamAddress(address: .unix("/3"), authority: "x", pathPrefix: "/a/much/longer/base"),
@@ -144,11 +144,11 @@ import Wire
         "PUT /x//y HTTP/1.1\r\nHost: two.test:8080\r\nContent-Length: 3\r\n\r\n",
     ], [true, false])
     func aHeadForAnotherAddressIsTheOneThatWouldHaveBeenWritten(_ request: String, _ ownHost: Bool) throws {
-        for from in Self.places {
+        for from in Self.addresses {
             var (text, slices) = try forwarded(request, to: from, ownHost: ownHost)
             var opening = ByteBuffer()
             opening.append(text + "body")
-            for to in Self.places + [from] {
+            for to in Self.addresses + [from] {
                 ForwardedRequest.readdress(&opening, &slices, to: to)
                 let expected = try forwarded(request, to: to, ownHost: ownHost)
                 text = opening.readable.text

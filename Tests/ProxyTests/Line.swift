@@ -28,7 +28,7 @@ struct Line {
         }
     }
 
-    /// With a small room for what comes, so that the peer soon feels that nobody reads.
+    /// With a small room for what comes, so that the peer soon meets backpressure.
     init(to address: SocketAddress, receiveBuffer: Int32) throws {
         let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         var size = receiveBuffer
@@ -146,7 +146,7 @@ struct Line {
 }
 
 extension String {
-    /// What `Content-Length` says, 0 without one.
+    /// The value of `Content-Length`, 0 without one.
     var contentLength: Int { value(of: "Content-Length").flatMap { Int($0) } ?? 0 }
 
     var status: Int { Int(dropFirst(9).prefix(3)) ?? 0 }

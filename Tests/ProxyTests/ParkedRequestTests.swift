@@ -8,7 +8,7 @@ import Wire
 
 @testable import Proxy
 
-/// Requests of users whom nobody here has heard of wait until the accounts have spoken, and no longer.
+/// Requests of users who are not in the tier cache wait for the lookup, and no longer.
 @Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ParkedRequestTests {
     private static let user = "0193a1b2-0000-7000-8000-000000000001"
@@ -143,6 +143,21 @@ struct ParkedRequestTests {
             #expect(try client.receiveMessage().status == 403)
             client.close()
         }
+    }
+
+    /// A connection counts as active from when its request goes on.
+    @Test func itsConnectionCountsAsIdle() throws {
+        let station = try Station()
+        defer { station.end() }
+        let client = try station.client()
+        try client.send(Self.head("GET", "/a"))
+        #expect(station.isAsked(1))
+        #expect(station.worker.samples("tollgate_connections{state=\"idle\"}") == ["tollgate_connections{state=\"idle\"} 1"])
+        station.learn(.noAccount)
+        let upstream = try station.accept()
+        #expect(station.worker.samples("tollgate_connections{state=\"active\"}") == ["tollgate_connections{state=\"active\"} 1"])
+        client.close()
+        upstream.close()
     }
 
     @Test func whoGoesAwayMeanwhileHoldsNobodyUp() throws {

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Proxy
 
-/// What a worker remembers of its refusals.
+/// A worker's recent refusals.
 @Suite(.ownThread) struct RecentRefusalsTests {
     private func policy(_ version: Int) throws -> Policy { try Policy(version: version, rules: [], trust: Trust(issuers: [])) }
 

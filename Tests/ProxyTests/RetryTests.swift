@@ -101,7 +101,7 @@ struct RetryTests {
         client.close()
     }
 
-    /// What is malformed, in the head or behind it, sets the address aside like a refused connection.
+    /// A malformed answer, in the head or behind it, ejects the address like a refused connection.
     @Test(arguments: [
         "nonsense\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart",
     ])

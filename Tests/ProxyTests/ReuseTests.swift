@@ -6,7 +6,7 @@ import Wire
 
 @testable import Proxy
 
-/// Kept connections to upstreams: what comes on one before it is used again is nobody's answer.
+/// Kept connections to upstreams: bytes that come on an idle one answer no request.
 @Suite(.ownThread, .timeLimit(.minutes(1)))
 struct ReuseTests {
     private static let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 4\r\nConnection: close\r\n\r\nlate"

@@ -13,7 +13,7 @@ import Wire
 struct RoomTests {
     private static let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
-    /// What a worker asked of the other.
+    /// The questions of a worker to the other.
     private final class Asked: Sendable {
         private let counts = Mutex<[Int]>([])
         var now: [Int] { counts.withLock { $0 } }
@@ -63,7 +63,7 @@ struct RoomTests {
         #expect(try other.receiveMessage().status == 200)
         first.end()
         second.end()
-        #expect(back.connections.take(within: 1), "everything was given back")
+        #expect(back.connections.acquire(within: 1), "everything was given back")
         #expect(!back.connections.hasIdle)
     }
 
@@ -110,7 +110,7 @@ struct RoomTests {
         busy.close()
         first.end()
         second.end()
-        #expect(back.connections.take(within: 1))
+        #expect(back.connections.acquire(within: 1))
     }
 
     @Test func aWorkerThatDoesNotAnswerHoldsARequestUpForASecondAtMost() throws {
@@ -153,6 +153,6 @@ struct RoomTests {
         second.turn()
         #expect(second.worker.exchanges.count == 0)
         second.end()
-        #expect(back.connections.take(within: 1))
+        #expect(back.connections.acquire(within: 1))
     }
 }

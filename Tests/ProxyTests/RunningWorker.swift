@@ -9,7 +9,7 @@ import Wire
 
 @testable import Proxy
 
-/// What a worker holds at the end of a turn.
+/// The resources that a worker holds at the end of a turn.
 struct Census: Equatable, Sendable {
     var clients = 0
     var exchanges = 0
@@ -61,8 +61,12 @@ final class RunningWorker: Sendable {
         let latest = LatestCensus()
         self.latest = latest
         let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
-        let services = WorkerServices(
-            admin: Self.admin, local: local, lookUpUser: lookUpUser, refresh: refresh, healthChanged: healthChanged, probes: probes)
+        var declared = WorkerServices(admin: Self.admin, local: local)
+        declared.lookUpUser = lookUpUser
+        declared.refresh = refresh
+        declared.healthChanged = healthChanged
+        declared.probes = probes
+        let services = declared
         thread = try WorkerThread(name: "worker") {
             do {
                 var worker = try Worker(
@@ -113,6 +117,18 @@ final class RunningWorker: Sendable {
     /// How many turns had ended when the worker read a message; nil until it has.
     private final class ReadingTurn: Sendable { let number = Mutex<Int?>(nil) }
 
+    /// The samples of this metric.
+    func samples(_ name: String) -> [String] {
+        final class Page: Sendable { let text = Mutex("") }
+        let page = Page()
+        mailbox.post(.report { snapshot in
+            let bytes = Exposition.render([snapshot], ProcessMetrics(build: BuildInfo(version: "", commit: "", swift: "")), at: WallTime(seconds: 0))
+            page.text.withLock { $0 = String(decoding: bytes, as: UTF8.self) }
+        })
+        _ = census { _ in page.text.withLock { !$0.isEmpty } }
+        return page.text.withLock { $0 }.split(separator: "\n").filter { $0.hasPrefix(name) }.map(String.init)
+    }
+
     func stop() {
         mailbox.post(.drain(within: 0))
         thread.join()
@@ -122,7 +138,7 @@ final class RunningWorker: Sendable {
 }
 
 extension Worker {
-    /// A worker that knows nobody's keys and writes no log. `counts` is how many of a kind its limits have room for.
+    /// A worker without keys and log. `counts` is how many of a kind its limits have room for.
     init(
         for rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings, waker: Waker,
         mailbox: Mailbox<WorkerMessage>, services: WorkerServices, listeners: [Listener],
@@ -146,7 +162,7 @@ extension Worker {
         for index in downstream.clients.indices where downstream.clients[index].phase != .free {
             census.bytes += downstream.clients[index].input.count + downstream.clients[index].output.count
         }
-        for index in exchanges.indices { census.bytes += exchanges[index].pipedRequest + exchanges[index].pipedAnswer }
+        for index in exchanges.indices { census.bytes += exchanges[index].pipedCount }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free {
             if upstreams.connections[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
             census.bytes += upstreams.connections[index].input.count

@@ -108,7 +108,7 @@ struct SharedCountingTests {
             for _ in 0..<3 { worker.turn(waiting: 5) }
         }
 
-        /// What these clients ask in one turn, each as a caller of its own.
+        /// Sends a request of each of these clients in one turn, each as a caller of its own.
         func ask(_ numbers: Range<Int>) throws {
             for number in numbers { try clients[number].send("GET /few HTTP/1.1\r\nHost: h\r\nX-Key: \(number)\r\n\r\n") }
         }
@@ -151,7 +151,7 @@ struct SharedCountingTests {
         #expect(Set(call[3..<6]).count == 3 && call[6...] == ["3", "1", "1", "100000", "1000000"])
         try station.say(answer)
         #expect(try station.statuses(0..<3) == statuses, "\(name)")
-        // Whoever comes next is counted as ever.
+        // The next caller is counted as before.
         try station.ask(3..<4)
         #expect(try station.command()[2] == "1")
         try station.sayText(Self.replies((1, 1)))

@@ -25,10 +25,11 @@ struct SteppedWorker: ~Copyable {
         let address = try socket.localAddress()
         let waker = try Waker()
         let mailbox = Mailbox<WorkerMessage>(waker: waker)
+        var services = WorkerServices(admin: RunningWorker.admin, local: local)
+        services.makeRoom = makeRoom
         let worker = try Worker(
-            for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox,
-            services: WorkerServices(admin: RunningWorker.admin, local: local, makeRoom: makeRoom), listeners: [Listener(socket: socket)],
-            shared: shared)
+            for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
+            listeners: [Listener(socket: socket)], shared: shared)
         self.worker = worker
         self.mailbox = mailbox
         self.address = address
@@ -64,7 +65,7 @@ struct SteppedWorker: ~Copyable {
     mutating func pass(milliseconds: UInt64) {
         ahead += milliseconds
         turn()
-        // What was due may set what is due at once.
+        // A timer that fired may set one that is due at once.
         turn()
     }
 

@@ -29,7 +29,7 @@ import Wire
     ) -> [Int] {
         var counts = pool.endpoints.map { _ in 0 }
         for _ in 0..<turns {
-            if case .endpoint(let index) = pool.choose(avoiding: avoiding, at: moment(seconds)) { counts[index] += 1 }
+            if let index = pool.choose(avoiding: avoiding, at: moment(seconds)) { counts[index] += 1 }
         }
         return counts
     }
@@ -67,7 +67,7 @@ import Wire
         pool.endpoints[0].health.learned(healthy: false)
         #expect(choices(&pool, 4) == [0, 4])
         pool.endpoints[1].health.learned(healthy: false)
-        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
     }
 
     @Test func aRetryGoesElsewhereIfThereIsAnElsewhere() {
@@ -83,11 +83,11 @@ import Wire
     @Test func withoutAddressesThereIsNone() {
         var pool = pool(1)
         pool.endpoints[0].health.learned(healthy: false)
-        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
         pool.adopt(pool.settings, addresses: [])
-        #expect(pool.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
         var empty = UpstreamPool(settings: UpstreamSettings(name: "u"), addresses: [])
-        #expect(empty.choose(avoiding: nil, at: moment(0)) == .unavailable)
+        #expect(empty.choose(avoiding: nil, at: moment(0)) == nil)
     }
 
     // MARK: reloads
@@ -100,7 +100,7 @@ import Wire
         #expect(pool.endpoints.map(\.isRetired) == [false, true, false])
         #expect(pool.endpoints.map(\.health.isHealthy) == [false, true, true])
         #expect(choices(&pool, 3) == [0, 0, 3])
-        // Its last connection has ended: the place is free, and every other index stays good.
+        // Its last connection has ended: its index is free, and every other stays valid.
         pool.endpoints[1].connections = 0
         pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3), Self.address(4)])
         #expect(pool.endpoints.map(\.address.address.description) == ["127.0.0.1:1", "127.0.0.1:4", "127.0.0.1:3"])
@@ -125,16 +125,16 @@ import Wire
         settings.maxConnections = 3
         let budget = ConnectionBudget()
         var pools = (0..<4).map { _ in UpstreamPool(settings: settings, addresses: [Self.address(1), Self.address(2)], connections: budget) }
-        #expect(pools.map { $0.takeRoom() } == [true, true, true, false])
-        budget.give()
-        #expect(pools.reversed().map { $0.takeRoom() } == [true, false, false, false])
+        #expect(pools.map { $0.reserveConnection() } == [true, true, true, false])
+        budget.release()
+        #expect(pools.reversed().map { $0.reserveConnection() } == [true, false, false, false])
         // A reload that lowers the bound closes nothing, and lets nothing more in until it holds.
         settings.maxConnections = 2
         for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.address)) }
-        budget.give()
-        #expect(!pools[0].takeRoom())
-        budget.give()
-        #expect(pools[0].takeRoom() && !pools[1].takeRoom())
+        budget.release()
+        #expect(!pools[0].reserveConnection())
+        budget.release()
+        #expect(pools[0].reserveConnection() && !pools[1].reserveConnection())
     }
 
     @Test func aBudgetIsNeverExceededByWorkersThatTakeAtOnce() throws {
@@ -145,17 +145,17 @@ import Wire
         let (budget, count) = (ConnectionBudget(), Count())
         let threads = try (0..<4).map { number in
             try WorkerThread(name: "taker-\(number)") {
-                for _ in 0..<20_000 where budget.take(within: 3) {
+                for _ in 0..<20_000 where budget.acquire(within: 3) {
                     let now = count.held.wrappingAdd(1, ordering: .relaxed).newValue
                     count.most.max(now, ordering: .relaxed)
                     count.held.wrappingSubtract(1, ordering: .relaxed)
-                    budget.give()
+                    budget.release()
                 }
             }
         }
         for thread in threads { thread.join() }
         #expect((1...3).contains(count.most.load(ordering: .relaxed)))
-        #expect((0..<3).allSatisfy { _ in budget.take(within: 3) } && !budget.take(within: 3))
+        #expect((0..<3).allSatisfy { _ in budget.acquire(within: 3) } && !budget.acquire(within: 3))
     }
 
     @Test func aRequestForRoomIsAnsweredOnceByTheLastOfAllWorkers() {
@@ -285,7 +285,7 @@ import Wire
     @Test(arguments: faults) func onlyWhatTheGatewayLacksIsNotTheAddresssFault(_ number: Int32, _ loss: UpstreamLoss) {
         let found = UpstreamLoss(beginning: SystemFault("connect", errno: number))
         #expect(found == loss)
-        #expect(found.reachedNobody)
+        #expect(found.isUndelivered)
         #expect(found.countsAgainstAddress(isBehindHead: false) == (loss != .shortage) && found.isRetryable == (loss != .shortage))
         #expect(found.refusal == (loss == .shortage ? .unavailable(.overload, retryAfterSeconds: 1) : .badGateway))
     }

@@ -46,7 +46,7 @@ import Wire
         #expect(await !isAdmitted(guessed))
     }
 
-    /// Accounts that somebody makes up let nobody guess from one address for longer.
+    /// Invented account names give an address no further guesses.
     @Test func inventedNamesEvictNoAddress() async throws {
         let address = AttemptBucket(.addressFailures, "192.0.2.1")
         for _ in 0..<Self.rates[address.kind].burst { #expect(await isAdmitted(address)) }

@@ -5,7 +5,7 @@ import Wire
 
 /// When the change log is read, and which writers each reading releases.
 @Suite final class ChangeLogPollerStateTests {
-    private var state = ChangeLogPollerState<Int>()
+    private var state = ChangeLogPollerState<Int>(patience: 2_000)
 
     init() { state.started() }
 
@@ -106,7 +106,7 @@ import Wire
         #expect(state.isReading, "the thread waits for it")
         #expect(ended(2) == [])
         #expect(!begins(10_000))
-        state = ChangeLogPollerState<Int>()
+        state = ChangeLogPollerState<Int>(patience: 2_000)
         #expect(!joined(1, 0), "nor before the start")
     }
 

@@ -11,7 +11,7 @@ import Wire
 
 /// A change of this gateway's own counts here before the write is answered, by way of the log, and only by that.
 @Suite struct ClusterMemberTests {
-    /// What workers were told, in order.
+    /// The updates that workers were sent, in order.
     private final class Updates: Sendable {
         private let all = Mutex<[WorkerUpdate]>([])
 
@@ -40,14 +40,15 @@ import Wire
 
     init() throws { member = try Self.member(store, updates) }
 
-    private static func member(_ store: MemoryStore, _ updates: Updates) throws -> ClusterMember {
+    /// Waits for as long as a busy machine may take, unless a test says otherwise.
+    private static func member(_ store: MemoryStore, _ updates: Updates, patience: UInt64 = 600_000) throws -> ClusterMember {
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let tiers = try TierList(["free", "premium"])
         let plan = ClusterPlan(
             scale: TierScale(tiers: tiers, graceSeconds: 0), location: .sqlite(path: "/nonexistent"), redis: nil, secret: nil,
             followRedis: { _ in })
         return try ClusterMember(
-            plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }))
+            plan, AccountContext(store: store, clock: clock, notice: { _ in }), ClusterEvents(broadcast: { updates.add($0) }), patience: patience)
     }
 
     private func start() async throws {
@@ -55,23 +56,23 @@ import Wire
         #expect(await member.applied())
     }
 
-    private var occasion: AuditContext { AuditContext(now: EventLoop.now().wall, address: nil) }
+    private var audit: AuditContext { AuditContext(now: EventLoop.now().wall, address: nil) }
 
     private func open(_ number: UInt64) async throws -> (user: UUID, session: UUID) {
         let (user, session) = (UUID(random: (1, number)), UUID(random: (2, number)))
         _ = try await store.open(
             NewAccount(id: user, openedBy: .password, email: try EmailAddress("u\(number)@example.org")),
-            session: NewSession(id: session, contract: .password, device: nil), occasion)
+            session: NewSession(id: session, contract: .password, device: nil), audit)
         return (user, session)
     }
 
     @Test func anEndedSessionIsToldOfOnceAndBeforeTheAnswer() async throws {
         let ada = try await open(1), bob = try await open(2)
         try await start()
-        _ = try await store.end(ada.session, .signOut, occasion)
+        _ = try await store.end(ada.session, .signOut, audit)
         await member.changed([])
         #expect(updates.ends(of: ada.session) == 1)
-        _ = try await store.end(bob.session, .signOut, occasion)
+        _ = try await store.end(bob.session, .signOut, audit)
         await member.changed([])
         #expect(updates.ends(of: ada.session) == 1 && updates.ends(of: bob.session) == 1)
         member.stop()
@@ -81,11 +82,11 @@ import Wire
         let ada = try await open(1)
         try await start()
         #expect(try await member.cache.account(ada.user)?.entitlement.tier == nil)
-        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, audit)
         await member.changed([ada.user])
         #expect(try await member.cache.account(ada.user)?.entitlement.tier == "premium")
         #expect(updates.tiers(of: ada.user).count == 1)
-        _ = try await store.delete(ada.user, occasion)
+        _ = try await store.delete(ada.user, audit)
         await member.changed([ada.user])
         #expect(updates.tiers(of: ada.user).last == .noAccount)
         #expect(updates.ends(of: ada.session) == 1)
@@ -98,7 +99,7 @@ import Wire
         let other = try Self.member(store, others)
         try await start()
         try other.start()
-        _ = try await store.end(ada.session, .signOut, occasion)
+        _ = try await store.end(ada.session, .signOut, audit)
         await member.changed([])
         #expect(await other.applied())
         #expect(updates.ends(of: ada.session) == 1 && others.ends(of: ada.session) == 1)
@@ -109,7 +110,7 @@ import Wire
     /// Tiers by the list of an earlier configuration never follow the order to forget them.
     @Test func aLookupThatAReloadOvertakesIsRepeated() async throws {
         let ada = try await open(1)
-        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, audit)
         let tiers = try TierList(["free", "plus", "premium"])
         let lookups = member.tiers
         store.afterNextCall { lookups.adopt(TierScale(tiers: tiers, graceSeconds: 0)) }
@@ -127,7 +128,7 @@ import Wire
         try await withThrowingTaskGroup(of: Void.self) { group in
             for account in opened {
                 group.addTask {
-                    _ = try await store.end(account.session, .signOut, occasion)
+                    _ = try await store.end(account.session, .signOut, audit)
                     await member.changed([])
                     #expect(updates.ends(of: account.session) == 1)
                 }
@@ -141,20 +142,22 @@ import Wire
         let ada = try await open(1)
         try await start()
         store.failReadings(of: .unavailable("away"), count: 3)
-        _ = try await store.end(ada.session, .signOut, occasion)
+        _ = try await store.end(ada.session, .signOut, audit)
         await member.changed([])
         #expect(updates.ends(of: ada.session) == 1)
         member.stop()
     }
 
-    /// What is committed is answered for; the log brings it when it can be read again.
+    /// A committed write is answered; its change is applied when the log can be read again.
     @Test func aStoreThatStaysAwayHoldsUpTheAnswerForAWhileOnly() async throws {
         let ada = try await open(1)
-        try await start()
+        let member = try Self.member(store, updates, patience: 100)
+        try member.start()
+        while !(await member.applied()) {}
         _ = try await member.cache.account(ada.user)
         store.failReadings(of: .unavailable("away"), count: 60)
-        _ = try await store.setTier("premium", until: nil, of: ada.user, occasion)
-        _ = try await store.end(ada.session, .signOut, occasion)
+        _ = try await store.setTier("premium", until: nil, of: ada.user, audit)
+        _ = try await store.end(ada.session, .signOut, audit)
         await member.changed([ada.user])
         #expect(updates.ends(of: ada.session) == 0)
         // Readers of this gateway are not shown the old state, though the cache may still be trusted.

@@ -67,7 +67,7 @@ import Wire
         #expect(found.first?.hasPrefix("\"jwks=bad.json\" has no usable keys (") == true)
     }
 
-    /// One key whose private half anybody can compute is one too many in a file that the operator holds.
+    /// One key whose private half can be computed is one too many in a file that the operator holds.
     @Test func aForgeableKeyInAFileIsAFaultAndAWeakOneAWarning() {
         func found(_ key: String) -> Findings {
             let jwks = #"{"keys":[\#(key),{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"a"}]}"#

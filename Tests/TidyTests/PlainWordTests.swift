@@ -48,7 +48,7 @@ private let exempt: Set<String> = ["Tests/TidyTests/RenamedWords.swift", "Tests/
     }
 
     @Test(arguments: [
-        "/// The key that says what it is.", "/// `What` is a name.", "let nobody = 1", "x(\"nobody\") // the caller", "/// Whatever.",
+        "/// The key that says what it is.", "/// `What` is a name.", "let nobody = 1", "x(\"nobody\") // the caller",
         "/// A body, none of it.", "let url = \"https://nobody.test\"",
     ])
     func aPlainSentenceIsLetBe(_ comment: String) {

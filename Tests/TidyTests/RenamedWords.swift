@@ -1,18 +1,24 @@
 /// Names that the tree no longer uses, each with the one that took its place. Add a row with every rename of a type, or an
 /// old branch brings the old name back.
 let renamedTypes: [String: String] = [
-    "AccountAnswer": "AccountView", "AccountBelongings": "AccountDetails", "AccountDesk": "OfflineAccounts",
-    "AccountFinding": "AccountDiagnosis", "AddressedWords": "EndpointSlices", "AttemptLedger": "RefundableLimiter",
-    "Boarding": "RefreshFlights.Role", "Complaint": "ParseError", "DecisionNote": "DecisionRecord",
-    "Dispatch": "OutgoingMessage", "Gatehouse": "AdmissionHarness", "GatewayCensus": "GatewayHeartbeat",
-    "GiveBackScript": "RefundScript", "HeardCounts": "DenyCache", "InPlace": "AddressPin",
+    "AccountAnswer": "AccountView", "AccountBase": "AccountContext", "AccountBelongings": "AccountDetails",
+    "AccountDesk": "OfflineAccounts", "AccountFinding": "AccountDiagnosis", "AccountHost": "AccountsRuntime",
+    "AccountMemory": "AccountCache", "AddressedWords": "EndpointSlices", "AttemptLedger": "RefundableLimiter",
+    "Boarding": "RefreshFlights.Role", "ChangeWatch": "ChangeLogPoller", "CommandNews": "ChangeAnnouncement",
+    "Complaint": "ParseError", "ControlState": "WorkerBroadcast, ActiveConfiguration or HealthBoard",
+    "DecisionNote": "DecisionRecord", "Dispatch": "OutgoingMessage", "Enrolment": "AccountCreation",
+    "Gatehouse": "AdmissionHarness", "GatewayCensus": "GatewayHeartbeat", "GiveBackScript": "RefundScript",
+    "HeardCounts": "DenyCache", "InPlace": "AddressPin", "KeyFeed": "KeySetRefresher",
     "LedgerWorld": "SharedLimitSimulation", "LimitLedger": "SharedLimitClient", "LimitPace": "LimitDemand",
     "LimitProof": "LimitVerifier", "LimitSheet": "CompiledLimits", "LimitTerm": "LimitRule",
     "MetricVocabulary": "MetricLabelValue", "MetricWord": "MetricLabelValue", "MetricWords": "FixedLabelValues",
-    "Pace": "MinimumRate", "Places": "UniqueArray", "ReceiveRoom": "AdaptiveReadSize", "RefusalStory": "ExplainedRefusal",
-    "RequestMarks": "RequestIDs", "Standing": "TierStatus", "Standings": "TierCache", "TokenSighting": "TokenDelivery",
-    "UnansweredCommands": "PendingCommands", "UserStanding": "UserTier", "VirtualStore": "SimulatedRedis",
-    "Wording": "MessageTemplates",
+    "Occasion": "AuditContext", "OutsideRefreshes": "ExternalRefresher", "Pace": "MinimumRate", "PinnedKey": "PublicKeyPin",
+    "Places": "UniqueArray", "ReceiveRoom": "AdaptiveReadSize", "RefusalStory": "ExplainedRefusal",
+    "RequestMarks": "RequestIDs", "SharedRefresh": "RefreshLease", "SpliceDriver": "BodyPump", "Standing": "TierStatus",
+    "Standings": "TierCache", "StoredNews": "ChangeLogPoller", "TokenSighting": "TokenDelivery",
+    "TokenSightings": "TokenConfirmations", "UnansweredCommands": "PendingCommands", "UserLookUps": "TierLookups",
+    "UserStanding": "UserTier", "VirtualStore": "SimulatedRedis", "Wording": "MessageTemplates",
+    "WorkerNews": "ChangeLogPoller",
 ]
 
 /// Members and variables of those types, likewise.
@@ -31,6 +37,7 @@ struct Riddle {
 
     static let all: [Riddle] = [
         .init(words: "What", instead: "the noun: what it is, by its field's name", onlyAtStart: true),
+        .init(words: "Whatever", instead: "the noun: what it is, by its field's name", onlyAtStart: true),
         .init(words: "Whoever", instead: "who acts: client, worker, Redis, operator"),
         .init(words: "whoever", instead: "who acts: client, worker, Redis, operator"),
         .init(words: "nobody", instead: "\"no client\", \"anonymous\", \"none\": who is missing, or delete it"),
@@ -42,7 +49,7 @@ struct Riddle {
     ]
 
     /// Targets whose comments are free of them; add one when it is.
-    static let plainTargets: Set<String> = ["Gate", "Redis", "Telemetry", "Transport"]
+    static let plainTargets: Set<String> = ["Gate", "Redis", "Telemetry", "Transport", "Wire", "Credentials", "Settings", "Fetch", "Mail", "Issuers", "HTTP", "Proxy", "Accounts", "Contracts", "Storage", "Admin", "Cluster", "tollgate"]
 
     /// Also the tests of such a target, in `Tests/NameTests`.
     static func bans(_ file: TreeFile) -> Bool {

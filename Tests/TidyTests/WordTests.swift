@@ -58,32 +58,7 @@ private let meaningfulNames: [String: String] = [
     "ServiceManager": "what systemd and its like are called", "ServiceManagerTests": "the same",
 ]
 
-/// Names of types that were replaced by the field's own, each with the new name. They must not come back.
-private let retiredNames: [String: String] = [
-    "Places": "UniqueArray", "InPlace": "AddressPin", "ReceiveRoom": "AdaptiveReadSize", "Pace": "MinimumRate",
-    "RequestMarks": "RequestIDs", "UnansweredCommands": "PendingCommands", "AccountBelongings": "AccountDetails",
-    "AccountAnswer": "AccountView", "SharedRefresh": "RefreshLease", "OutsideRefreshes": "ExternalRefresher",
-    "Wording": "MessageTemplates", "Dispatch": "OutgoingMessage", "KeyFeed": "KeySetRefresher", "Complaint": "ParseError",
-    "PinnedKey": "PublicKeyPin", "CommandNews": "ChangeAnnouncement", "Boarding": "RefreshFlights.Role",
-]
-
-/// Words with which no comment begins, since it would circumscribe the thing in place of naming it.
-private let riddlingBeginnings = ["What", "Whatever", "Whoever", "Nobody", "Somebody"]
-
-/// The targets whose comments hold to `riddlingBeginnings`.
-private let plainTargets: Set<String> = ["Wire", "Credentials", "Settings", "Fetch", "Mail", "Issuers"]
-
 @Suite struct WordTests {
-    @Test func noRetiredNameIsDeclared() throws {
-        for file in SourceTree.swiftFiles { report(retiredNames(in: file, try file.lines())) }
-    }
-
-    @Test func commentsNameTheThing() throws {
-        for file in SourceTree.swiftSources where plainTargets.contains(file.target) {
-            report(riddles(in: file, try file.lines()))
-        }
-    }
-
     @Test func noBannedWordStandsInTheSources() throws {
         for file in SourceTree.swiftSources { report(bannedWords(in: file, try file.lines())) }
     }
@@ -134,17 +109,6 @@ private let plainTargets: Set<String> = ["Wire", "Credentials", "Settings", "Fet
     func aMeaningfulNameIsAllowed(_ name: String) {
         let found = emptyNames(in: TreeFile(path: "Sources/Gate/\(name).swift"), SourceText.lines(of: "enum \(name) {"))
         #expect(found.isEmpty)
-    }
-
-    @Test func aRetiredNameIsFound() {
-        let file = TreeFile(path: "Sources/Gate/X.swift")
-        #expect(retiredNames(in: file, SourceText.lines(of: "struct KeyFeed {")).count == 1)
-        #expect(retiredNames(in: file, SourceText.lines(of: "struct KeyFeedTests {")).isEmpty)
-    }
-
-    @Test(arguments: [("/// What it is.", 1), ("let a = 1  // Nobody reads it.", 1), ("// Whatsoever", 0), ("\"// What\"", 0), ("/// The size.", 0)])
-    func aCommentThatDoesNotNameTheThingIsFound(_ line: String, _ count: Int) {
-        #expect(riddles(in: TreeFile(path: "Sources/Wire/X.swift"), SourceText.lines(of: line)).count == count)
     }
 
     @Test func jsonSpelledByHandIsFound() {
@@ -207,27 +171,6 @@ private func emptyNames(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
     }
 }
 
-private func retiredNames(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
-    lines.flatMap { line in
-        declaredTypes(line.code).compactMap { name in
-            retiredNames[name].map { "\(file.path):\(line.number): \(name) was renamed: \($0)" }
-        }
-    }
-}
-
-/// The comments whose first line begins with one of `riddlingBeginnings`.
-private func riddles(in file: TreeFile, _ lines: [SourceLine]) -> [String] {
-    lines.indices.compactMap { index in
-        let line = lines[index]
-        let marks = line.text.ranges(of: "//")
-        guard line.hasComment, let start = (line.isOnlyComment ? marks.first : marks.last)?.lowerBound else { return nil }
-        if line.isOnlyComment, index > 0, lines[index - 1].isOnlyComment { return nil }
-        let first = line.text[start...].drop { $0 == "/" || $0 == " " }.prefix(while: \.isLetter)
-        guard riddlingBeginnings.contains(String(first)) else { return nil }
-        return "\(file.path):\(line.number): a comment begins with \(first): name the thing"
-    }
-}
-
 /// `HTTPHelpersTests` is HTTP, Helpers, Tests.
 private func words(of name: String) -> [String] {
     var words: [String] = []
@@ -262,11 +205,6 @@ private func contains(_ code: String, _ word: String) -> Bool {
         let before = code[code.index(before: range.lowerBound)]
         return !(before.isLetter || before.isNumber || before == "_")
     }
-}
-
-extension SourceLine {
-    /// Whether the line has a comment and no code.
-    fileprivate var isOnlyComment: Bool { hasComment && code.allSatisfy(\.isWhitespace) }
 }
 
 extension BannedWord {

@@ -1,7 +1,7 @@
 package import Credentials
 package import Wire
 
-/// What every account service needs: store, clock, random bytes and the log.
+/// The dependencies of every account service: store, clock, random bytes and the log.
 package struct AccountContext: Sendable {
     package let store: any AccountStore
     package let clock: AccountClock

@@ -3,7 +3,7 @@ package import Wire
 
 /// An account that the operator creates.
 package struct AccountCreation: Sendable {
-    /// What the owner signs in with.
+    /// The credential with which the owner signs in.
     package enum Secret: Sendable {
         case password(Password)
         /// The hash of a password, from another system.

@@ -1,14 +1,13 @@
-/// How many bytes are received at once for one body: few while nobody knows how fast the other side takes them, more and
-/// more while it takes all of them, few again as soon as some had to be kept.
+/// Bytes received at once of one body: doubled while the other side takes all of them, reset as soon as some had to be queued.
 ///
-/// Large pieces cost the kernel a third of what small ones do; small ones bound what a slow reader makes us hold.
+/// Large reads cost the kernel a third per byte; small ones bound what is queued for a slow reader.
 struct AdaptiveReadSize: Equatable, Sendable {
     static let least = 64 * 1_024
     static let most = 512 * 1_024
 
     private(set) var bytes = least
 
-    /// After a piece of `count` bytes; `wasKept`: not all of it could be passed on.
+    /// `count` bytes were received; `wasKept`: some of them had to be queued.
     mutating func received(_ count: Int, wasKept: Bool) {
         if wasKept {
             bytes = Self.least

@@ -9,8 +9,8 @@ extension Worker {
     // MARK: events
 
     mutating func clientReady(_ client: ClientIndex, _ ready: Ready, _ scratch: inout Scratch) {
-        // Both directions have ended when a client that lingers ends its own. What it sent before is still dropped first: a
-        // close with unread bytes is a reset, which destroys what the client has not read yet.
+        // A lingering client that ends its side has ended both. Its last bytes are read first: closing a socket with unread bytes
+        // sends a reset, which destroys what the client has not read yet.
         let isOver = ready.hangup && downstream.clients[client].phase != .lingering
         if ready.error || isOver { return abandon(client, &scratch) }
         let handle = downstream.clients.handle(client)
@@ -23,16 +23,12 @@ extension Worker {
         if downstream.clients.isCurrent(handle) { refreshInterest(client) }
     }
 
-    /// Receives once and works on it; with TLS, on all that the session holds, which the kernel will not announce.
+    /// Receives once; with TLS, everything that the session holds, which the kernel does not report.
     mutating func receive(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
-        if downstream.clients[client].readsBody, spliceRequest(client, &scratch) { return }
+        if downstream.clients[client].readsBody, splice(.request, downstream.clients[client].exchange.index, &scratch) { return }
         repeat {
-            var input = scratch.takeInput()
-            if !downstream.clients[client].input.isEmpty {
-                input.append(downstream.clients[client].input.readable)
-                downstream.clients[client].input = ByteBuffer()
-            }
+            var input = scratch.takeInput(behind: &downstream.clients[client].input)
             let outcome = downstream.clients[client].connection.receive(into: &input, upTo: downstream.clients[client].readSize.bytes)
             switch outcome {
             case .done(let count):
@@ -84,29 +80,33 @@ extension Worker {
 
     // MARK: requests
 
-    /// Works through what has been received, as far as the connection may go now. What it leaves in `input` waits.
+    /// Handles what has been received, as far as the connection may go now. What it leaves in `input` waits.
     mutating func advance(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         repeat {
             readEvents(client, &input, &scratch)
             guard downstream.clients.isCurrent(handle) else { return }
-            // What of the body has come with the head goes with it; the rest goes on a connection.
+            // The part of the body that came with the head is sent with it, the rest once there is a connection.
         } while sendOff(client, &scratch) && downstream.clients.isCurrent(handle)
     }
 
     private mutating func readEvents(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
-        let gathers = downstream.clients[client].readsBody && gathersChunks(client)
+        let gathers = downstream.clients[client].readsBody && exchanges[downstream.clients[client].exchange.index].gathersChunks
         var hasMoved = false
         reading: while mayAdvance(client, hasInput: !input.isEmpty, gathers: gathers) {
             let isHead = downstream.clients[client].readsHead
             let isSampled = isHead && telemetry.samples()
             let start = isSampled ? EventLoop.now().monotonic : now.monotonic
             let before = input.count
+            defer {
+                if !isHead, input.count < before {
+                    downstream.clients[client].arrival.moved(before - input.count)
+                    hasMoved = true
+                }
+            }
             switch downstream.clients[client].http.next(&input, &scratch.request, &scratch.trailers, settings.headLimits) {
-            case .needMore:
-                note(moved: before - input.count, client, isHead: isHead, &hasMoved)
-                break reading
+            case .needMore: break reading
             case .headBegun:
                 downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
                 break reading
@@ -117,48 +117,45 @@ extension Worker {
                 begin(client, isSampled: isSampled, &input, &scratch)
                 guard downstream.clients.isCurrent(handle) else { return }
                 continue reading
-            case .content(_, let count): pass(count, of: &input, client, &scratch)
+            case .content(_, let count): pumpRequest(count, of: &input, downstream.clients[client].exchange.index, client, &scratch)
             case .trailers(_, let length):
-                endContent(client, trailers: input.readable, &scratch)
+                pumpTrailers(client, input.readable, &scratch)
                 input.discard(length)
             case .end: requestEnded(client, &scratch)
             case .reset: cut(client)
             case .fault(let fault): refuse(client, fault, &scratch)
-            case .close(let lingering): closeAfterFlush(client, lingering: lingering)
+            case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
             }
             guard downstream.clients.isCurrent(handle) else { return }
-            note(moved: before - input.count, client, isHead: isHead, &hasMoved)
         }
         if hasMoved { bodyMoved(client) }
-        if gathers, downstream.clients.isCurrent(handle) { flushGathered(client, &scratch) }
+        let exchange = downstream.clients[client].exchange
+        if gathers, downstream.clients.isCurrent(handle), !exchange.isNone, exchanges[exchange.index].state.phase == .relaying {
+            flushRequest(exchange.index)
+        }
     }
 
-    /// Whether there is something that may be worked on now.
+    /// Some of the body was read: sets the deadline for the rest, if there is any.
+    private mutating func bodyMoved(_ client: ClientIndex) {
+        guard downstream.clients[client].phase == .open else { return }
+        switch downstream.clients[client].http.reading {
+        case .body, .discard: downstream.bodyMoved(client, by: 0, timeout: settings.bodyTimeout)
+        case .head, .nothing: break
+        }
+    }
+
+    /// Whether the connection's machine may go on now.
     private func mayAdvance(_ client: ClientIndex, hasInput: Bool, gathers: Bool) -> Bool {
         guard downstream.clients[client].phase == .open else { return false }
         switch downstream.clients[client].http.reading {
         // Backpressure: the next pipelined request waits until the client has taken the last answer.
         case .head: return hasInput && downstream.clients[client].output.isEmpty
-        // The end of a body takes no room: it is seen at once, not when the upstream or the client moves again.
+        // The end of a body needs no room: it is handled at once, not when the upstream or the client moves again.
         case .body:
             if downstream.clients[client].http.isBodyAtEnd { return true }
             return hasInput && (gathers || exchanges[downstream.clients[client].exchange.index].takesBody)
         case .discard: return hasInput
         case .nothing: return false
-        }
-    }
-
-    private mutating func note(moved count: Int, _ client: ClientIndex, isHead: Bool, _ hasMoved: inout Bool) {
-        guard !isHead, count > 0 else { return }
-        downstream.clients[client].arrival.moved(count)
-        hasMoved = true
-    }
-
-    private mutating func bodyMoved(_ client: ClientIndex) {
-        guard downstream.clients[client].phase == .open else { return }
-        switch downstream.clients[client].http.reading {
-        case .body, .discard: downstream.setBodyDeadline(client, timeout: settings.bodyTimeout)
-        case .head, .nothing: break
         }
     }
 
@@ -177,39 +174,42 @@ extension Worker {
             prepareLocal(exchange.index, services.admin, input.readable, &scratch)
         } else {
             decide(exchange.index, input.readable, isSampled: isSampled, &scratch)
-            if exchanges.isCurrent(exchange) { hold(exchange.index, input.readable.extracting(0..<length)) }
+            if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }
         }
         input.discard(length)
         start(exchange, bodyHasArrived: !input.isEmpty, &scratch)
     }
 
     mutating func openExchange(_ client: ClientIndex) -> Handle<Exchange> {
-        let handle = exchanges.take()
+        let handle = exchanges.acquire()
         exchanges[handle.index].reset(for: downstream.clients.handle(client), at: now.monotonic)
         downstream.clients[client].exchange = handle
         return handle
     }
 
-    /// The last byte of the request has been read; where its answer is over, the connection is at rest.
+    /// The last byte of the request has been read; if its answer is over, the connection is idle.
     private mutating func requestEnded(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone else { return downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout) }
-        endContent(exchange.index, &scratch)
+        requestReceived(exchange.index)
     }
 
-    // MARK: what the machine wants
+    // MARK: actions of the machine
 
-    /// Does what the connection's machine decided.
+    /// Carries out what the connection's machine decided.
     mutating func apply(_ action: ServerAction, _ client: ClientIndex, _ scratch: inout Scratch) {
         switch action {
         case .readHead, .waitForAnswer, .carryOn: break
         case .readBody, .discardBody: downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
         case .sendContinue:
             downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
-            sendToClient(client, "HTTP/1.1 100 Continue\r\n\r\n", &scratch)
+            var out = scratch.takeOutput()
+            downstream.clients[client].http.sendContinue(on: .http1, into: &out)
+            sendToClient(client, out.count, of: &out, &scratch)
+            scratch.putBackOutput(out)
         case .refuse: refuse(client, HTTPFault(.truncated), &scratch)
         case .abort: cut(client)
-        case .closeAfterFlush(let lingering): closeAfterFlush(client, lingering: lingering)
+        case .closeAfterFlush(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
         }
     }
 
@@ -218,19 +218,14 @@ extension Worker {
         switch downstream.clients[client].http.faulted(fault) {
         case .fault(let fault): refuse(client, fault, &scratch)
         case .reset: cut(client)
-        case .close(let lingering): closeAfterFlush(client, lingering: lingering)
+        case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
         case .needMore, .headBegun, .head, .content, .trailers, .end: break
         }
     }
 
-    mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool) {
-        downstream.clients[client].phase = .flushing(lingering: lingering)
-        if downstream.clients[client].output.isEmpty { finishClosing(client) }
-    }
-
     // MARK: reading on
 
-    /// Takes up what was received while the connection was busy, and reads on.
+    /// Handles what was received while the connection was busy, and reads on.
     mutating func continueReading(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         if !downstream.clients[client].input.isEmpty {
@@ -252,7 +247,7 @@ extension Worker {
 
     // MARK: interest
 
-    /// Whether what the client sends now can be used now; otherwise it stays in the kernel, and the client is held back.
+    /// Whether the client is read from. If not, its bytes stay in the kernel and TCP holds it back.
     func wantsRead(_ client: ClientIndex) -> Bool {
         guard !downstream.clients[client].inputEnded else { return false }
         switch downstream.clients[client].phase {
@@ -264,7 +259,7 @@ extension Worker {
         case .head: return downstream.clients[client].output.isEmpty
         case .body: return exchanges[downstream.clients[client].exchange.index].takesBody
         case .discard: return true
-        // One read ahead: it finds out that the client has gone.
+        // One read ahead, which notices that the client has gone.
         case .nothing: return downstream.clients[client].input.isEmpty
         }
     }

@@ -5,14 +5,14 @@ import Telemetry
 import Transport
 import Wire
 
-/// Where a client's connection begins and ends, and what its clock does in between.
+/// The beginning and the end of client connections, and their timeouts.
 extension Worker {
     // MARK: beginning
 
     /// - Returns: whether more may be waiting.
     @discardableResult
     mutating func accept(_ listener: Int, _ scratch: inout Scratch) -> Bool {
-        // A bound per turn, so that a flood of connections does not starve those that are here.
+        // Bounded per turn, so that a flood of new connections does not starve the others.
         for _ in 0..<64 {
             switch downstream.listeners[listener].socket.accept() {
             case .accepted(let socket, let address): open(socket, address, listener, &scratch)
@@ -20,7 +20,8 @@ extension Worker {
             case .failed(let number):
                 if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
                     services.shortage(SystemFault("accept a connection", errno: number))
-                    downstream.pauseAccepting(at: now.monotonic, isServing: phase == .serving, in: loop)
+                    let end = now.monotonic.advanced(milliseconds: 100)
+                    downstream.pauseAccepting(until: end, isServing: phase == .serving, in: loop)
                 }
                 return false
             }
@@ -29,11 +30,11 @@ extension Worker {
     }
 
     private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
-        // Those who look after a gateway that is full still get in.
+        // Operators still reach the admin listeners of a full gateway.
         guard downstream.listeners[listener].isAdmin || downstream.clients.count - downstream.adminClients < settings.maxClients else {
             return socket.close()
         }
-        let handle = downstream.clients.take()
+        let handle = downstream.clients.acquire()
         let client = handle.index
         downstream.clients[client].peer = Peer(
             address: address.ip ?? IPAddress(v4: 0x7F00_0001), port: address.port ?? 0, isTLS: downstream.listeners[listener].tls != nil,
@@ -46,13 +47,13 @@ extension Worker {
         do {
             try downstream.clients[client].connection.open(socket, token: Token(.client, handle).bits, .read, in: loop)
         } catch {
-            // What cannot be watched cannot be served.
+            // A socket that the loop cannot watch cannot be served.
             return downstream.close(client)
         }
-        if !downstream.listeners[listener].announces { startTLS(client) }
+        if !downstream.listeners[listener].announces { downstream.startTLS(client) }
     }
 
-    /// Reads the PROXY protocol header, which is mandatory where it is spoken at all.
+    /// Reads the PROXY protocol header, which is mandatory on a listener that announces.
     mutating func readAnnouncement(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         switch ProxyProtocol.parse(input.readable) {
         case .incomplete: return
@@ -67,26 +68,17 @@ extension Worker {
         }
         guard downstream.listeners[downstream.clients[client].listener].tls != nil else { return advance(client, &input, &scratch) }
         let handle = downstream.clients.handle(client)
-        startTLS(client, received: input.readable)
+        downstream.startTLS(client, received: input.readable)
         input.removeAll()
-        // What was read behind the header is with the session now, where the kernel does not announce it.
+        // Bytes read behind the header are in the TLS session now: the kernel does not report them.
         if downstream.clients.isCurrent(handle) { continueHandshake(client, &scratch) }
-    }
-
-    private mutating func startTLS(_ client: ClientIndex, received: RawSpan = RawSpan()) {
-        guard let context = downstream.listeners[downstream.clients[client].listener].tls else { return }
-        do {
-            try downstream.clients[client].connection.startTLS(context, received: received)
-            downstream.clients[client].phase = .handshaking
-        } catch {
-            downstream.close(client)
-        }
     }
 
     mutating func continueHandshake(_ client: ClientIndex, _ scratch: inout Scratch) {
         switch downstream.clients[client].connection.handshake(token: Token(.client, downstream.clients.handle(client)).bits, in: loop) {
         case .done:
-            noteHandshake(client)
+            let version = downstream.clients[client].connection.tlsVersion.rawBytes.equals("TLSv1.3") ? HandshakeVersion.tls13 : .tls12
+            telemetry.metrics.tlsHandshake(downstream.clients[client].connection.wasResumed ? .resumed : .full, version)
             downstream.clients[client].peer.certificateNames = downstream.clients[client].connection.clientNames
             downstream.clients[client].phase = .open
             let handle = downstream.clients.handle(client)
@@ -98,11 +90,6 @@ extension Worker {
             telemetry.metrics.tlsHandshake(.failed, .none)
             downstream.close(client)
         }
-    }
-
-    private mutating func noteHandshake(_ client: ClientIndex) {
-        let version: HandshakeVersion = downstream.clients[client].connection.tlsVersion.rawBytes.equals("TLSv1.3") ? .tls13 : .tls12
-        telemetry.metrics.tlsHandshake(downstream.clients[client].connection.wasResumed ? .resumed : .full, version)
     }
 
     // MARK: time
@@ -133,7 +120,7 @@ extension Worker {
         if downstream.clients.isCurrent(handle) { refreshInterest(client) }
     }
 
-    /// It is not the client that is waited for: an upstream's own clock runs, and a wait has its deadline.
+    /// The gateway waits for something else than the client: an upstream, which has a timer of its own, or a wait with a deadline.
     private mutating func awaitAnswer(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, let deadline = exchanges[exchange.index].waitsUntil else {
@@ -145,30 +132,15 @@ extension Worker {
 
     // MARK: end
 
-    /// Everything has gone out: closes, or waits for the client to have read it.
-    mutating func finishClosing(_ client: ClientIndex) {
-        guard downstream.clients[client].phase == .flushing(lingering: true), !downstream.clients[client].inputEnded else {
-            // Without it, a client cannot tell an answer that ends with the connection from one that was cut.
-            downstream.clients[client].connection.notifyClose()
-            return downstream.close(client)
-        }
-        downstream.clients[client].connection.finishSending()
-        downstream.clients[client].phase = .lingering
-        downstream.clients[client].arrival.begin(at: now.monotonic)
-        downstream.clients[client].input = ByteBuffer()
-        downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: 2_000))
-        refreshInterest(client)
-    }
-
-    /// Ends the connection and whatever was under way for it.
+    /// Ends the connection and its exchange.
     mutating func abandon(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         if !exchange.isNone { cancel(exchange.index, status: 499) }
         downstream.close(client)
     }
 
-    /// The answer under way cannot be completed, and must not look whole. Where its length says so the connection ends in
-    /// order, so that answers before it still arrive; where only the end of the connection would, it ends with a reset.
+    /// Ends an answer that cannot be completed so that the client notices. If the head gave a length, or chunks are missing, an
+    /// orderly close does, and earlier answers still arrive; if the end of the connection ends the answer, only a reset does.
     mutating func cut(_ client: ClientIndex) {
         let exchange = downstream.clients[client].exchange
         var looksWhole = false
@@ -177,6 +149,6 @@ extension Worker {
             cancel(exchange.index, status: 499)
         }
         guard !looksWhole else { return downstream.close(client, resets: true) }
-        closeAfterFlush(client, lingering: true)
+        downstream.closeAfterFlush(client, lingering: true, at: now.monotonic, in: loop)
     }
 }

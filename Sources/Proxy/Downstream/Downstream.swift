@@ -6,9 +6,9 @@ struct Downstream: ~Copyable {
     var listeners: [Listener]
     var clients = Slab<Client> { Client() }
     var timers: TimerWheel
-    /// Connections of the admin listeners: a drain does not wait for them.
+    /// Connections of the admin listeners, for which a drain does not wait.
     var adminClients = 0
-    /// When listening is tried again after the process had no descriptor left.
+    /// When accepting is tried again after the process ran out of descriptors.
     var acceptPausedUntil: MonotonicTime?
 
     init(_ listeners: [Listener], now: MonotonicTime) {
@@ -24,22 +24,13 @@ struct Downstream: ~Copyable {
         }
     }
 
-    /// Stops accepting for a moment; `isServing` says whether the listeners of routes are still open.
-    mutating func pauseAccepting(at now: MonotonicTime, isServing: Bool, in loop: borrowing EventLoop) {
-        watchListeners(for: Interest(), isServing, loop)
-        acceptPausedUntil = now.advanced(milliseconds: 100)
-    }
-
-    mutating func resumeAccepting(isServing: Bool, in loop: borrowing EventLoop) {
-        acceptPausedUntil = nil
-        watchListeners(for: .read, isServing, loop)
-    }
-
-    /// While draining, the descriptor of a closed listener may be another socket's.
-    private func watchListeners(for interest: Interest, _ isServing: Bool, _ loop: borrowing EventLoop) {
+    /// Stops accepting until then, or resumes it. `isServing`: the listeners of routes are open. While draining they are closed, and
+    /// their descriptors may be other sockets'.
+    mutating func pauseAccepting(until end: MonotonicTime?, isServing: Bool, in loop: borrowing EventLoop) {
+        acceptPausedUntil = end
         for index in listeners.indices where isServing || listeners[index].isAdmin {
             do throws(SystemFault) {
-                try loop.modify(listeners[index].socket, token: Token(listener: index).bits, interest)
+                try loop.modify(listeners[index].socket, token: Token(listener: index).bits, end == nil ? .read : Interest())
             } catch {
                 // The kernel has no reason to refuse this for a socket that it watches.
             }
@@ -48,11 +39,11 @@ struct Downstream: ~Copyable {
 
     // MARK: clocks
 
-    /// How long a TLS connection is idle before it gives its buffers back, in milliseconds. At once, and a busy connection
-    /// would take and give back memory for each request.
+    /// Milliseconds for which a TLS connection is idle before its buffers are freed. At once would cost a busy connection an
+    /// allocation for each request.
     private static var restAfter: UInt64 { 50 }
 
-    /// The time between two requests begins.
+    /// Starts the idle timeout between two requests.
     mutating func startIdling(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
         let end = now.advanced(milliseconds: timeout)
         guard !clients[client].connection.isPlain, timeout > Self.restAfter else {
@@ -62,33 +53,71 @@ struct Downstream: ~Copyable {
         timers.set(client.id, deadline: now.advanced(milliseconds: Self.restAfter))
     }
 
-    /// The time that a body may take begins.
+    /// Starts the timeout of a request's body.
     mutating func startBodyClock(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
         clients[client].arrival.begin(at: now)
-        setBodyDeadline(client, timeout: timeout)
+        bodyMoved(client, by: 0, timeout: timeout)
     }
 
-    /// A body may take the body timeout, and then must have arrived at 1 KiB a second on average.
-    mutating func setBodyDeadline(_ client: ClientIndex, timeout: UInt64) {
+    /// Some of the body has arrived. It may take the body timeout, and from then on must have arrived at 1 KiB a second on average.
+    mutating func bodyMoved(_ client: ClientIndex, by count: Int, timeout: UInt64) {
+        clients[client].arrival.moved(count)
         timers.set(client.id, deadline: clients[client].arrival.deadline(allowance: timeout))
     }
 
-    /// Bytes begin to wait for the client; nothing does so far.
-    mutating func beginWaiting(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
-        guard !clients[client].hasUnsent else { return }
+    /// Starts the send timeout, when bytes begin to wait for the client.
+    mutating func startTakingClock(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
         clients[client].taking.begin(at: now)
-        setTakingDeadline(client, at: now, timeout: timeout)
+        taken(client, 0, at: now, timeout: timeout)
     }
 
-    /// Of what waits, the client must take something within the send timeout, and in the long run 1 KiB a second.
-    mutating func setTakingDeadline(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
+    /// The client has taken some of what waits: it must take more within the send timeout, and 1 KiB a second on average.
+    mutating func taken(_ client: ClientIndex, _ count: Int, at now: MonotonicTime, timeout: UInt64) {
+        clients[client].taking.moved(count)
         let next = now.advanced(milliseconds: timeout)
         timers.set(client.id, deadline: min(next, clients[client].taking.deadline(allowance: timeout)))
     }
 
+    // MARK: TLS
+
+    /// Begins TLS on a listener that speaks it; `received` are bytes that were read already.
+    mutating func startTLS(_ client: ClientIndex, received: RawSpan = RawSpan()) {
+        guard let context = listeners[clients[client].listener].tls else { return }
+        do {
+            try clients[client].connection.startTLS(context, received: received)
+            clients[client].phase = .handshaking
+        } catch {
+            close(client)
+        }
+    }
+
     // MARK: the end
 
-    /// Gives the index back. The request under way, if any, must have ended.
+    /// Milliseconds for which a client may go on sending after the last answer.
+    private static var lingerTimeout: UInt64 { 2_000 }
+
+    /// Closes the connection once everything written has gone out; `lingering` as in `ServerAction`.
+    mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool, at now: MonotonicTime, in loop: borrowing EventLoop) {
+        clients[client].phase = .flushing(lingering: lingering)
+        if clients[client].output.isEmpty { finishClosing(client, at: now, in: loop) }
+    }
+
+    /// Everything has gone out: closes, or lingers until the client has read it.
+    mutating func finishClosing(_ client: ClientIndex, at now: MonotonicTime, in loop: borrowing EventLoop) {
+        guard clients[client].phase == .flushing(lingering: true), !clients[client].inputEnded else {
+            // Without close-notify, a client cannot tell an answer that ends with the connection from one that was cut.
+            clients[client].connection.notifyClose()
+            return close(client)
+        }
+        clients[client].connection.finishSending()
+        clients[client].phase = .lingering
+        clients[client].arrival.begin(at: now)
+        clients[client].input = ByteBuffer()
+        timers.set(client.id, deadline: now.advanced(milliseconds: Self.lingerTimeout))
+        clients[client].connection.watch(.read, token: Token(.client, clients.handle(client)).bits, in: loop)
+    }
+
+    /// Releases the index. The exchange under way, if any, must have ended.
     mutating func close(_ client: ClientIndex, resets: Bool = false) {
         timers.clear(client.id)
         if listeners[clients[client].listener].isAdmin { adminClients -= 1 }

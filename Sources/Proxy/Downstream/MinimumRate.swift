@@ -1,9 +1,9 @@
 import Wire
 
-/// How fast one body comes or one answer is taken: who is slow is waited for, and who drips is not.
+/// Minimum transfer rate of one body, against peers that send or read a byte now and then to hold a connection (slowloris).
 ///
-/// Some time is given to begin with; then each byte buys a millisecond, so that in the long run a peer must move about a
-/// kilobyte a second. A value without clocks.
+/// A peer has an allowance of time to begin with, and each byte adds a millisecond: in the long run about 1 KiB a second. A value
+/// without clocks.
 struct MinimumRate: Equatable {
     private var since = MonotonicTime(nanoseconds: 0)
     /// Bytes since the beginning.
@@ -16,7 +16,7 @@ struct MinimumRate: Equatable {
 
     mutating func moved(_ count: Int) { bytes += UInt64(count) }
 
-    /// When the next byte must have moved; `allowance` is the time given to begin with, in milliseconds.
+    /// When the next byte must have moved; `allowance` in milliseconds.
     func deadline(allowance: UInt64) -> MonotonicTime {
         since.advanced(milliseconds: allowance + min(bytes, 1 << 40))
     }

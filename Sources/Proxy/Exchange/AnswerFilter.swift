@@ -2,27 +2,27 @@ import Gate
 import HTTP
 import Wire
 
-/// What the filters of a route make of an answer, by its head alone.
+/// How the route's filters treat an answer, decided by its head.
 enum FilterCourse: Equatable {
-    /// It has no content, or none that is JSON.
+    /// It has no JSON content.
     case pass
     case judge(ContentForm, ContentCoding)
-    /// It passes if there turns out to be no content, else it is refused for this.
+    /// It passes if it turns out to have no content; otherwise it is refused for this.
     case expectNothing(FilterFailure)
     case refuse(FilterFailure)
 
-    /// What the content is.
+    /// The form of the content.
     enum ContentForm: Equatable {
         case json
         /// A JSON text in each line.
         case lines
-        /// No type is given: what begins like JSON is JSON.
+        /// Without a type: content that begins like JSON is JSON.
         case unnamed
     }
 
     init(_ head: borrowing ResponseHead, _ bytes: RawSpan, isStrict: Bool) {
         let form = ContentForm(head.fields, bytes)
-        // A part of an answer cannot be judged: the tier may be in another (RFC 9110 §15.3.7, RFC 3229 §10.4.1).
+        // A partial answer cannot be filtered: the tier may be in another part (RFC 9110 §15.3.7, RFC 3229 §10.4.1).
         if head.status == 206 || head.status == 226 {
             self = .refuse(.partial)
         } else if !head.framing.hasContent {
@@ -37,18 +37,16 @@ enum FilterCourse: Equatable {
             self = isStrict ? Self.refusal(.notJSON, of: head) : .pass
         }
     }
-}
 
-extension FilterCourse {
-    /// Whether there is any content is known at once only where its length is.
+    /// Without a length, only the content's end shows whether there is any.
     private static func refusal(_ failure: FilterFailure, of head: borrowing ResponseHead) -> Self {
         if case .length = head.framing { .refuse(failure) } else { .expectNothing(failure) }
     }
 }
 
 extension FilterCourse.ContentForm {
-    /// nil for what says that it is something else. Every type with `json` in its name counts, and every field of several:
-    /// some client may go by it.
+    /// nil for any other type. Every type with `json` in its name counts, and every one of several fields, because clients differ in
+    /// which they use.
     init?(_ fields: borrowing FieldTable, _ bytes: RawSpan) {
         guard fields.contains(.contentType) else {
             self = .unnamed
@@ -88,40 +86,39 @@ enum FilterFailure: Error, Equatable {
         }
     }
 
-    /// What the client is told, as long as it can be.
+    /// The refusal, while the client has received none of the answer.
     var refusal: Refusal { self == .content(.aboveTier) ? .premiumRequired : .badGateway }
 }
 
-/// The filter of one exchange: from the request, which it keeps from asking for what cannot be judged, to the end of the
-/// answer.
+/// The filter of one exchange: decodes, judges and buffers the content of its answer.
 struct AnswerFilter: ~Copyable {
     /// nil on a route without filters.
     private(set) var plan: FilterPlan?
     private(set) var tier = Tier.lowest
 
-    /// The head for the client, without its end, as long as nothing of the content may go out.
+    /// The head for the client, without its end, until some of the content may go out.
     var head = ByteBuffer()
     /// Whether content goes through here.
     private(set) var isJudging = false
-    /// Judges the content, until it turns out not to be JSON.
+    /// Judges the content while it is JSON.
     private var json = JSONFilter()
     private var isJSON = false
     private var isUnnamed = false
-    /// Set where any content at all is refused, and why.
+    /// Why any content at all is refused; nil if it is not.
     private var refusesContent: FilterFailure?
-    /// What passes unjudged.
+    /// Content that is not JSON and passes.
     private var passed = ByteBuffer()
     private var decoder: ContentDecoder?
-    /// What has come packed and is not unpacked yet.
+    /// Coded content that is not decoded yet.
     private var packed = ByteBuffer()
     private var isFull = false
-    /// The piece that was unpacked last.
+    /// The piece that was decoded last.
     private var piece = ByteBuffer()
 
-    /// Bytes that are unpacked at a time.
+    /// Bytes that are decoded at a time.
     private static var pieceSize: Int { 64 * 1_024 }
 
-    /// Makes a used one new: for a route of this plan, or of none.
+    /// Resets the filter for a route with this plan, or without filters.
     mutating func reset(_ plan: FilterPlan? = nil, tier: Tier = .lowest) {
         guard plan != nil || self.plan != nil else { return }
         self.plan = plan
@@ -149,20 +146,20 @@ struct AnswerFilter: ~Copyable {
         if coding != .identity { decoder = ContentDecoder(coding) }
     }
 
-    /// Begins with an answer that must turn out to have no content.
+    /// Begins with an answer that must have no content.
     mutating func expectNothing(_ failure: FilterFailure) {
         isJudging = true
         refusesContent = failure
     }
 
-    /// Whether the answer is only watched.
+    /// Whether the answer is judged in shadow mode only.
     var isShadow: Bool { plan?.isShadow ?? false }
-    /// Whether the client gets what comes out of here, and not what went in.
+    /// Whether the client gets the filter's output.
     var isFiltering: Bool { isJudging && !isShadow }
-    /// What has been found so far; nil if nothing is judged.
+    /// Counts so far; nil if nothing is judged.
     var counts: FilterCounts? { isJSON ? json.counts : nil }
 
-    /// What becomes of an answer with this head.
+    /// The course for an answer with this head.
     func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
         guard let plan else { return .pass }
         return FilterCourse(head, bytes, isStrict: plan.isStrict)
@@ -170,16 +167,16 @@ struct AnswerFilter: ~Copyable {
 
     // MARK: content
 
-    /// Whether some of the content has come and is not unpacked yet.
+    /// Whether content was received that is not decoded yet.
     var isWaiting: Bool { isFull || !packed.isEmpty }
 
-    /// Takes content as it came.
-    mutating func take(_ content: RawSpan) throws(FilterFailure) {
+    /// Adds content as received.
+    mutating func feed(_ content: RawSpan) throws(FilterFailure) {
         guard decoder == nil else { return packed.append(content) }
         try judge(content)
     }
 
-    /// Unpacks and judges a bounded piece of what waits.
+    /// Decodes and judges a bounded piece of what waits.
     mutating func unpack() throws(FilterFailure) {
         guard decoder != nil else { return }
         var plain = ByteBuffer()
@@ -195,7 +192,7 @@ struct AnswerFilter: ~Copyable {
     private mutating func judge(_ content: RawSpan) throws(FilterFailure) {
         if let refusesContent, !content.isEmpty { throw refusesContent }
         if !isJSON { return passed.append(content) }
-        guard isUnnamed else { return try feed(content) }
+        guard isUnnamed else { return try feedJSON(content) }
         passed.append(content)
         guard let first = passed.readable.firstOfText else {
             if passed.count > JSONFilter.mostHeld { throw .content(.tooLarge) }
@@ -205,7 +202,7 @@ struct AnswerFilter: ~Copyable {
         if Self.beginsJSON(first) {
             var begun = ByteBuffer()
             swap(&begun, &passed)
-            try feed(begun.readable)
+            try feedJSON(begun.readable)
         } else if plan?.isStrict ?? true {
             throw .notJSON
         } else {
@@ -213,7 +210,7 @@ struct AnswerFilter: ~Copyable {
         }
     }
 
-    private mutating func feed(_ content: RawSpan) throws(FilterFailure) {
+    private mutating func feedJSON(_ content: RawSpan) throws(FilterFailure) {
         do throws(FilterFault) {
             try json.feed(content)
         } catch {
@@ -221,7 +218,7 @@ struct AnswerFilter: ~Copyable {
         }
     }
 
-    /// An object, an array, or a mark that some readers take off before they read on.
+    /// An object, an array, or a byte-order mark, which some readers skip.
     private static func beginsJSON(_ byte: UInt8) -> Bool {
         [UInt8(ascii: "{"), UInt8(ascii: "["), 0xEF, 0xFE, 0xFF].contains(byte)
     }
@@ -239,10 +236,10 @@ struct AnswerFilter: ~Copyable {
 
     // MARK: output
 
-    /// How many bytes may go to the client now.
+    /// Bytes that may go to the client now.
     var ready: Int { isUnnamed ? 0 : isJSON ? json.output.byteCount : passed.count }
 
-    /// Moves what may go to the client to `out`; answers how much it was.
+    /// Moves content that may go to the client to `out`; returns how many bytes.
     mutating func handOn(to out: inout ByteBuffer, isChunked: Bool) -> Int {
         let count = ready
         guard count > 0 else { return 0 }
@@ -256,14 +253,14 @@ struct AnswerFilter: ~Copyable {
         return count
     }
 
-    /// Forgets what would go to the client, where it goes there unfiltered.
+    /// Drops the filtered content, where the client gets the unfiltered.
     mutating func discardOutput() {
         passed.removeAll()
         let count = json.output.byteCount
         json.handOn(count)
     }
 
-    /// Watches no further.
+    /// Stops judging.
     mutating func stopWatching() {
         decoder = nil
         packed = ByteBuffer()

@@ -1,7 +1,7 @@
 import Telemetry
 import Wire
 
-/// Rate limit of a log line about a route: the first is due at once, then one a minute with the count since the last.
+/// Rate limiter of a log line about a route: the first is logged at once, then one a minute with the count since the last.
 struct AnswerNotices {
     private static let intervalMilliseconds: UInt64 = 60_000
 
@@ -12,8 +12,8 @@ struct AnswerNotices {
 
     private var routes: [LabelID: Route] = [:]
 
-    /// Counts one more answer; the count to log if a line is due, else nil.
-    mutating func take(_ route: LabelID, at now: MonotonicTime) -> Int? {
+    /// Counts one more answer; returns the count to log if a line is due.
+    mutating func count(_ route: LabelID, at now: MonotonicTime) -> Int? {
         var state = routes[route] ?? Route(nextAt: now, count: 0)
         defer { routes[route] = state }
         state.count += 1

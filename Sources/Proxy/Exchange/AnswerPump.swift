@@ -8,46 +8,32 @@ enum AnswerProgress {
     case more, ended
     /// The exchange ended while they were sent.
     case gone
-}
-
-/// Why an answer goes no further.
-enum AnswerFailure: Error {
-    /// The upstream's bytes are no answer, or none any more.
+    /// The upstream's bytes are no answer, or break off.
     case broken(HTTPFault)
-    /// The filter stops it.
-    case refused(FilterFailure)
 }
 
-/// Carries an upstream's answer to its client: the head rewritten, the body as it comes, held back by the slower side.
+/// Carries an upstream's answer to its client: the head rewritten, the body as it arrives, with backpressure.
 extension Worker {
-    /// Up to this much content is copied behind the head so that both go out together; more is sent from where it is.
+    /// Up to this many bytes are gathered behind the head and sent with it; more are sent from where they were received.
     private static var mostGathered: Int { 32 * 1_024 }
 
     // MARK: receiving
 
     mutating func receiveAnswer(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
-        if spliceAnswer(upstream, &scratch) { return }
+        let exchange = upstreams.connections[upstream].exchange.index
+        if splice(.answer, exchange, &scratch) { return }
         let handle = upstreams.connections.handle(upstream)
         repeat {
-            var input = scratch.takeInput()
-            if !upstreams.connections[upstream].input.isEmpty {
-                input.append(upstreams.connections[upstream].input.readable)
-                upstreams.connections[upstream].input = ByteBuffer()
-            }
-            let exchange = upstreams.connections[upstream].exchange.index
-            let room = exchanges[exchange].answerReadSize.bytes
-            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: room)
+            var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
+            let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answerReadSize.bytes)
             if case .done = outcome {
-                upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+                startAnswerClock(exchange, upstream)
                 relayAnswer(exchange, upstream, &input, &scratch)
             }
-            if !input.isEmpty, upstreams.connections.isCurrent(handle) { upstreams.connections[upstream].input.append(input.readable) }
-            scratch.putBack(input)
+            keepAnswer(handle, input, &scratch)
             guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
             switch outcome {
-            case .done(let count):
-                let isKept = downstream.clients[exchanges[exchange].client.index].hasUnsent
-                exchanges[exchange].answerReadSize.received(count, wasKept: isKept)
+            case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !clientHasRoom(exchange))
             case .wouldBlock: return
             case .closed: return answerInputClosed(upstream, &scratch)
             case .failed: return lostWhileReading(upstream, &scratch)
@@ -55,100 +41,112 @@ extension Worker {
         } while upstreams.connections[upstream].connection.interest.contains(.read) && upstreams.connections[upstream].connection.hasPending
     }
 
+    /// Puts the receive buffer back; what was not consumed is kept if the connection still exists.
+    private mutating func keepAnswer(_ upstream: Handle<UpstreamConnection>, _ input: consuming ByteBuffer, _ scratch: inout Scratch) {
+        if !input.isEmpty, upstreams.connections.isCurrent(upstream) {
+            upstreams.connections[upstream.index].input.append(input.readable)
+        }
+        scratch.putBack(input)
+    }
+
     mutating func lostWhileReading(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let isUnanswered = !upstreams.connections[upstream].http.hasBegunAnswer && upstreams.connections[upstream].input.isEmpty
         lost(upstream, isUnanswered ? .closedUnanswered : .brokenAnswer, &scratch)
     }
 
+    /// The upstream will send no more: the end of an answer that lasts until then, a loss otherwise.
     mutating func answerInputClosed(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
-        let exchange = upstreams.connections[upstream].exchange
         guard upstreams.connections[upstream].http.hasAnswered else { return lostWhileReading(upstream, &scratch) }
-        guard case .end = upstreams.connections[upstream].http.inputClosed() else { return lost(upstream, .brokenAnswer, &scratch) }
-        var end = ByteBuffer()
-        do throws(AnswerFailure) {
-            try endContent(exchange.index, &end)
-        } catch {
-            return answerFailed(exchange.index, upstream, error, &scratch)
-        }
-        upstreams.directory[exchanges[exchange.index].endpoint].health.answerEnded()
-        sendToClient(exchanges[exchange.index].client.index, end.readable, &scratch)
-        if exchanges.isCurrent(exchange) { finishAnswer(exchange.index, reusable: false, &scratch) }
+        relayKept(upstream, inputEnded: true, &scratch)
+    }
+
+    /// Passes on what was received and kept.
+    private mutating func relayKept(_ upstream: UpstreamIndex, inputEnded: Bool = false, _ scratch: inout Scratch) {
+        let handle = upstreams.connections.handle(upstream)
+        var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
+        relayAnswer(upstreams.connections[upstream].exchange.index, upstream, &input, inputEnded: inputEnded, &scratch)
+        keepAnswer(handle, input, &scratch)
+    }
+
+    /// The upstream's time to send more of its answer begins anew.
+    mutating func startAnswerClock(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) {
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+    }
+
+    /// Backpressure: whether the client takes more content of the answer. Without room, the upstream is not read.
+    func clientHasRoom(_ exchange: ExchangeIndex) -> Bool {
+        downstream.clients[exchanges[exchange].client.index].room(on: exchanges[exchange].stream) > 0
     }
 
     // MARK: the pump
 
-    /// Passes on all that `input` holds of the answer, as far as the client takes it.
-    mutating func relayAnswer(
-        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch
+    /// Passes on all that `input` holds of the answer, as far as the client takes it. `inputEnded`: no more will come.
+    private mutating func relayAnswer(
+        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool = false,
+        _ scratch: inout Scratch
     ) {
-        var out = ByteBuffer()
-        swap(&out, &scratch.output)
-        out.removeAll()
+        var out = scratch.takeOutput()
         let handle = exchanges.handle(exchange)
         var progress = AnswerProgress.more
-        var failure: AnswerFailure?
-        do throws(AnswerFailure) {
-            progress = try pumpAnswer(exchange, upstream, &input, &out, &scratch)
+        var failure: FilterFailure?
+        do throws(FilterFailure) {
+            progress = try pumpAnswer(exchange, upstream, &input, inputEnded: inputEnded, &out, &scratch)
         } catch {
             failure = error
         }
-        if !out.isEmpty, exchanges.isCurrent(handle) {
-            sendToClient(exchanges[exchange].client.index, out.readable, &scratch)
-        }
-        out.removeAll()
-        swap(&out, &scratch.output)
+        if !out.isEmpty, exchanges.isCurrent(handle) { sendToClient(exchanges[exchange].client.index, out.count, of: &out, &scratch) }
+        scratch.putBackOutput(out)
         guard exchanges.isCurrent(handle) else { return }
         if let failure {
             input.removeAll()
-            return answerFailed(exchange, upstream, failure, &scratch)
+            return refuseAnswer(exchange, failure, &scratch)
         }
         switch progress {
         case .gone: break
         case .more: refreshUpstreamInterest(upstream)
+        case .broken(let fault):
+            input.removeAll()
+            lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer(fault) : .brokenAnswer, &scratch)
         case .ended:
             let isReusable =
                 upstreams.connections[upstream].http.isReusable && input.isEmpty && !upstreams.connections[upstream].connection.hasPending
                 && exchanges[exchange].state.hasWholeRequest && exchanges[exchange].isFlushed
                 && !exchanges[exchange].state.upstreamStoppedReading
             input.removeAll()
-            upstreams.directory[exchanges[exchange].endpoint].health.answerEnded()
+            upstreams.directory.answerEnded(exchanges[exchange].endpoint)
             finishAnswer(exchange, reusable: isReusable, &scratch)
-        }
-    }
-
-    private mutating func answerFailed(
-        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ failure: AnswerFailure, _ scratch: inout Scratch
-    ) {
-        switch failure {
-        case .broken(let fault):
-            let hasBegun = exchanges[exchange].state.answer != .none
-            lost(upstream, hasBegun ? .brokenAnswer : .badAnswer(fault), &scratch)
-        case .refused(let failure): refuseAnswer(exchange, failure, &scratch)
         }
     }
 
     /// Moves what `input` holds into `out`; large pieces go straight to the client.
     private mutating func pumpAnswer(
-        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ out: inout ByteBuffer,
+        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool, _ out: inout ByteBuffer,
         _ scratch: inout Scratch
-    ) throws(AnswerFailure) -> AnswerProgress {
+    ) throws(FilterFailure) -> AnswerProgress {
         let handle = exchanges.handle(exchange)
+        let client = exchanges[exchange].client.index
         var hasTrailers = false
         while true {
             if exchanges[exchange].filter.isWaiting {
                 guard try unpackWaiting(exchange, &out, &scratch) else { return .gone }
                 if exchanges[exchange].filter.isWaiting { return .more }
             }
-            switch upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits) {
+            var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
+            if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
+            switch event {
             case .content(_, let count):
                 switch BodyRoute(answer: exchanges[exchange].filter) {
-                case .copy: copyContent(count, of: &input, exchange, &out, &scratch)
-                case .filter: try filterContent(count, of: &input, exchange)
-                case .splice, .collect, .discard: preconditionFailure("an answer goes on, or is cut")
+                case .copy: copyAnswer(count, of: &input, exchange, &out, &scratch)
+                case .filter:
+                    try exchanges[exchange].filter.feed(input.readable.extracting(0..<count))
+                    input.discard(count)
+                case .splice, .collect, .discard: preconditionFailure("an answer is passed on or cut")
                 }
                 guard exchanges.isCurrent(handle) else { return .gone }
             case .needMore:
-                if exchanges[exchange].filter.isFiltering { handOn(exchange, &out) }
+                if exchanges[exchange].filter.isFiltering {
+                    exchanges[exchange].writeFiltered(&downstream.clients[client].http, into: &out)
+                }
                 return .more
             case .interim:
                 passInterim(exchange, input.readable, &scratch)
@@ -161,15 +159,16 @@ extension Worker {
                 hasTrailers = passTrailers(exchange, input.readable, &out, &scratch)
                 input.discard(length)
             case .end:
-                if !hasTrailers { try endContent(exchange, &out) }
+                if exchanges[exchange].filter.isFiltering { try exchanges[exchange].endFiltered(&downstream.clients[client].http, into: &out) }
+                if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &out) }
                 return .ended
-            case .fault(let fault): throw .broken(fault)
+            case .fault(let fault): return .broken(fault)
             }
         }
     }
 
-    /// Writes trailers, which end the content; answers whether. Those of a filtered answer speak of the upstream's content,
-    /// not of what the client gets.
+    /// Writes trailers, which end the content; returns whether. Those of a filtered answer describe the upstream's content, not the
+    /// client's, and are dropped.
     private mutating func passTrailers(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ out: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Bool {
@@ -179,8 +178,8 @@ extension Worker {
         return true
     }
 
-    /// Moves the first `count` bytes of `input`, which are content, behind what is in `out`, or with it to the client.
-    private mutating func copyContent(
+    /// Moves the first `count` bytes of `input`, which are content, into `out`; large ones, after that, to the client.
+    private mutating func copyAnswer(
         _ count: Int, of input: inout ByteBuffer, _ exchange: ExchangeIndex, _ out: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         let client = exchanges[exchange].client.index
@@ -192,34 +191,26 @@ extension Worker {
             return input.discard(count)
         }
         let handle = exchanges.handle(exchange)
-        if !out.isEmpty { sendToClient(client, out.readable, &scratch) }
-        out.removeAll()
+        if !out.isEmpty { sendToClient(client, out.count, of: &out, &scratch) }
         if exchanges.isCurrent(handle) { sendToClient(client, count, of: &input, &scratch) }
-    }
-
-    /// Writes what ends the content of the answer.
-    private mutating func endContent(_ exchange: ExchangeIndex, _ out: inout ByteBuffer) throws(AnswerFailure) {
-        if exchanges[exchange].filter.isFiltering { try endFiltered(exchange, &out) }
-        let client = exchanges[exchange].client.index
-        downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &out)
     }
 
     // MARK: heads
 
-    /// Passes hints on to clients that know them; `100 Continue` was said by this gateway already.
+    /// Passes interim answers on to HTTP/1.1 clients, but for `100 Continue`, which the gateway sends itself.
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard scratch.response.status != 100, exchanges[exchange].minorVersion == 1 else { return }
         var hint = ByteBuffer()
         ForwardedResponse.writeInterim(scratch.response, bytes, into: &hint)
-        sendToClient(exchanges[exchange].client.index, hint.readable, &scratch)
+        sendToClient(exchanges[exchange].client.index, hint.count, of: &hint, &scratch)
     }
 
     /// Writes the head for the client into `out`, or into the filter, which may hold it back or refuse the answer.
     private mutating func startAnswer(
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ out: inout ByteBuffer, _ scratch: inout Scratch
-    ) throws(AnswerFailure) {
+    ) throws(FilterFailure) {
         let client = exchanges[exchange].client.index
-        upstreams.directory[exchanges[exchange].endpoint].health.answerBegan()
+        upstreams.directory.answerBegan(exchanges[exchange].endpoint)
         exchanges[exchange].record.status = scratch.response.status
         noteAttemptEnded(exchange, status: scratch.response.status)
         if exchanges[exchange].filter.plan == nil {
@@ -227,12 +218,12 @@ extension Worker {
         } else {
             try beginFilter(exchange, bytes, &scratch)
         }
-        let fields = filteredFields(exchange, scratch.response, bytes)
+        let fields = exchanges[exchange].filteredFields(scratch.response, bytes)
         guard exchanges[exchange].state.answer == .started else {
             var head = ByteBuffer()
             swap(&head, &exchanges[exchange].filter.head)
             ForwardedResponse.write(
-                scratch.response, bytes, framing: heldFraming(exchange), requestID: exchanges[exchange].ids.requestID.readable,
+                scratch.response, bytes, framing: exchanges[exchange].filteredFraming, requestID: exchanges[exchange].ids.requestID.readable,
                 edits: exchanges[exchange].answerEdits, persistence: nil, filtered: fields, into: &head)
             return swap(&head, &exchanges[exchange].filter.head)
         }
@@ -243,17 +234,16 @@ extension Worker {
             edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &out)
     }
 
-    // MARK: going on
+    // MARK: backpressure
 
-    /// Backpressure ends: the client has taken all that waited, and the upstream may go on.
+    /// The client has taken all that waited: the upstream is read again.
     mutating func resumeUpstream(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return }
         let upstream = exchanges[exchange.index].upstream.index
-        upstreams.timers.set(
-            upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange.index].timeout))
+        startAnswerClock(exchange.index, upstream)
         let handle = upstreams.connections.handle(upstream)
-        resumeFiltered(exchange.index, upstream, &scratch)
+        if exchanges[exchange.index].filter.isWaiting { relayKept(upstream, &scratch) }
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
         refreshUpstreamInterest(upstream)
         if upstreams.connections[upstream].connection.interest.contains(.read), upstreams.connections[upstream].connection.hasPending {
@@ -263,7 +253,7 @@ extension Worker {
 
     // MARK: end
 
-    /// The answer is out, or waits in the client's output: the connection may turn to the next request.
+    /// The answer was sent, or waits in the client's output: the connection may turn to the next request.
     mutating func finishAnswer(_ exchange: ExchangeIndex, reusable: Bool, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
         let stream = exchanges[exchange].stream
@@ -277,7 +267,7 @@ extension Worker {
         }
     }
 
-    /// Ends an exchange without an answer: its client has gone, or its answer was cut.
+    /// Ends an exchange without a complete answer: its client has gone, or the answer was cut.
     mutating func cancel(_ exchange: ExchangeIndex, status: Int) {
         if exchanges[exchange].record.status == 0 { exchanges[exchange].record.status = status }
         releaseUpstream(exchange, reusable: false)

@@ -4,7 +4,7 @@ import Telemetry
 import Transport
 import Wire
 
-/// Asks Gate about a request and begins what it decided.
+/// Asks Gate about a request and starts what it decided.
 extension Worker {
     /// Decides about the request whose head is in `scratch.request`, parsed from `bytes`. The exchange may be over afterwards.
     mutating func decide(_ exchange: ExchangeIndex, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch) {
@@ -17,7 +17,8 @@ extension Worker {
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
         }
-        carryOut(scratch.decision.effects)
+        if let token = scratch.decision.effects.deliveredToken { services.sawToken(token) }
+        if let issuer = scratch.decision.effects.keysWanted { services.unknownKey(issuer) }
         switch scratch.decision.verdict {
         case .lookUp: return waitForEntitlement(exchange, &scratch)
         case .refresh: return waitForRefresh(exchange, bytes, &scratch)
@@ -41,13 +42,7 @@ extension Worker {
         log(exchange, bytes, &scratch)
     }
 
-    /// Does what the decision causes besides its verdict.
-    private func carryOut(_ effects: DecisionEffects) {
-        if let token = effects.deliveredToken { services.sawToken(token) }
-        if let issuer = effects.keysWanted { services.unknownKey(issuer) }
-    }
-
-    /// Fills in what the exchange must know of its request, however it is answered.
+    /// Sets the exchange's ids, method, version and dialect, which every answer needs.
     mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         exchanges[exchange].method = scratch.request.method
         exchanges[exchange].minorVersion = scratch.request.minorVersion
@@ -56,7 +51,7 @@ extension Worker {
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
     }
 
-    /// Begins what was decided, or what a wait had put off: `bodyHasArrived` says whether bytes of the body are here.
+    /// Starts what was decided, at once or after a wait. `bodyHasArrived`: bytes of the body have been received.
     mutating func start(_ handle: Handle<Exchange>, bodyHasArrived: Bool, _ scratch: inout Scratch) {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = handle.index
@@ -72,9 +67,9 @@ extension Worker {
         if exchanges[exchange].state.phase == .collecting { startHandler(exchange) }
     }
 
-    /// Puts a request that is ready on a connection to its upstream.
+    /// Sends a request that is ready to its upstream.
     ///
-    /// - Returns: whether there may be more to read at once: the rest of the body, or the next request where this one is over.
+    /// - Returns: whether more may be read at once: the rest of the body, or the next request if this one is over.
     mutating func sendOff(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
         let handle = downstream.clients[client].exchange
         guard !handle.isNone, exchanges[handle.index].state.phase == .connecting, exchanges[handle.index].upstream.isNone else {

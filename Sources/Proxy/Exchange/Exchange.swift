@@ -3,15 +3,16 @@ import HTTP
 import Transport
 import Wire
 
-/// One request on its way: where it came from, where it went, and what of it waits.
+/// One request and its answer: the client and stream that it came on, the upstream connection that carries it, and the bytes that
+/// wait in between.
 ///
-/// Exchanges are used again with their buffers, so a request in the steady state allocates nothing.
+/// Exchanges are reused together with their buffers, so a request in the steady state allocates nothing.
 package struct Exchange: ~Copyable {
     private let pin = AddressPin()
     var state = ExchangeState()
     var client = Handle<Client>.none
     var stream = StreamID.http1
-    /// The connection that carries it; none before one is chosen, and where the answer is made here.
+    /// The connection that carries it; none before one is chosen, and for an answer of the gateway's own.
     var upstream = Handle<UpstreamConnection>.none
     var endpoint = EndpointIndex(pool: 0, number: 0)
     var dialect = Dialect.problem
@@ -20,33 +21,33 @@ package struct Exchange: ~Copyable {
 
     // MARK: waiting
 
-    /// The head, where the request is decided about again after a wait.
+    /// The request's head, kept while it waits for an entitlement or a refresh, after which it is decided about again.
     var heldHead = ByteBuffer()
-    /// What came of the refresh that the request asked for.
+    /// The outcome of the refresh that the request asked for.
     var refresh: RefreshAnswer?
-    /// How the answer of its limits is told, while it is waited for.
+    /// Set while Redis decides the request's limits; forwarding waits.
     var limits: AwaitedLimits?
     /// The handler that answers it, and the request for it.
     var local: LocalExchange?
-    /// When waiting ends without an answer.
+    /// Deadline of the wait under way; nil for a wait that has none.
     var waitsUntil: MonotonicTime?
-    /// Since when it has found no room for a connection; nil while it has not looked for any in vain.
+    /// When it first found no room for a connection; nil until then.
     var wantsRoomSince: MonotonicTime?
 
     // MARK: the request
 
-    /// The head for the upstream and as much of the body as came with it, kept whole until the answer begins so that
-    /// it can be sent again. For a handler of the gateway, the body.
+    /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
+    /// handler of the gateway, the body.
     var replayBuffer = ByteBuffer(capacity: 2_048)
+    /// Bytes of the replay buffer that were sent on the current connection.
     var replaySent = 0
-    /// Where in the replay buffer the address's own base path and name are.
+    /// The parts of the replay buffer that belong to the upstream's address.
     var endpointSlices = EndpointSlices()
     /// Body bytes behind the replay buffer that the upstream's socket has not taken yet.
     var pending = ByteBuffer()
     var requestIsChunked = false
     var passesTrailers = true
     var bodyLimit = UInt64.max
-    var bodyCount: UInt64 = 0
     /// Milliseconds the upstream may take to its first byte, and between two.
     var timeout: UInt64 = 0
     var retriesLeft = 0
@@ -54,12 +55,11 @@ package struct Exchange: ~Copyable {
     // MARK: the answer
 
     var answerReadSize = AdaptiveReadSize()
-    /// Carries the middle of large bodies past this process; kept for the next exchange.
+    /// Splices the middle of large bodies; kept for the next exchange.
     var pipe: KernelPipe?
-    /// Bytes that wait in it for the upstream, or for the client: never both.
-    var pipedRequest = 0
-    var pipedAnswer = 0
-    /// When a long answer must end.
+    /// The body whose bytes are in the pipe.
+    var pipeDirection = BodyDirection.request
+    /// The end of a long answer: the token's expiry or the session's end.
     var life: StreamLife?
     var filter = AnswerFilter()
     /// Fields of the gateway's own for the answer.
@@ -69,10 +69,10 @@ package struct Exchange: ~Copyable {
 
     var ids = RequestIDs()
     var record = RequestRecord()
-    /// How it was decided about, should it be refused in the end.
+    /// How it was decided about, for `RecentRefusals` if it is refused in the end.
     var note = DecisionRecord()
 
-    /// Makes a used exchange new. Buffers that a large body once filled give their memory back.
+    /// Prepares a reused exchange for the next request. Buffers that a large body has grown are freed.
     mutating func reset(for client: Handle<Client>, at now: MonotonicTime) {
         self.client = client
         state = ExchangeState()
@@ -83,13 +83,12 @@ package struct Exchange: ~Copyable {
         pending.reuse()
         requestIsChunked = false
         bodyLimit = .max
-        bodyCount = 0
         answerReadSize = AdaptiveReadSize()
         answerEdits.removeAll()
         record.begin(at: now)
     }
 
-    /// Lets go of what only a request under way needs.
+    /// Releases what only a request under way needs.
     mutating func end() {
         state.ended()
         if refresh != nil { refresh = nil }
@@ -100,39 +99,77 @@ package struct Exchange: ~Copyable {
         filter.reset()
     }
 
+    /// Keeps the head of a request that will be decided about again.
+    mutating func hold(_ head: RawSpan) {
+        if state.waitsForDecision { heldHead.append(head) }
+    }
+
+    /// After a wait: takes the request to the target that was chosen before it.
+    mutating func resumeTarget() {
+        let isWhole = state.hasWholeRequest
+        if local != nil { state.collect(isWhole: isWhole) } else { state.forward(isWhole: isWhole) }
+    }
+
+    /// Sends the request to another address, whose base path and name its head must carry.
+    mutating func readdress(to endpoint: EndpointIndex, at address: UpstreamAddress) {
+        self.endpoint = endpoint
+        ForwardedRequest.readdress(&replayBuffer, &endpointSlices, to: address)
+    }
+
+    // MARK: the request's body
+
     /// Bytes of head and early body that are kept to be sent again.
     private static var mostKept: Int { 16 * 1_024 }
 
-    /// Whether more of the body has somewhere to go.
+    /// Whether more of the body may be read now.
     var takesBody: Bool { state.takesBody(hasReplayRoom: replayBuffer.count < Self.mostKept, isFlushed: isFlushed) }
 
-    /// Whether chunks that were received together go on together, behind each other.
+    /// Whether chunks that were received together are sent together.
     var gathersChunks: Bool { requestIsChunked && state.phase == .relaying && takesBody }
 
-    /// Whether the upstream's socket has taken all there is of the request, or will take no more.
+    /// Whether nothing waits for the upstream's socket, or the upstream has stopped reading.
     var isFlushed: Bool {
-        state.upstreamStoppedReading || replaySent == replayBuffer.count && pending.isEmpty && pipedRequest == 0
+        state.upstreamStoppedReading || replaySent == replayBuffer.count && pending.isEmpty && !hasPiped(.request)
     }
 
-    /// Moves out the buffer that is to be sent from; it must be put back.
-    mutating func takeWaiting(_ isReplay: Bool) -> ByteBuffer {
-        var taken = ByteBuffer()
-        if isReplay { swap(&taken, &replayBuffer) } else { swap(&taken, &pending) }
-        return taken
+    /// Appends the end of the body. It goes behind the replay buffer while that holds all of the request.
+    mutating func appendEnd(_ end: RawSpan) {
+        switch state.delivery {
+        case .nothing, .replayable: replayBuffer.append(end)
+        case .streamed: pending.append(end)
+        }
     }
 
-    mutating func putBack(_ buffer: consuming ByteBuffer, _ isReplay: Bool) {
-        if isReplay { replayBuffer = buffer } else { pending = buffer }
+    /// Sends once of what waits for the upstream: from the pipe, the replay buffer, or what is queued behind it.
+    mutating func sendWaiting(on connection: inout Connection) -> IOOutcome {
+        if hasPiped(.request) { return pipe!.drain(into: connection.socket) }
+        let isReplay = replaySent < replayBuffer.count
+        let outcome = isReplay ? connection.send(replayBuffer, from: replaySent) : connection.send(pending)
+        // With TLS the upstream may have received part of a record although none counts as sent.
+        if !connection.isPlain { state.sent() }
+        guard case .done(let count) = outcome else { return outcome }
+        state.sent()
+        if isReplay { replaySent += count } else { pending.discard(count) }
+        return outcome
     }
+
+    // MARK: the pipe
+
+    /// Bytes that wait in the pipe.
+    var pipedCount: Int {
+        switch pipe {
+        case .none: 0
+        case .some(let pipe): pipe.count
+        }
+    }
+
+    /// Whether bytes of this body wait in the pipe.
+    func hasPiped(_ direction: BodyDirection) -> Bool { pipedCount > 0 && pipeDirection == direction }
 }
 
 extension ByteBuffer {
-    /// Empties a buffer that is kept for later, and lets go of more memory than a kept buffer should hold.
+    /// Empties a buffer that is kept for reuse, and frees it above 16 KiB.
     mutating func reuse() {
-        if capacity > 16_384 {
-            self = ByteBuffer()
-        } else {
-            removeAll()
-        }
+        if capacity > 16_384 { self = ByteBuffer() } else { removeAll() }
     }
 }

@@ -1,24 +1,23 @@
-/// What one request is doing, between its head and the end of its answer. It decides; `Worker` moves the bytes.
+/// State machine of one request, from its head to the end of its answer. `Worker` moves the bytes.
 ///
-/// Calls that only a mistaken driver can make trap: going on would mix up messages of different users.
+/// Calls that only a bug of the driver can make trap: going on would mix up messages of different users.
 struct ExchangeState: Equatable, Hashable, Sendable {
     enum Phase: Equatable, Hashable, Sendable {
-        /// Gate is being asked. Leaves with a wait, a target or an answer.
+        /// Gate decides. Left by a wait, a target or an answer.
         case deciding
-        /// Waits for an answer from elsewhere; of the body no more is read meanwhile. Leaves with that answer, its deadline,
-        /// or the client.
+        /// Waits for an asynchronous answer; no more of the body is read. Left by that answer, its deadline, or the client's end.
         case waiting(Wait)
-        /// Answered by a handler of the gateway, whose request body is being collected. Leaves with the end of the body.
+        /// The body is collected for a handler of the gateway. Left by the end of the body.
         case collecting
-        /// Forwarded, and the connection to the upstream does not stand. Leaves with the connection, or an answer instead.
+        /// Forwarded; the connection to the upstream is not established. Left by the connection, or an answer of the gateway.
         case connecting
-        /// The connection to the upstream stands. Leaves with its loss, or the end of the answer.
+        /// The connection to the upstream is established. Left by its loss, or the end of the answer.
         case relaying
         /// The answer is over, or there will be none. Final.
         case answered
     }
 
-    /// What a request may wait for.
+    /// The answer that a request waits for.
     enum Wait: CaseIterable, Sendable {
         /// The caller's tier, from the accounts.
         case entitlement
@@ -28,25 +27,25 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case limits
         /// The answer of a handler of the gateway.
         case handler
-        /// Room for one more connection to the upstream, which other workers are asked for.
+        /// A connection within `max-connections`, which other workers may free.
         case room
     }
 
     /// How much of the request an upstream may have seen.
     enum Delivery: Sendable {
         case nothing
-        /// Part of what the replay buffer holds, which is all there is.
+        /// Only bytes that the replay buffer still holds.
         case replayable
-        /// More than the replay buffer holds: it cannot be sent again.
+        /// More than the replay buffer holds: it cannot be retried.
         case streamed
     }
 
     /// How far the upstream's answer has come.
     enum Answer: Sendable {
         case none
-        /// Its head was read, and waits for the filter: the client can still get another answer.
+        /// Its head was read and waits for the filter: the client can still get another answer.
         case held
-        /// The client has been given some of it.
+        /// The client was sent some of it.
         case started
     }
 
@@ -71,12 +70,15 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         }
     }
 
-    /// An answer came to what is waited for: whether the request still waits for it. Then it is decided about.
+    /// An answer has come; returns whether the request still waits for it.
     mutating func resumed(from wait: Wait) -> Bool {
         guard phase == .waiting(wait) else { return false }
         phase = .deciding
         return true
     }
+
+    /// Whether it waits for an answer after which it is decided about again.
+    var waitsForDecision: Bool { phase == .waiting(.entitlement) || phase == .waiting(.refresh) }
 
     /// The request is to be forwarded; `isWhole`: it has no content to come.
     mutating func forward(isWhole: Bool) {
@@ -114,11 +116,11 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     /// The upstream takes no more of the request.
     mutating func stoppedReading() { upstreamStoppedReading = true }
 
-    /// Whether more of the body has somewhere to go.
+    /// Backpressure: whether more of the body may be read.
     ///
     /// - Parameters:
     ///   - hasReplayRoom: the replay buffer is not full.
-    ///   - isFlushed: the upstream's socket has taken all there is.
+    ///   - isFlushed: nothing waits for the upstream's socket.
     func takesBody(hasReplayRoom: Bool, isFlushed: Bool) -> Bool {
         switch phase {
         case .deciding, .waiting, .answered: false
@@ -142,25 +144,21 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         answer = .started
     }
 
-    /// The upstream's connection was lost, or none could be had: whether the request may be sent once more.
-    ///
-    /// - Parameters:
-    ///   - loss: what happened. After a timeout the work may be under way, so that it is not repeated.
-    ///   - isIdempotent: by its method (RFC 9110 §9.2.2).
+    /// Whether the request may be retried after this loss; `isIdempotent` by its method (RFC 9110 §9.2.2).
     func isRetryable(after loss: UpstreamLoss, isIdempotent: Bool) -> Bool {
         guard answer == .none, delivery != .streamed, loss.isRetryable else { return false }
-        return loss.reachedNobody || delivery == .nothing || isIdempotent
+        return loss.isUndelivered || delivery == .nothing || isIdempotent
     }
 
-    /// The connection is gone; what it carried is sent again, or answered otherwise.
+    /// The connection is gone; the request is retried or answered by the gateway.
     mutating func disconnected() {
         precondition(phase == .connecting || phase == .relaying, "disconnected out of turn")
         phase = .connecting
     }
 
-    /// The request is sent again from the start of its replay buffer.
-    mutating func repeated() {
-        precondition(phase == .connecting && answer == .none && delivery != .streamed, "repeated out of turn")
+    /// The request is retried from the start of its replay buffer.
+    mutating func retried() {
+        precondition(phase == .connecting && answer == .none && delivery != .streamed, "retried out of turn")
         delivery = .nothing
         upstreamStoppedReading = false
     }

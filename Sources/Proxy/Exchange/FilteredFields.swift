@@ -2,36 +2,36 @@ import Gate
 import HTTP
 import Wire
 
-/// What changes in heads on a filtered route, in both directions: nobody is told of, or served, what another tier gets.
+/// Changes to heads on a filtered route, in both directions, so that no client and no cache gets content of another tier.
 struct FilteredFields {
     let plan: FilterPlan
     let tier: Tier
-    /// Whether the content of the answer is another than the upstream's.
+    /// Whether the client's content differs from the upstream's.
     var isRewritten = false
 
     // MARK: requests
 
-    /// Whether the upstream gets a field as it came. Other types than JSON, parts and packed content cannot be judged, dates
-    /// are every tier's.
+    /// Whether a field is forwarded unchanged. Other types than JSON, ranges and coded content cannot be filtered, and dates do not
+    /// differ by tier.
     func passesRequest(_ field: Field, _ bytes: RawSpan, method: Method) -> Bool {
         switch field.known {
         case .accept, .acceptEncoding, .range, .ifRange, .ifModifiedSince, .ifNoneMatch, .ifMatch: false
-        // To a change it is a condition that must not fall away.
+        // For a method that changes something it is a precondition, which must not be dropped.
         case .ifUnmodifiedSince: method != .get && method != .head
         case .other: !bytes[field.name].equalsIgnoringCase("a-im") && !bytes[field.name].equalsIgnoringCase("accept-charset")
         default: true
         }
     }
 
-    /// Writes what takes their place.
+    /// Writes the fields that replace the dropped ones.
     func writeRequest(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         out.append("Accept: application/json\r\nAccept-Encoding: identity\r\n")
         for index in 0..<fields.count {
             switch fields[index].known {
             case .ifNoneMatch: writeTags("If-None-Match: ", bytes[fields[index].value], keepsOthers: false, &out)
-            // A condition that no tag can meet must stay one.
+            // A precondition that no tag meets must still fail.
             case .ifMatch: writeTags("If-Match: ", bytes[fields[index].value], keepsOthers: true, &out)
-            // The others were copied as they came.
+            // The others were copied.
             default: break
             }
         }
@@ -52,13 +52,13 @@ struct FilteredFields {
 
     // MARK: answers
 
-    /// Names that the table of known ones lacks: digests of the upstream's content, and words to caches between.
+    /// Fields without a `FieldName`: digests of the upstream's content, and directives to shared caches.
     private static let dropped: [StaticString] = [
         "content-md5", "digest", "content-digest", "repr-digest", "signature", "signature-input", "surrogate-control",
         "cdn-cache-control",
     ]
 
-    /// Whether the client gets a field as it came.
+    /// Whether the client gets a field unchanged.
     func passesAnswer(_ field: Field, _ bytes: RawSpan) -> Bool {
         switch field.known {
         case .etag, .lastModified, .acceptRanges, .contentRange, .cacheControl: return false
@@ -70,7 +70,7 @@ struct FilteredFields {
         }
     }
 
-    /// Writes what takes their place.
+    /// Writes the fields that replace the dropped ones.
     func writeAnswer(_ fields: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         if let index = fields.first(.etag), !fields.isRepeated(.etag) {
             let start = out.count
@@ -84,14 +84,12 @@ struct FilteredFields {
         out.append("\r\n")
     }
 
-    /// What the upstream says to caches, but for what it says to shared ones.
+    /// Writes the upstream's cache directives, without those for shared caches.
     private func writeCaching(_ value: RawSpan, _ out: inout ByteBuffer) {
-        // Commas in quotes would have to be told from others; what is quoted are names of fields, and rare.
+        // A quoted string, which holds names of fields, may contain commas. It is rare and not parsed.
         guard value.firstIndex(of: UInt8(ascii: "\"")) == nil else { return out.append(", no-store") }
-        var start = 0
-        while start < value.byteCount {
-            let end = value.firstIndex(of: UInt8(ascii: ","), from: start) ?? value.byteCount
-            let directive = value.extracting(start..<end).trimmed
+        var directives = ListElements(value)
+        while let directive = directives.next() {
             let isShared =
                 directive.isEmpty || directive.equalsIgnoringCase("public") || directive.equalsIgnoringCase("private")
                 || directive.equalsIgnoringCase("proxy-revalidate")
@@ -100,19 +98,6 @@ struct FilteredFields {
                 out.append(", ")
                 out.append(directive)
             }
-            start = end + 1
-        }
-    }
-}
-
-extension RawSpan {
-    /// Without blanks around it.
-    fileprivate var trimmed: RawSpan {
-        @_lifetime(copy self) get {
-            var (start, end) = (0, byteCount)
-            while start < end, self[start] == 0x20 || self[start] == 0x09 { start += 1 }
-            while end > start, self[end - 1] == 0x20 || self[end - 1] == 0x09 { end -= 1 }
-            return extracting(start..<end)
         }
     }
 }

@@ -2,17 +2,16 @@ import Gate
 import HTTP
 import Wire
 
-/// Writes the head of the one request that goes upstream for the one that came in (RFC 9110 section 7.6).
+/// Writes the head of the request that is forwarded (RFC 9110 §7.6).
 ///
-/// Nothing that describes the connection, nothing under a name that the gateway injects, and nothing by which upstreams
-/// route or believe (`ProxyFields`) is copied; what the gateway knows itself is written anew. The output is unambiguous
-/// whatever the input looked like.
+/// Hop-by-hop fields, fields that the gateway injects, and fields that upstreams trust or route by (`ProxyFields`) are not copied;
+/// forwarding fields are written anew. The output is unambiguous whatever the input was.
 enum ForwardedRequest {
-    /// Appends the head to `out`, which must be empty; answers what `readdress` must know of it.
+    /// Appends the head to `out`, which must be empty; returns the slices that `readdress` replaces.
     ///
     /// - Parameters:
     ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
-    ///   - filtered: what changes because the answer will be filtered.
+    ///   - filtered: changes for an answer that will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, ids: borrowing RequestIDs,
         from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
@@ -46,7 +45,7 @@ enum ForwardedRequest {
         return slices
     }
 
-    /// Rewrites a head that `write` appended, at the start of `opening`, for another address.
+    /// Rewrites the head that `write` appended, at the start of `opening`, for another address.
     static func readdress(_ opening: inout ByteBuffer, _ slices: inout EndpointSlices, to address: UpstreamAddress) {
         var head = ByteBuffer(capacity: opening.count + address.pathPrefix.utf8.count + address.authority.utf8.count)
         head.append(opening.readable.extracting(0..<Int(slices.prefix.start)))
@@ -62,7 +61,7 @@ enum ForwardedRequest {
         swap(&head, &opening)
     }
 
-    /// Answers where the base path stands.
+    /// Returns the slice of the base path.
     private static func writeRequestLine(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ prefix: String,
         _ out: inout ByteBuffer
@@ -83,19 +82,16 @@ enum ForwardedRequest {
         var run = FieldRun()
         for index in 0..<head.fields.count {
             let field = head.fields[index]
-            let mayPass = filtered == nil || filtered!.passesRequest(field, bytes, method: head.method)
-            if mayPass, passes(field, bytes, decision) {
-                run.add(field, bytes, &out)
-            } else {
-                run.flush(bytes, &out)
-            }
+            let passes =
+                field.isForwarded(decision.requestEdits) && passes(field, bytes, decision)
+                && (filtered == nil || filtered!.passesRequest(field, bytes, method: head.method))
+            run.add(field, bytes, &out, if: passes)
         }
         run.flush(bytes, &out)
     }
 
     /// Whether the upstream gets this field as it came.
     private static func passes(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
-        if field.endsHere || decision.requestEdits.removes(field.known) { return false }
         switch field.known {
         case .host, .contentLength, .expect: return false
         case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
@@ -105,8 +101,8 @@ enum ForwardedRequest {
         }
     }
 
-    /// Who asked, and for what, as this gateway saw it: what an untrusted client said of that is not passed on. Ends
-    /// with the name of the request's id, so that what never changes is one piece.
+    /// Writes `X-Forwarded-…`, `X-Real-IP` and `Via` from the connection, and from a trusted proxy's fields. Ends with the name of
+    /// the next field, so that constant text is one piece.
     private static func writeForwarding(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, from peer: Peer,
         _ out: inout ByteBuffer
@@ -146,7 +142,7 @@ enum ForwardedRequest {
     }
 }
 
-/// Where in a forwarded head the parts are that belong to the address it goes to.
+/// The parts of a forwarded head that depend on the upstream's address.
 struct EndpointSlices: Equatable {
     /// The base path in front of the request's own path.
     var prefix = Slice()
@@ -155,7 +151,7 @@ struct EndpointSlices: Equatable {
 }
 
 extension ByteBuffer {
-    /// Appends `text`; answers where it stands.
+    /// Appends `text`; returns its slice.
     fileprivate mutating func appendSlice(_ text: String) -> Slice {
         let start = count
         if !text.isEmpty { append(text) }
@@ -163,13 +159,19 @@ extension ByteBuffer {
     }
 }
 
-/// Copies neighbouring fields together: most heads have one or two runs of lines that pass unchanged.
+extension Field {
+    /// Whether the field may be forwarded: it is not hop-by-hop (RFC 9110 §7.6.1), and the gateway does not remove it.
+    func isForwarded(_ edits: borrowing FieldEdits) -> Bool { !endsHere && !edits.removes(known) }
+}
+
+/// Copies adjacent fields in one piece: most heads have one or two runs of lines that pass unchanged.
 struct FieldRun {
     private var start = 0
     private var end = 0
 
-    /// Adds the field's line: to the run if it stands right behind it in plain form, else on its own.
-    mutating func add(_ field: Field, _ bytes: RawSpan, _ out: inout ByteBuffer) {
+    /// Adds the field's line, if it `passes`: to the run if it follows it directly and in plain form, else on its own.
+    mutating func add(_ field: Field, _ bytes: RawSpan, _ out: inout ByteBuffer, if passes: Bool) {
+        guard passes else { return flush(bytes, &out) }
         let isPlain =
             Int(field.value.start) == field.name.end + 2 && bytes[field.name.end + 1] == UInt8(ascii: " ")
             && bytes[field.value.end] == UInt8(ascii: "\r")

@@ -5,16 +5,13 @@ import Wire
 enum OwnResponse {
     /// - Parameters:
     ///   - edits: further fields, such as limits or a challenge.
-    ///   - saysCaching: whether `Cache-Control` is among them; otherwise nobody may keep the answer.
+    ///   - saysCaching: whether `Cache-Control` is among them; otherwise it is `no-store`.
     static func write(
         status: Int, contentType: StaticString, body: RawSpan, isHead: Bool, requestID: RawSpan, edits: borrowing FieldEdits,
         saysCaching: Bool = false, persistence: Persistence, at now: WallTime, into out: inout ByteBuffer
     ) {
-        out.append("HTTP/1.1 ")
-        out.append(decimal: status)
-        out.append(UInt8(ascii: " "))
-        out.append(StatusText.reason(status))
-        out.append("\r\nDate: ")
+        out.appendStatusLine(status, StatusText.reason(status).rawBytes)
+        out.append("Date: ")
         HTTPDate.write(now, into: &out)
         out.append("\r\nServer: tollgate\r\n")
         if contentType.utf8CodeUnitCount > 0 {
@@ -41,6 +38,14 @@ enum OwnResponse {
 }
 
 extension ByteBuffer {
+    mutating func appendStatusLine(_ status: Int, _ reason: RawSpan) {
+        append("HTTP/1.1 ")
+        append(decimal: status)
+        append(UInt8(ascii: " "))
+        append(reason)
+        append("\r\n")
+    }
+
     /// The `Connection` field that the machine asks for.
     mutating func append(_ persistence: Persistence) {
         switch persistence {

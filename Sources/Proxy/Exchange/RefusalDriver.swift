@@ -3,11 +3,11 @@ import HTTP
 import Transport
 import Wire
 
-/// Answers that the gateway makes itself instead of forwarding: the one place where a decision or a failure becomes bytes.
+/// Answers of the gateway itself: the only place where a refusal or a failure becomes bytes.
 extension Worker {
-    // MARK: instead of forwarding
+    // MARK: refusing
 
-    /// Refuses a request that is malformed, too large or late: none was decided about, or one is under way.
+    /// Refuses a request that is malformed, too large or late, before or after it was decided about.
     mutating func refuse(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
         var exchange = downstream.clients[client].exchange
         if exchange.isNone {
@@ -20,40 +20,26 @@ extension Worker {
         answer(exchange.index, with: Refusal(fault), &scratch)
     }
 
-    // MARK: instead of an answer
-
-    /// The upstream failed the exchange for good: says so, or cuts an answer that has begun.
+    /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
         guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
         answer(exchange, with: loss.refusal, &scratch)
     }
 
-    /// The answer that has begun cannot be completed, and must not look whole.
+    /// Cuts an answer that cannot be completed, so that it does not look complete.
     mutating func cutAnswer(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
-        // To a client that takes the end of the connection for the end of the answer, only a reset says otherwise.
+        // If the end of the connection ends the answer, only a reset shows that it is incomplete.
         if downstream.clients[client].http.endsWithConnection { downstream.clients[client].connection.resetOnClose() }
         apply(downstream.clients[client].http.sendReset(on: exchanges[exchange].stream), client, &scratch)
     }
 
     // MARK: writing
 
-    private mutating func keepRefusal(_ exchange: ExchangeIndex, _ refusal: Refusal) {
-        guard exchanges[exchange].record.isRecorded else { return }
-        exchanges[exchange].note.refused(refusal, cause: exchanges[exchange].record.error)
-        var note = DecisionRecord()
-        var requestID = ByteBuffer()
-        swap(&note, &exchanges[exchange].note)
-        swap(&requestID, &exchanges[exchange].ids.requestID)
-        refusals.keep(&note, requestID.readable, policy: admission.policy, at: now.wall)
-        swap(&note, &exchanges[exchange].note)
-        swap(&requestID, &exchanges[exchange].ids.requestID)
-    }
-
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
-        keepRefusal(exchange, refusal)
+        exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         var body = ByteBuffer(capacity: 512)
         exchanges[exchange].dialect.writeBody(
             refusal, requestID: exchanges[exchange].ids.requestID.readable, upgradeURL: admission.policy.upgradeURL,
@@ -71,9 +57,7 @@ extension Worker {
         let client = exchanges[exchange].client.index
         downstream.clients[client].http.bodyAbandoned()
         let persistence = downstream.clients[client].http.sendHead(.length(UInt64(body.byteCount)), on: exchanges[exchange].stream)
-        var out = ByteBuffer()
-        swap(&out, &scratch.output)
-        out.removeAll()
+        var out = scratch.takeOutput()
         OwnResponse.write(
             status: status, contentType: contentType, body: body, isHead: exchanges[exchange].method == .head,
             requestID: exchanges[exchange].ids.requestID.readable, edits: exchanges[exchange].answerEdits,
@@ -81,15 +65,26 @@ extension Worker {
         exchanges[exchange].record.status = status
         exchanges[exchange].record.bytesOut = UInt64(body.byteCount)
         let handle = exchanges.handle(exchange)
-        sendToClient(client, out.readable, &scratch)
-        out.removeAll()
-        swap(&out, &scratch.output)
+        sendToClient(client, out.count, of: &out, &scratch)
+        scratch.putBackOutput(out)
         if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
     }
 }
 
+extension Exchange {
+    /// Keeps the refusal for operators who ask about it.
+    fileprivate mutating func keep(_ refusal: Refusal, in refusals: inout RecentRefusals, policy: Policy, at now: WallTime) {
+        guard record.isRecorded else { return }
+        note.refused(refusal, cause: record.error)
+        var requestID = ByteBuffer()
+        swap(&requestID, &ids.requestID)
+        refusals.keep(&note, requestID.readable, policy: policy, at: now)
+        swap(&requestID, &ids.requestID)
+    }
+}
+
 extension UpstreamLoss {
-    /// What the client is told.
+    /// The response to the client.
     var refusal: Refusal {
         switch self {
         case .tooManyConnections, .shortage: .unavailable(.overload, retryAfterSeconds: 1)

@@ -2,17 +2,17 @@ import HTTP
 import Telemetry
 import Wire
 
-/// The identifiers that every request carries to the upstream, into the log and back to the client.
+/// A request's identifiers, for the upstream, the log and the client.
 struct RequestIDs: ~Copyable {
     private let pin = AddressPin()
-    /// The text of `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
+    /// `X-Request-Id`: 36 bytes of our own, or a trusted proxy's.
     var requestID = ByteBuffer(capacity: 64)
-    /// The text of `traceparent`.
+    /// `traceparent` (W3C Trace Context).
     var traceparent = ByteBuffer(capacity: 64)
 }
 
 extension WorkerTelemetry {
-    /// Names the request: an id of ours, or a trusted proxy's; the trace it belongs to, or a new one.
+    /// Sets both: a new request id or a trusted proxy's, and a span of the caller's trace or of a new one.
     mutating func identify(
         _ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool, at now: WallTime, _ ids: inout RequestIDs
     ) {
@@ -26,7 +26,7 @@ extension WorkerTelemetry {
         trace(head, bytes, trusted: trusted).write(into: &ids.traceparent)
     }
 
-    /// Names a request whose head was no good.
+    /// Sets the id of a request whose head is malformed.
     mutating func identifyUnread(at now: WallTime, _ ids: inout RequestIDs) {
         ids.requestID.removeAll()
         ids.traceparent.removeAll()
@@ -34,13 +34,11 @@ extension WorkerTelemetry {
     }
 
     private mutating func writeID(at now: WallTime, _ ids: inout RequestIDs) {
-        let high = random.next()
-        let low = random.next()
-        RequestID.write(at: now, random: (high, low), into: &ids.requestID)
+        RequestID.write(at: now, random: (random.next(), random.next()), into: &ids.requestID)
     }
 
     private mutating func trace(_ head: borrowing RequestHead, _ bytes: RawSpan, trusted: Bool) -> TraceContext {
-        // The lowest bit set, for no id may be all zero.
+        // The lowest bit is set because an id must not be all zero.
         let span = random.next() | 1
         if let index = head.fields.first(.traceparent),
             let caller = TraceContext(parsing: bytes[head.fields[index].value])

@@ -5,9 +5,9 @@ import Telemetry
 import Transport
 import Wire
 
-/// What of a request is counted and logged. Nothing here decides or causes anything.
+/// Counts requests and writes their lines of the access log. Nothing here decides or causes anything.
 extension Worker {
-    /// Counts the request and begins its line, from the head in `scratch.request` and the decision. Causes nothing else.
+    /// Counts the request and begins its line, from the head in `scratch.request` and the decision.
     mutating func log(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
         exchanges[exchange].record.isRecorded = true
@@ -17,24 +17,23 @@ extension Worker {
         if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
         count(scratch.decision, exchanges[exchange].record.route)
         if telemetry.logs {
-            var line = ByteBuffer()
-            swap(&line, &exchanges[exchange].record.line)
-            beginLine(scratch.request, bytes, scratch.decision, downstream.clients[client].peer, &line)
-            addLimitMarks(&scratch, &line)
-            swap(&line, &exchanges[exchange].record.line)
-            addIDs(exchange)
+            telemetry.beginLine(
+                scratch.request, bytes, scratch.decision, downstream.clients[client].peer, admission.policy, at: now.wall,
+                &exchanges[exchange].record.line)
+            addLimitKeys(exchange, &scratch)
+            exchanges[exchange].addIDs(telemetry.line)
         }
         noteLimit(exchange, scratch.decision.limit)
         exchanges[exchange].note.record(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
     }
 
-    /// The limits of the request answered later than the rest was decided.
+    /// The request's limits answered after the rest was decided.
     mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome, _ verdict: inout LimitVerdict) {
         noteLimit(exchange, limit)
         exchanges[exchange].note.limited(limit, &verdict)
     }
 
-    /// What the limits of the request came to; nothing while they have not answered.
+    /// Counts and logs the outcome of the request's limits, if they have answered.
     private mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome) {
         guard exchanges[exchange].record.isRecorded else { return }
         if case .none = limit.result { return }
@@ -44,7 +43,7 @@ extension Worker {
         telemetry.addLimit(limit, at: now.wall, to: &exchanges[exchange].record.line)
     }
 
-    /// A request whose head was no good.
+    /// Counts a request whose head was malformed, and begins its line.
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
         exchanges[exchange].method = .other
         exchanges[exchange].minorVersion = 1
@@ -57,13 +56,12 @@ extension Worker {
         guard telemetry.logs else { return }
         telemetry.line.begin(at: now.wall, into: &exchanges[exchange].record.line)
         telemetry.line.add(.clientIP, downstream.clients[client].peer.address, to: &exchanges[exchange].record.line)
-        addIDs(exchange)
+        exchanges[exchange].addIDs(telemetry.line)
     }
 
-    /// The exchange has ended.
+    /// The exchange has ended: counts it and completes its line.
     mutating func finishRecord(_ exchange: ExchangeIndex) {
         guard exchanges[exchange].record.isRecorded else { return }
-        exchanges[exchange].record.bytesIn = exchanges[exchange].bodyCount
         noteFiltered(exchange)
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
@@ -75,12 +73,12 @@ extension Worker {
         telemetry.log(&exchanges[exchange].record, micros: micros)
     }
 
-    /// Where the request was sent to, the last time if it was sent more than once.
+    /// Adds the upstream and the address of the last attempt.
     private mutating func nameUpstream(_ exchange: ExchangeIndex) {
         guard exchanges[exchange].record.attempts > 0 else { return }
         let endpoint = exchanges[exchange].endpoint
         telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
-        telemetry.line.add(.upstreamAddress, upstreams.directory[endpoint].address.addressText, to: &exchanges[exchange].record.line)
+        telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
     }
 
     private mutating func noteFiltered(_ exchange: ExchangeIndex) {
@@ -91,15 +89,20 @@ extension Worker {
         exchanges[exchange].record.filtered = counts
     }
 
-    // MARK: upstreams
-
-    /// The request was handed to a connection of its upstream.
-    mutating func noteAttempt(_ exchange: ExchangeIndex) {
-        exchanges[exchange].record.attempts += 1
-        exchanges[exchange].record.sentAt = now.monotonic
+    /// Adds whom the limits count. Also before they have answered, as the request's bytes are in memory only now.
+    private mutating func addLimitKeys(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard scratch.decision.charge.count > 0 else { return }
+        var keys = scratch.takeOutput()
+        admission.appendLimitMarks(&scratch.decision, to: &keys)
+        telemetry.line.add(
+            .limitPolicy, admission.policy.rules[scratch.decision.routeIndex].name, to: &exchanges[exchange].record.line)
+        telemetry.line.add(.limitKeys, keys.readable, to: &exchanges[exchange].record.line)
+        scratch.putBackOutput(keys)
     }
 
-    /// An attempt ended: with an answer's head, or with 0 for none.
+    // MARK: upstreams
+
+    /// An attempt ended: with the status of an answer's head, or 0 for none.
     mutating func noteAttemptEnded(_ exchange: ExchangeIndex, status: Int) {
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.sentAt) / 1_000
         exchanges[exchange].record.upstreamStatus = status
@@ -119,7 +122,7 @@ extension Worker {
         }
     }
 
-    /// How the token was judged.
+    /// Counts the verification of the request's token.
     mutating func countToken(_ decision: borrowing Decision) {
         switch decision.tokenSource {
         case .none: break
@@ -132,29 +135,28 @@ extension Worker {
             telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         }
     }
+}
 
-    // MARK: the log line
-
-    /// The first part of the line: all that the decision knows.
-    private func beginLine(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer,
-        _ out: inout ByteBuffer
+extension WorkerTelemetry {
+    /// Begins the line with all that the decision knows.
+    fileprivate func beginLine(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer, _ policy: Policy,
+        at now: WallTime, _ out: inout ByteBuffer
     ) {
-        let line = telemetry.line
-        line.begin(at: now.wall, into: &out)
+        line.begin(at: now, into: &out)
         line.add(.clientIP, decision.client.address, to: &out)
         if decision.client.address != peer.address { line.add(.peerIP, peer.address, to: &out) }
         line.add(.method, bytes[head.methodText], to: &out)
         line.add(.host, bytes[head.host], to: &out)
         line.addPath(bytes[head.path], hasQuery: !head.query.isEmpty, to: &out)
         line.add(.proto, head.minorVersion == 1 ? "HTTP/1.1" as StaticString : "HTTP/1.0", to: &out)
-        if decision.routeIndex >= 0 { line.add(.route, admission.policy.rules[decision.routeIndex].name, to: &out) }
+        if decision.routeIndex >= 0 { line.add(.route, policy.rules[decision.routeIndex].name, to: &out) }
         if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
-        addIdentity(decision, line, &out)
+        addIdentity(decision, policy, at: now, &out)
         if decision.refusal != nil { line.add(.dialect, decision.dialect.name, to: &out) }
     }
 
-    private func addIdentity(_ decision: borrowing Decision, _ line: AccessLogLine, _ out: inout ByteBuffer) {
+    private func addIdentity(_ decision: borrowing Decision, _ policy: Policy, at now: WallTime, _ out: inout ByteBuffer) {
         line.add(.authOutcome, decision.auth.text, to: &out)
         if decision.authReason != .none { line.add(.authReason, decision.authReason.text, to: &out) }
         switch decision.tokenSource {
@@ -166,60 +168,38 @@ extension Worker {
         guard let identity = decision.identity else { return }
         line.add(.userID, decision.userID, to: &out)
         line.add(.sessionID, decision.sessionID, to: &out)
-        if let tier = decision.tier { line.add(.tier, admission.policy.tiers.name(of: tier), to: &out) }
-        line.add(.issuer, admission.policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
+        if let tier = decision.tier { line.add(.tier, policy.tiers.name(of: tier), to: &out) }
+        line.add(.issuer, policy.trust.issuers[Int(identity.issuerIndex)].name, to: &out)
         line.add(.kid, decision.keyID, to: &out)
         line.add(.alg, identity.algorithm.name, to: &out)
-        if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.wall.seconds - identity.issuedAt), to: &out) }
+        if identity.issuedAt > 0 { line.add(.tokenAgeSeconds, Int(now.seconds - identity.issuedAt), to: &out) }
     }
+}
 
-    /// Whom the limits count: also before they have answered, for the bytes of the request are here now.
-    private func addLimitMarks(_ scratch: inout Scratch, _ line: inout ByteBuffer) {
-        guard scratch.decision.charge.count > 0 else { return }
-        var marks = ByteBuffer()
-        swap(&marks, &scratch.output)
-        marks.removeAll()
-        admission.appendLimitMarks(&scratch.decision, to: &marks)
-        telemetry.line.add(.limitPolicy, admission.policy.rules[scratch.decision.routeIndex].name, to: &line)
-        telemetry.line.add(.limitKeys, marks.readable, to: &line)
-        marks.removeAll()
-        swap(&marks, &scratch.output)
-    }
-
-    private mutating func addIDs(_ exchange: ExchangeIndex) {
-        var line = ByteBuffer()
-        swap(&line, &exchanges[exchange].record.line)
-        telemetry.line.add(.requestID, exchanges[exchange].ids.requestID.readable, to: &line)
-        if let trace = TraceContext(parsing: exchanges[exchange].ids.traceparent.readable) {
-            telemetry.line.add(trace, to: &line)
-        }
-        swap(&line, &exchanges[exchange].record.line)
+extension Exchange {
+    /// Adds the ids of request and trace to the log line.
+    fileprivate mutating func addIDs(_ line: AccessLogLine) {
+        var out = ByteBuffer()
+        swap(&out, &record.line)
+        line.add(.requestID, ids.requestID.readable, to: &out)
+        if let trace = TraceContext(parsing: ids.traceparent.readable) { line.add(trace, to: &out) }
+        swap(&out, &record.line)
     }
 }
 
 extension RequestRecord {
-    /// Makes a used record new.
+    /// Resets the record for a request that begins now, and keeps its buffer.
     mutating func begin(at now: MonotonicTime) {
-        route = .none
-        tier = .none
-        method = nil
-        status = 0
-        startedAt = now
-        upstream = .none
-        upstreamMicros = 0
-        upstreamStatus = 0
-        attempts = 0
-        bytesIn = 0
-        bytesOut = 0
-        error = ""
-        filtered = nil
+        var fresh = RequestRecord()
+        swap(&fresh.line, &line)
+        self = fresh
         line.removeAll()
-        isRecorded = false
+        startedAt = now
     }
 }
 
 extension UpstreamLoss {
-    /// The word for the log.
+    /// The access log's `error`.
     var text: StaticString {
         switch self {
         case .notReached: "not_reached"
@@ -235,7 +215,7 @@ extension UpstreamLoss {
         }
     }
 
-    /// The word for the metric.
+    /// The metrics' label value.
     var retryReason: RetryReason {
         switch self {
         case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed

@@ -4,15 +4,14 @@ import Telemetry
 import Transport
 import Wire
 
-/// Requests that wait for an answer from elsewhere: the caller's entitlement, a refresh, limits in Redis, a handler, a
-/// connection.
+/// Requests that wait for an asynchronous answer: the caller's entitlement, a refresh, limits in Redis, a handler, a connection.
 ///
-/// All wait in the same way. The exchange's state says for what, its handle comes back with the answer, and an answer that
-/// finds another state is dropped. Of the body no more is read meanwhile than came with the head.
+/// All wait in the same way: the exchange's state says for what, its handle comes back with the answer, and an answer that meets
+/// another state is dropped. Meanwhile no more of the body is read.
 extension Worker {
-    // MARK: for whom
+    // MARK: waiting
 
-    /// Each user is looked up once, however many of their requests wait.
+    /// Single flight: each user is looked up once, however many requests wait.
     mutating func waitForEntitlement(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         countToken(scratch.decision)
         exchanges[exchange].state.wait(for: .entitlement)
@@ -21,7 +20,7 @@ extension Worker {
         waitingForUser[user, default: []].append(exchanges.handle(exchange))
     }
 
-    /// Requests of one worker that may wait for a refresh at a time.
+    /// Requests of one worker that may wait for a refresh at the same time.
     private static var mostRefreshes: Int { 4_096 }
 
     mutating func waitForRefresh(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
@@ -54,17 +53,9 @@ extension Worker {
         downstream.timers.set(exchanges[exchange].client.index.id, deadline: deadline)
     }
 
-    /// Keeps the head of a request that will be decided about again.
-    mutating func hold(_ exchange: ExchangeIndex, _ head: RawSpan) {
-        switch exchanges[exchange].state.phase {
-        case .waiting(.entitlement), .waiting(.refresh): exchanges[exchange].heldHead.append(head)
-        case .deciding, .waiting(.limits), .waiting(.handler), .waiting(.room), .collecting, .connecting, .relaying, .answered: break
-        }
-    }
-
     // MARK: answers
 
-    /// The accounts have answered, or tell of a change: requests of these users are decided about again.
+    /// Entitlements have come: requests that wait for these users are decided about again.
     mutating func learned(_ users: [UserTier], _ scratch: inout Scratch) {
         admission.learn(users)
         guard !waitingForUser.isEmpty else { return }
@@ -85,7 +76,7 @@ extension Worker {
         decideAgain(exchange.index, &scratch)
     }
 
-    /// The limits have decided: the request goes on, or is refused.
+    /// Redis has decided the limits: the request goes on or is refused.
     mutating func limited(_ exchange: Handle<Exchange>, _ verdict: inout LimitVerdict, _ scratch: inout Scratch) {
         guard isResumed(exchange, .limits), let awaited = exchanges[exchange.index].limits.take() else { return }
         let index = exchange.index
@@ -95,10 +86,9 @@ extension Worker {
             noteLimit(index, outcome, &verdict)
             answer(index, with: refusal, &scratch)
         } else {
-            resumeTarget(index)
+            exchanges[index].resumeTarget()
             noteLimit(index, outcome, &verdict)
-            start(exchange, bodyHasArrived: downstream.clients.isCurrent(client) && !downstream.clients[client.index].input.isEmpty, &scratch)
-            if downstream.clients.isCurrent(client) { _ = sendOffIfWhole(client.index, &scratch) }
+            startAfterWait(exchange, client, &scratch)
         }
         resumeClient(client, &scratch)
     }
@@ -111,11 +101,11 @@ extension Worker {
         resumeClient(client, &scratch)
     }
 
-    /// Other workers have closed what they could: the request goes on, or is refused.
+    /// The other workers have answered: the request gets a connection, waits again if `mayWait`, or is refused.
     mutating func roomFound(_ exchange: Handle<Exchange>, mayWait: Bool, _ scratch: inout Scratch) {
         guard isResumed(exchange, .room) else { return }
         let client = exchanges[exchange.index].client
-        resumeTarget(exchange.index)
+        exchanges[exchange.index].resumeTarget()
         findConnection(exchange.index, mayWait: mayWait, &scratch)
         resumeClient(client, &scratch)
     }
@@ -124,44 +114,35 @@ extension Worker {
         exchanges.isCurrent(exchange) && exchanges[exchange.index].state.resumed(from: wait)
     }
 
-    /// The request goes where it was to go before it waited.
-    private mutating func resumeTarget(_ exchange: ExchangeIndex) {
-        let isWhole = exchanges[exchange].state.hasWholeRequest
-        if exchanges[exchange].local != nil {
-            exchanges[exchange].state.collect(isWhole: isWhole)
-        } else {
-            exchanges[exchange].state.forward(isWhole: isWhole)
-        }
+    /// Starts a request, and sends it if its body has arrived or not begun; any other is sent with the first of its body.
+    private mutating func startAfterWait(_ exchange: Handle<Exchange>, _ client: Handle<Client>, _ scratch: inout Scratch) {
+        let bodyHasArrived = downstream.clients.isCurrent(client) && !downstream.clients[client.index].input.isEmpty
+        start(exchange, bodyHasArrived: bodyHasArrived, &scratch)
+        guard downstream.clients.isCurrent(client) else { return }
+        let current = downstream.clients[client.index].exchange
+        guard !current.isNone, exchanges[current.index].state.hasWholeRequest || !bodyHasArrived else { return }
+        _ = sendOff(client.index, &scratch)
     }
 
-    /// Puts a request without a body to come on a connection; any other goes with the first of its body.
-    private mutating func sendOffIfWhole(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
-        let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, exchanges[exchange.index].state.hasWholeRequest || downstream.clients[client].input.isEmpty else { return false }
-        return sendOff(client, &scratch)
-    }
-
-    /// Decides anew about a request that waited, by its head, which was kept.
+    /// Decides again about a request that waited, from its kept head.
     private mutating func decideAgain(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
         let client = exchanges[exchange].client
         var head = ByteBuffer()
         swap(&head, &exchanges[exchange].heldHead)
-        // It was complete before; a reload may have lowered the limits since.
+        // It was parsed before, but a reload may have lowered the limits.
         guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else {
             return abandon(client.index, &scratch)
         }
         decide(exchange, head.readable, isSampled: telemetry.samples(), &scratch)
-        if exchanges.isCurrent(handle) { hold(exchange, head.readable) }
-        start(handle, bodyHasArrived: downstream.clients.isCurrent(client) && !downstream.clients[client.index].input.isEmpty, &scratch)
-        if downstream.clients.isCurrent(client) { _ = sendOffIfWhole(client.index, &scratch) }
-        guard downstream.clients.isCurrent(client) else { return }
-        continueReading(client.index, &scratch)
+        if exchanges.isCurrent(handle) { exchanges[exchange].hold(head.readable) }
+        startAfterWait(handle, client, &scratch)
+        if downstream.clients.isCurrent(client) { continueReading(client.index, &scratch) }
     }
 
     // MARK: no answer
 
-    /// The client's clock has run out while its exchange waits: whether the wait is over without an answer.
+    /// The deadline of the wait has passed.
     mutating func waitTimedOut(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         switch exchanges[exchange].state.phase {
         case .waiting(.refresh):
@@ -178,25 +159,21 @@ extension Worker {
 
     /// The exchange ends while it waits.
     mutating func cancelWait(_ exchange: ExchangeIndex) {
-        switch exchanges[exchange].state.phase {
-        case .waiting(.refresh): refreshesUnderWay -= 1
-        case .waiting(.room): upstreams.directory[exchanges[exchange].endpoint].outstanding -= 1
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.handler), .collecting, .connecting, .relaying,
-            .answered:
-            break
-        }
+        let phase = exchanges[exchange].state.phase
+        if phase == .waiting(.refresh) { refreshesUnderWay -= 1 }
+        if phase == .waiting(.room) { upstreams.directory[exchanges[exchange].endpoint].outstanding -= 1 }
         if let awaited = exchanges[exchange].limits.take() { shared!.limitClient.cancel(awaited.wait) }
     }
 }
 
-/// How the answer of a request's limits is told.
+/// A request's charge in Redis, and how its verdict is applied.
 struct AwaitedLimits {
     let wait: LimitWait
     let pending: PendingLimit
 }
 
 extension RefreshResult {
-    /// The word for the metric.
+    /// The metrics' label value.
     init(_ outcome: TokenRefreshOutcome) {
         switch outcome {
         case .refreshed(let tokens): self = tokens.refresh == nil ? .kept : .rotated
@@ -207,7 +184,7 @@ extension RefreshResult {
 }
 
 extension RefreshSource {
-    /// The word for the metric.
+    /// The metrics' label value.
     init(_ role: RefreshRole) {
         switch role {
         case .none, .leader: self = .leader

@@ -15,52 +15,38 @@ package struct LeaseCall: Sendable {
     }
 }
 
-/// Who waits for the answer to a question of the control plane, and gets nil if Redis gave none. Called on the worker's
-/// loop, and must only hand it on.
+/// Receiver of the reply to a question of the control plane; gets nil if Redis gave none. Called on the worker's loop, and must not
+/// block it.
 enum AwaitedReply: Sendable {
-    /// The answer to a charge of so many counts.
+    /// Of a charge of so many counts.
     case take(counts: Int, TakeReply)
-    /// Nobody waits: what is not given back stays charged.
+    /// No receiver: a charge that is not returned stays.
     case refund
     case lease(LeaseReply)
 }
 
-/// Takes what the script answered to a charge.
+/// Receives the script's reply to a charge; nil for none.
 package typealias TakeReply = @Sendable (GCRAReply?) -> Void
-/// Takes what the script said.
+/// Receives the lease script's reply; nil for none.
 package typealias LeaseReply = @Sendable (RefreshLease.Reply?) -> Void
 
-/// What the control plane asks Redis for over the connection of one worker: counts of attempts at accounts, leases of
-/// refreshes. They are few, and no request waits for them on the loop, so they go past the limit client.
-extension Worker {
-    /// Charges one on each of these counts, or on none.
-    mutating func take(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply) {
-        guard shared != nil, shared!.ask(items, reply, now.monotonic) else { return reply(nil) }
-    }
-
-    /// If Redis does not take it, the charge stays.
-    mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64) {
-        if shared != nil { shared!.refund(items, chargedAt: chargedAt, now.monotonic) }
-    }
-
-    mutating func callLease(_ call: LeaseCall, _ reply: @escaping LeaseReply) {
-        guard shared != nil, shared!.ask(call, reply, now.monotonic) else { return reply(nil) }
-    }
-}
-
+/// Commands of the control plane over the Redis connection of one worker: counts of attempts at accounts, leases of
+/// refreshes. They are few, and no request waits for them on the loop, so they bypass the limit client. The reply closures get nil if
+/// Redis cannot be asked.
 extension SharedCounting {
-    /// Marks the tags of these questions: no queue of the limit client has this number.
+    /// Low half of these questions' tags: no queue of the limit client has this number.
     private static let mark: UInt64 = 0x8000_0000
 
     static func isAsked(_ tag: UInt64) -> Bool { tag & 0xFFFF_FFFF == mark }
 
-    /// False if it cannot be asked now.
-    mutating func ask(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply, _ now: MonotonicTime) -> Bool {
+    /// Charges one on each of these counts, or on none.
+    mutating func ask(_ items: [LimitCharge.Item], _ reply: @escaping TakeReply, _ now: MonotonicTime) {
         limitCommand.ask(items)
         writeTake()
-        return ask(for: .take(counts: items.count, reply), now)
+        if !ask(for: .take(counts: items.count, reply), now) { reply(nil) }
     }
 
+    /// Returns what was charged. If Redis does not take it, the charge stays.
     mutating func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, _ now: MonotonicTime) {
         call.begin(refundScript, keys: items.count)
         for item in items {
@@ -71,10 +57,11 @@ extension SharedCounting {
         _ = ask(for: .refund, now)
     }
 
-    mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) -> Bool {
+    /// Calls `RefreshLease`'s script.
+    mutating func ask(_ question: LeaseCall, _ reply: @escaping LeaseReply, _ now: MonotonicTime) {
         call.begin(lease, keys: question.keys.count)
         for word in question.keys + question.arguments { call.arguments.append(word.rawBytes) }
-        return ask(for: .lease(reply), now)
+        if !ask(for: .lease(reply), now) { reply(nil) }
     }
 
     private mutating func ask(for reply: AwaitedReply, _ now: MonotonicTime) -> Bool {
@@ -85,7 +72,7 @@ extension SharedCounting {
         return true
     }
 
-    /// The answer to a question has come, or none will. Answers what was called; nil if nobody waits.
+    /// The reply to a question has come, or none will. Returns the command; nil for an unknown tag.
     mutating func askedEnded(_ tag: UInt64, isAnswered: Bool) -> RedisCommandKind? {
         switch awaited.removeValue(forKey: tag) {
         case .take(let counts, let reply):
@@ -99,15 +86,8 @@ extension SharedCounting {
         }
     }
 
-    /// Nobody will be asked any more: whoever waits is told so.
+    /// The worker ends: every open question gets no reply.
     mutating func forgetAsked() {
-        for reply in awaited.values {
-            switch reply {
-            case .take(_, let reply): reply(nil)
-            case .refund: continue
-            case .lease(let reply): reply(nil)
-            }
-        }
-        awaited = [:]
+        for tag in Array(awaited.keys) { _ = askedEnded(tag, isAnswered: false) }
     }
 }

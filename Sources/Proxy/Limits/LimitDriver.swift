@@ -5,10 +5,11 @@ import Telemetry
 import Transport
 import Wire
 
-/// Lets limits decide: in process at once, with other gateways as soon as Redis has answered.
+/// Applies rate limits: in process at once, or with other gateways when Redis has answered.
 extension Worker {
-    /// Charges the request that `scratch.decision` admits but for its limits. Answers nil if they have decided; if not, the
-    /// caller makes the request wait.
+    /// Charges the request that `scratch.decision` admits but for its limits.
+    ///
+    /// - Returns: nil if the limits have decided; otherwise the request must wait for Redis.
     mutating func charge(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> LimitWait? {
         guard shared != nil else {
             admission.count(&scratch.decision, at: now.monotonic)
@@ -23,8 +24,7 @@ extension Worker {
 
     // MARK: each turn
 
-    /// What a turn of the loop has to do for shared counts: reads what Redis answered, lets requests go on, asks for those
-    /// that came.
+    /// The shared limits' part of a turn: reads Redis's replies, resumes requests, and sends the commands of new ones.
     mutating func shareCounts(_ scratch: inout Scratch) {
         guard shared != nil else { return }
         shared!.redis.timedOut(now.monotonic, loop)
@@ -32,7 +32,7 @@ extension Worker {
         shared!.limitClient.expire(now.monotonic)
         shared!.lookAfterStore(now.monotonic)
         shared!.sendHeartbeat(now.monotonic)
-        // A request that goes on may be followed by the next of its connection, and what cannot be asked is answered at once.
+        // A resumed request may be followed by a pipelined one, and a command that cannot be sent is decided at once.
         repeat {
             giveVerdicts(&scratch)
             let sent = shared!.sendCommands(now.monotonic)
@@ -70,7 +70,7 @@ extension Worker {
 
     private mutating func heartbeatEnded(_ outcome: RedisOutcome) {
         telemetry.metrics.redisCommand(.heartbeat, outcome.metric, nanoseconds: nil)
-        if outcome.isAnswered { shared!.readHeartbeat() }
+        if outcome.isAnswered { shared!.readCensus() }
     }
 
     private mutating func takeEnded(_ result: RedisResult) {
@@ -79,10 +79,10 @@ extension Worker {
         telemetry.metrics.redisCommand(
             .take, result.outcome.metric,
             nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
-        guard isAnswered, var replies = shared!.takeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
+        guard isAnswered, var replies = shared!.chargeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
         var next = Optional(result.tag)
         while let id = next, let asked = shared!.limitClient.inFlight(id) {
-            guard var reply = shared!.takeReply(counts: asked.counts, isLast: asked.next == nil, from: &replies) else {
+            guard var reply = shared!.nextReply(&replies, counts: asked.counts, isLast: asked.next == nil) else {
                 return shared!.takeFailed(id, now.monotonic)
             }
             if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
@@ -93,23 +93,23 @@ extension Worker {
 }
 
 extension SharedCounting {
-    /// Takes over what a heartbeat was answered with.
-    mutating func readHeartbeat() {
+    /// Reads the reply to a heartbeat.
+    fileprivate mutating func readCensus() {
         if let count = GatewayHeartbeat.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
     }
 
-    /// The replies to a call of takes; nil if the answer holds none.
-    mutating func takeReplies() -> GCRAReplies? { GCRAReplies(redis.reader.reply.bytes(0)) }
+    /// The replies to a call of charges; nil if the reply holds none.
+    fileprivate mutating func chargeReplies() -> GCRAReplies? { GCRAReplies(redis.reader.reply.bytes(0)) }
 
-    /// The next reply of the answer; nil if there is none.
-    mutating func takeReply(counts: Int, isLast: Bool, from replies: inout GCRAReplies) -> GCRAReply? {
+    /// The next of them; nil if there is none.
+    fileprivate mutating func nextReply(_ replies: inout GCRAReplies, counts: Int, isLast: Bool) -> GCRAReply? {
         guard let reply = replies.next(counts: counts, redis.reader.reply.bytes(0)), replies.isAtEnd == isLast else { return nil }
         return reply
     }
 }
 
 extension RedisOutcome {
-    /// The word for the metric.
+    /// The metrics' label value.
     var metric: RedisCommandResult {
         switch self {
         case .answered: .ok

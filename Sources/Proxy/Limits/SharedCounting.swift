@@ -4,24 +4,24 @@ import Synchronization
 import Transport
 package import Wire
 
-/// How many gateways count together, as last heard: one worker asks for all of a process.
+/// The number of live gateways that count together; one worker updates it for the process. Any thread.
 package final class GatewayCount: Sendable {
-    /// What this gateway announces itself by.
+    /// This gateway's id in the heartbeat.
     package let id: UInt64
     private let count = Atomic<UInt32>(1)
 
     /// `id` is random, so that no two gateways share it.
     package init(id: UInt64) { self.id = id }
 
-    /// Of all gateways that are alive, this one included; 1 until something was heard.
+    /// All live gateways, this one included; 1 until Redis has answered.
     package var value: UInt32 {
         get { count.load(ordering: .relaxed) }
         set { count.store(newValue, ordering: .relaxed) }
     }
 }
 
-/// One worker's part in counting limits together with every gateway that uses the same Redis: what to ask, and the
-/// connection over which it is asked. The scripts belong together with both.
+/// One worker's client for limits that are counted in Redis together with other gateways: the commands to send, the connection, and
+/// the scripts.
 package struct SharedCounting: ~Copyable {
     var limitClient: SharedLimitClient
     var redis: RedisConnection
@@ -30,15 +30,15 @@ package struct SharedCounting: ~Copyable {
     let heartbeat: RedisScriptID
     let lease: RedisScriptID
     let refundScript: RedisScriptID
-    /// When this worker asks next how many gateways there are; nil where another worker does.
+    /// When this worker sends the next heartbeat; nil if another worker does.
     var heartbeatDue: MonotonicTime?
-    /// Whether the limit client has been told that Redis does not answer.
+    /// Whether Redis cannot be asked, as last passed to the limit client.
     var isAway = true
-    /// The call being put together, and what it is put together from.
+    /// The call under construction, and its parts.
     var call = RedisCall()
     var limitCommand = LimitCommand()
     private var charges = ChargeRuns()
-    /// What the control plane has asked and not heard of, by tag, and the number of the latest.
+    /// Open questions of the control plane by tag, and the number of the latest.
     var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
 
@@ -46,8 +46,8 @@ package struct SharedCounting: ~Copyable {
     static let heartbeatTag = UInt64.max
 
     /// - Parameters:
-    ///   - counts: whether this worker is the one that asks how many gateways there are.
-    ///   - connect: makes the connection with these scripts, which carries this token in the loop.
+    ///   - counts: whether this worker sends the heartbeat.
+    ///   - connect: makes the connection, with these scripts and this token in the loop.
     package init(
         _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
         now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisConnection
@@ -64,7 +64,7 @@ package struct SharedCounting: ~Copyable {
         limitClient.storeFailed(now)
     }
 
-    /// When it has something to do next though nothing happens; nil if never.
+    /// Its next deadline; nil if there is none.
     mutating func nextDeadline() -> MonotonicTime? {
         var next = MonotonicTime(nanoseconds: .max)
         if let deadline = limitClient.nextDeadline { next = min(next, deadline) }
@@ -77,8 +77,8 @@ package struct SharedCounting: ~Copyable {
         return next.nanoseconds == .max ? nil : next
     }
 
-    /// Puts what the limit client asks for on the connection, unless that would let it wait: many charges in one call, which share
-    /// its fate. Answers how many went.
+    /// Sends the limit client's commands, unless the connection still gathers: many charges in one call, which succeed or fail together.
+    /// Returns how many were sent.
     mutating func sendCommands(_ now: MonotonicTime) -> Int {
         guard limitClient.hasCommands, !redis.isBatching(now) else { return 0 }
         var sent = 0
@@ -102,13 +102,13 @@ package struct SharedCounting: ~Copyable {
         charges.append(&limitCommand, to: &call)
     }
 
-    /// Puts the call together that asks for the charge of `limitCommand` alone.
+    /// Builds the call for the charge of `limitCommand` alone.
     mutating func writeTake() {
         beginTake()
         charges.end(&call)
     }
 
-    /// No answer will come to command `id` and to those behind it in the same call.
+    /// Command `id`, and those behind it in the same call, get no reply.
     mutating func takeFailed(_ id: UInt64, _ now: MonotonicTime) {
         var next: UInt64? = id
         while let id = next {
@@ -117,12 +117,10 @@ package struct SharedCounting: ~Copyable {
         }
     }
 
-    /// Announces this gateway when it is time; while the breaker keeps requests back, that is what tries whether Redis
-    /// answers again.
+    /// Sends the heartbeat when it is due. While the circuit breaker is open, it is the probe whether Redis answers again.
     mutating func sendHeartbeat(_ now: MonotonicTime) {
         guard redis.isReady else { return }
-        var isDue = false
-        if let due = heartbeatDue { isDue = now >= due }
+        var isDue = heartbeatDue.map { now >= $0 } ?? false
         if case .open(let probeAt) = redis.breaker.state { isDue = isDue || now >= probeAt }
         guard isDue else { return }
         if heartbeatDue != nil { heartbeatDue = now.advanced(milliseconds: GatewayHeartbeat.interval) }
@@ -132,7 +130,7 @@ package struct SharedCounting: ~Copyable {
             GatewayHeartbeat.write(index, id: gateways.id, into: &argument)
             call.arguments.append(argument.readable)
         }
-        // Not taken: then it is tried again an interval later, as Redis is away.
+        // If it is not accepted, Redis is away, and it is sent again an interval later.
         _ = redis.append(call, tag: Self.heartbeatTag, now)
     }
 

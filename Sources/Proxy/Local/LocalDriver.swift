@@ -3,9 +3,9 @@ import HTTP
 import Transport
 import Wire
 
-/// Requests that the gateway answers itself: collects the body, hands the whole up, writes what comes back.
+/// Requests that the gateway answers itself: collects the body, calls the handler, writes its answer.
 extension Worker {
-    /// Makes the exchange ready for its handler.
+    /// Prepares the exchange for its handler.
     mutating func prepareLocal(
         _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
@@ -24,7 +24,7 @@ extension Worker {
             let field = scratch.request.fields[index]
             fields.append((name: bytes[field.name].text, value: bytes[field.value].text))
         }
-        // Nothing was decided about a request to the admin listeners.
+        // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
         return LocalRequest(
             method: bytes[scratch.request.methodText].text, target: bytes[scratch.request.target].text,
@@ -38,7 +38,7 @@ extension Worker {
         return LocalCaller(userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn)
     }
 
-    /// Hands the request, which is complete, to its handler.
+    /// Calls the handler with the complete request.
     mutating func startHandler(_ exchange: ExchangeIndex) {
         guard var local = exchanges[exchange].local.take() else { return }
         local.request.body = exchanges[exchange].replayBuffer.readable.array

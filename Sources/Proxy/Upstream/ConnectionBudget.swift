@@ -1,7 +1,7 @@
 import Synchronization
 
-/// Counts the connections to one upstream that all workers hold together, busy, being made or idle, so that the bound of
-/// `max-connections` is exact without shares. Health checks are not counted.
+/// The connections to one upstream that all workers hold together, busy, connecting or idle: `max-connections` is exact, without a
+/// share for each worker. Health checks are not counted. Any thread.
 package final class ConnectionBudget: Sendable {
     private let used = Atomic<Int>(0)
     private let idle = Atomic<Int>(0)
@@ -9,8 +9,8 @@ package final class ConnectionBudget: Sendable {
     /// The budget of an upstream without connections.
     package init() {}
 
-    /// Takes room for one connection, unless `limit` are held.
-    func take(within limit: Int) -> Bool {
+    /// Reserves one connection, unless `limit` are held.
+    func acquire(within limit: Int) -> Bool {
         var count = used.load(ordering: .relaxed)
         while count < limit {
             let (isTaken, now) = used.compareExchange(expected: count, desired: count + 1, ordering: .relaxed)
@@ -23,21 +23,21 @@ package final class ConnectionBudget: Sendable {
     /// Whether more than `limit` are held.
     func isOver(_ limit: Int) -> Bool { used.load(ordering: .relaxed) > limit }
 
-    /// Gives back what `take` took.
-    func give() { used.wrappingSubtract(1, ordering: .relaxed) }
+    /// Releases one reservation.
+    func release() { used.wrappingSubtract(1, ordering: .relaxed) }
 
     /// One of the connections has become idle.
-    func restBegan() { idle.wrappingAdd(1, ordering: .relaxed) }
+    func idleBegan() { idle.wrappingAdd(1, ordering: .relaxed) }
 
-    /// An idle connection is used again, or was closed and has given its room back.
-    func restEnded() { idle.wrappingSubtract(1, ordering: .releasing) }
+    /// An idle connection is used again, or was closed and its reservation released.
+    func idleEnded() { idle.wrappingSubtract(1, ordering: .releasing) }
 
-    /// Whether some worker holds an idle connection, which it could close for another's request. Where it says no, what was
-    /// given back by then can be taken.
+    /// Whether some worker holds an idle connection, which it could close for another's request. If not, reservations released by
+    /// then can be acquired.
     var hasIdle: Bool { idle.load(ordering: .acquiring) > 0 }
 }
 
-/// One worker's request that the others close connections to an upstream which they keep idle.
+/// One worker's request that the others close idle connections to an upstream. Any thread.
 package final class RoomRequest: Sendable {
     /// The upstream's name.
     package let upstream: String
@@ -45,7 +45,7 @@ package final class RoomRequest: Sendable {
     private let unanswered: Atomic<Int>
     private let whenAnswered: @Sendable () -> Void
 
-    /// For so many connections, to be answered by so many workers; then `whenAnswered` is called, once, on any thread.
+    /// Wants `connections` closed by `workers`; when all have answered, calls `whenAnswered` once, on any thread.
     package init(upstream: String, connections: Int, workers: Int, whenAnswered: @escaping @Sendable () -> Void) {
         self.upstream = upstream
         wanted = Atomic(connections)
@@ -53,7 +53,7 @@ package final class RoomRequest: Sendable {
         self.whenAnswered = whenAnswered
     }
 
-    /// Whether one more connection is wanted, which the caller then closes.
+    /// Whether one more connection is wanted; then the caller closes one.
     func claim() -> Bool {
         var count = wanted.load(ordering: .relaxed)
         while count > 0 {

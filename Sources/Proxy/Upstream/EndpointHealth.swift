@@ -1,11 +1,11 @@
 import Wire
 
-/// What is believed of one upstream address: from probes (active) and from what requests met there (passive).
+/// Health of one upstream address, by probes (active) and by outlier detection (passive).
 ///
-/// - Probes: two bad ones in a row make it unhealthy, two good ones healthy again.
-/// - Requests: five failures in a row eject it for 10 s, then 20 s, up to 5 min; five answers in a row that broke off or were
-///   malformed behind their heads do too. The head of an answer ends the first series, a whole answer ends the second and
-///   makes the next ejection a short one again.
+/// - Probes: two failures in a row make it unhealthy, two successes healthy again.
+/// - Requests: five failures in a row eject it for 10 s, then 20 s, up to 5 min; so do five answers in a row that were cut off or
+///   malformed behind their heads. The head of an answer resets the first count; a complete answer resets the second and the
+///   length of the next ejection.
 ///
 /// A value without clocks or sockets; one per worker and address.
 struct EndpointHealth: Equatable, Sendable {
@@ -44,11 +44,14 @@ struct EndpointHealth: Equatable, Sendable {
         return good ? .turnedHealthy : .turnedUnhealthy
     }
 
-    /// Takes over a verdict reached elsewhere: one worker probes for all.
+    /// Adopts the verdict of the worker that probes for all.
     mutating func learned(healthy: Bool) {
         contraryProbes = 0
         isHealthy = healthy
     }
+
+    /// Whether there is anything that an answer resets.
+    var hasFailures: Bool { failures | brokenAnswers | ejections != 0 }
 
     mutating func answerBegan() { failures = 0 }
 

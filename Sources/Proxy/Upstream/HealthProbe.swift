@@ -2,11 +2,11 @@ import HTTP
 import Transport
 import Wire
 
-/// Asks every address of an upstream with `health=` whether it is well: one worker does it and tells the others.
+/// Active health checks of upstreams with `health=`. One worker probes all addresses and broadcasts the verdicts.
 ///
-/// Each probe is a connection of its own, so that it also finds out whether one can be had.
+/// Each probe uses a new connection, so that it tests connecting too.
 extension Worker {
-    /// Starts the probes whose time has come; called once a turn.
+    /// Starts the probes that are due; called once a turn.
     mutating func probeIfDue() {
         guard services.probes, phase == .serving else { return }
         for pool in upstreams.directory.pools.indices {
@@ -30,11 +30,11 @@ extension Worker {
         }
     }
 
-    /// The connection stands: asks.
+    /// The connection is established: sends the request.
     mutating func sendProbe(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let endpoint = upstreams.connections[upstream].endpoint
         let settings = upstreams.directory.pools[endpoint.pool].settings
-        let address = upstreams.directory[endpoint].address
+        let address = upstreams.directory.address(endpoint)
         var request = ByteBuffer(capacity: 256)
         request.append("GET ")
         request.append(address.pathPrefix)
@@ -58,7 +58,7 @@ extension Worker {
             swap(&input, &upstreams.connections[upstream].input)
             switch upstreams.connections[upstream].connection.receive(into: &input, upTo: 16_384) {
             case .done: readProbe(upstream, &input, &scratch)
-            // With TLS that may be a session ticket, or half a record.
+            // With TLS, what came may have been a session ticket or half a record.
             case .wouldBlock: return swap(&input, &upstreams.connections[upstream].input)
             case .closed, .failed: return lost(upstream, .closedUnanswered, &scratch)
             }
@@ -66,7 +66,7 @@ extension Worker {
         } while upstreams.connections.isCurrent(handle) && upstreams.connections[upstream].connection.hasPending
     }
 
-    /// Any final answer from 200 to 399 is a good one.
+    /// A final answer from 200 to 399 is a success.
     private mutating func readProbe(_ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         while true {
             switch upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits) {
@@ -74,7 +74,11 @@ extension Worker {
             case .interim: input.discard(scratch.response.length)
             case .head:
                 let endpoint = upstreams.connections[upstream].endpoint
-                tellClock(endpoint, input.readable, scratch.response)
+                if let index = scratch.response.fields.first(.date),
+                    let date = HTTPDate.parse(input.readable[scratch.response.fields[index].value])
+                {
+                    services.sawClock(upstreams.directory.pools[endpoint.pool].settings.name, date, now.wall)
+                }
                 let good = (200..<400).contains(scratch.response.status)
                 upstreams.close(upstream)
                 return probeEnded(endpoint, good: good)
@@ -84,17 +88,11 @@ extension Worker {
         }
     }
 
-    /// Hands on what the upstream's clock says, if it says so.
-    private func tellClock(_ endpoint: EndpointIndex, _ bytes: RawSpan, _ head: borrowing ResponseHead) {
-        guard let index = head.fields.first(.date), let date = HTTPDate.parse(bytes[head.fields[index].value]) else { return }
-        services.sawClock(upstreams.directory.pools[endpoint.pool].settings.name, date, now.wall)
-    }
-
     mutating func probeEnded(_ endpoint: EndpointIndex, good: Bool) {
         switch upstreams.directory[endpoint].health.probed(good: good) {
         case .none, .ejected: break
         case .turnedHealthy, .turnedUnhealthy:
-            services.healthChanged(upstreams.directory.pools[endpoint.pool].settings.name, upstreams.directory[endpoint].address, good)
+            services.healthChanged(upstreams.directory.pools[endpoint.pool].settings.name, upstreams.directory.address(endpoint), good)
         }
     }
 }

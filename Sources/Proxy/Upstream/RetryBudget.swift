@@ -1,5 +1,5 @@
-/// Keeps retries a small share of the traffic, so that a failing upstream is not buried under them: each request
-/// earns a fifth of a retry, and at most ten are saved up.
+/// Retry budget: bounds retries to a fifth of the requests, so that they do not overload a failing upstream. Each request earns a
+/// fifth of a retry, and at most ten are saved.
 struct RetryBudget: Equatable, Sendable {
     static let most = 50
     static let perRetry = 5
@@ -10,7 +10,7 @@ struct RetryBudget: Equatable, Sendable {
         if fifths < Self.most { fifths += 1 }
     }
 
-    /// Takes one retry, if there is one.
+    /// Spends one retry, if there is one.
     mutating func spend() -> Bool {
         guard fifths >= Self.perRetry else { return false }
         fifths -= Self.perRetry

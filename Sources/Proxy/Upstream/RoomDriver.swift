@@ -1,34 +1,32 @@
 import Transport
 import Wire
 
-/// Finds room for one more connection to an upstream whose bound is reached: an idle connection gives way, of this worker at
-/// once, of another when asked. Only when all are busy is a request refused.
+/// Finds a connection to an upstream whose `max-connections` is reached: an idle connection of this worker to another address is
+/// closed at once, one of another worker on request. A request is refused only if all connections are busy.
 extension Worker {
-    /// How long the other workers may take to answer, in milliseconds: one that does not turn must not hold requests up.
+    /// Milliseconds that the other workers have to answer: one that is blocked must not block requests here.
     private static var patience: UInt64 { 1_000 }
 
-    /// Gives the exchange its connection, or lets it wait for room if it may, or refuses it.
+    /// Gives the exchange a connection, makes it wait for one if `mayWait`, or refuses it.
     mutating func findConnection(_ exchange: ExchangeIndex, mayWait: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
-        if let idle = upstreams.takeIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
+        if let idle = upstreams.popIdle(endpoint, at: now.monotonic, trust: settings.upstreamTrust) {
             attach(idle, exchange)
             return connected(idle, &scratch)
         }
-        switch upstreams.takeRoom(endpoint.pool) {
-        case .taken: connect(exchange, &scratch)
-        case .idleElsewhere where mayWait || mayWaitLonger(exchange): waitForRoom(exchange)
+        switch upstreams.reserveConnection(endpoint.pool) {
+        case .reserved: connect(exchange, &scratch)
+        // An idle connection that was used before its worker could close it may be followed by another.
+        case .idleElsewhere where mayWait || hasPatience(exchange): waitForRoom(exchange)
         case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
     }
 
-    /// Whether the exchange has not waited for as long as the others may take: an idle connection that was taken before they
-    /// could close it is followed by another.
-    private func mayWaitLonger(_ exchange: ExchangeIndex) -> Bool {
-        guard let since = exchanges[exchange].wantsRoomSince else { return false }
-        return now.monotonic < since.advanced(milliseconds: Self.patience)
+    private func hasPatience(_ exchange: ExchangeIndex) -> Bool {
+        exchanges[exchange].wantsRoomSince.map { now.monotonic < $0.advanced(milliseconds: Self.patience) } ?? false
     }
 
-    /// Lets the exchange wait until the other workers have been asked.
+    /// Makes the exchange wait until the other workers have answered.
     private mutating func waitForRoom(_ exchange: ExchangeIndex) {
         exchanges[exchange].wantsRoomSince = exchanges[exchange].wantsRoomSince ?? now.monotonic
         exchanges[exchange].state.wait(for: .room)
@@ -36,7 +34,7 @@ extension Worker {
         upstreams.directory.roomIsWanted = true
     }
 
-    /// Asks the other workers for what this turn found wanting, once for all of it; called once a turn.
+    /// Asks the other workers for all the connections that requests wait for; called once a turn.
     mutating func askForRoomIfDue(_ scratch: inout Scratch) {
         guard upstreams.directory.roomIsWanted else { return }
         upstreams.directory.roomIsWanted = false
@@ -53,8 +51,8 @@ extension Worker {
         }
     }
 
-    /// The other workers have closed what they could: the exchanges for which they were asked go on or are refused, those
-    /// that came since go on or are asked for in their turn.
+    /// The other workers have closed what they could: the exchanges for which they were asked go on or are refused; later ones go
+    /// on or wait for the next round.
     mutating func roomMade(_ pool: Int, _ scratch: inout Scratch) {
         var room = RoomQueue()
         swap(&room, &upstreams.directory.pools[pool].room)
@@ -64,11 +62,11 @@ extension Worker {
     }
 }
 
-/// The exchanges of one worker that wait for room at one upstream.
+/// The exchanges of one worker that wait for a connection to one upstream.
 struct RoomQueue {
     var waiting: [Handle<Exchange>] = []
-    /// For how many of them, from the first on, the other workers have been asked.
+    /// The first so many of them are those that the other workers were asked for.
     var asked = 0
-    /// When the answer is no longer waited for; nil while they have not been asked.
+    /// Deadline of the other workers' answer; nil while they have not been asked.
     var askedUntil: MonotonicTime?
 }

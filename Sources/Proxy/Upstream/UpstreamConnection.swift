@@ -2,7 +2,7 @@ import HTTP
 import Transport
 import Wire
 
-/// One connection to an upstream's address, kept for the next request when an answer has ended well.
+/// One connection to an upstream's address, reused after an answer that ended well.
 struct UpstreamConnection: ~Copyable {
     private let pin = AddressPin()
     enum Phase: Equatable {
@@ -14,7 +14,7 @@ struct UpstreamConnection: ~Copyable {
         case busy
         /// In the pool.
         case idle
-        /// Carries a health check, from the request to the verdict.
+        /// Carries a health check.
         case probing
     }
 
@@ -26,27 +26,21 @@ struct UpstreamConnection: ~Copyable {
     var exchange = Handle<Exchange>.none
     /// Opened for a health check.
     var isProbe = false
-    /// Whether it is counted in its upstream's budget, and there as idle.
+    /// Whether it holds a reservation in its upstream's budget, and is counted there as idle.
     var holdsRoom = false
     var isCountedIdle = false
-    /// Whether an earlier request used it: then the server may have closed it, and the gateway not know yet.
+    /// Whether it has carried a request: then the server may have closed it without our knowing yet.
     var wasUsed = false
-    /// Since when it is idle. Meaningful while it is.
+    /// When it became idle. Meaningful while it is.
     var idleSince = MonotonicTime(nanoseconds: 0)
     /// The next idle connection to the same address. Meaningful while idle.
     var nextIdle: UpstreamIndex?
     /// Received and not yet consumed: an incomplete head, or what the filter has no room for.
     var input = ByteBuffer()
 
-    /// Ends the connection and forgets all about it.
+    /// Ends the connection and resets its state for the next one.
     mutating func close() {
         connection.close()
-        http = ClientConnection()
-        phase = .free
-        exchange = .none
-        isProbe = false
-        holdsRoom = false
-        wasUsed = false
-        input = ByteBuffer()
+        self = UpstreamConnection()
     }
 }

@@ -2,14 +2,14 @@ package import Transport
 import Telemetry
 package import Wire
 
-/// One address that a base URL of an upstream resolved to, and how it is spoken to. Immutable, and a class because every
-/// request is given one: that counts one reference and copies nothing.
+/// One address that an upstream's base URL resolved to, and how it is reached. Immutable, and a class so that handing it to a
+/// request counts one reference and copies nothing.
 package final class UpstreamAddress: Sendable {
     package let address: SocketAddress
     /// The address as logs have it.
     let addressText: String
     package let tls: TLSClientContext?
-    /// What the certificate must be for, and the name asked for (SNI).
+    /// The name that the certificate must be for, sent as SNI.
     package let serverName: String
     /// The base URL's host, with its port unless that is the scheme's: `Host` for health checks, for a request that came
     /// without one, and with `host=upstream` for all.
@@ -29,7 +29,7 @@ package final class UpstreamAddress: Sendable {
         self.pathPrefix = pathPrefix
     }
 
-    /// Whether both are the same place, spoken to in the same way.
+    /// Whether both are the same address, reached in the same way.
     func isSame(as other: UpstreamAddress) -> Bool {
         address == other.address && tls === other.tls && serverName == other.serverName && authority == other.authority
             && pathPrefix == other.pathPrefix
@@ -50,20 +50,19 @@ package struct UpstreamSnapshot: Sendable {
     }
 }
 
-/// The upstreams of one worker. A pool keeps its place for as long as anything may refer to it, whatever a reload
-/// does to the order of the configuration.
+/// The upstreams of one worker. A pool keeps its index whatever a reload does to the order of the configuration.
 struct UpstreamDirectory {
     var pools: [UpstreamPool] = []
-    /// By the policy's number of an upstream, its pool.
+    /// Pools by the policy's number of their upstream.
     private var numbers: [Int] = []
-    /// Whether some pool has requests that wait for a connection.
+    /// Whether requests of some pool wait for a connection.
     var roomIsWanted = false
 
     init(_ declarations: [UpstreamSnapshot]) {
         adopt(declarations)
     }
 
-    /// Where the pool's requests are counted.
+    /// The metrics' label of the pool.
     func label(_ pool: Int, _ labels: MetricLabels) -> LabelID {
         guard let index = numbers.firstIndex(of: pool) else { return .none }
         return labels.upstreams[index]
@@ -77,15 +76,25 @@ struct UpstreamDirectory {
         _modify { yield &pools[index.pool].endpoints[index.number] }
     }
 
-    /// The address of a pool for the next request, or for its retry; nil if none may be used now. See `UpstreamPool.choose`.
+    /// How the endpoint is reached. Spelled out, because the subscript would copy the whole endpoint.
+    func address(_ index: EndpointIndex) -> UpstreamAddress { pools[index.pool].endpoints[index.number].address }
+
+    /// The endpoint of a pool for the next request, or for its retry; nil if none may be used now. See `UpstreamPool.choose`.
     mutating func choose(_ pool: Int, avoiding avoided: EndpointIndex?, at now: MonotonicTime) -> EndpointIndex? {
-        switch pools[pool].choose(avoiding: avoided?.number, at: now) {
-        case .endpoint(let number): EndpointIndex(pool: pool, number: number)
-        case .unavailable: nil
-        }
+        pools[pool].choose(avoiding: avoided?.number, at: now).map { EndpointIndex(pool: pool, number: $0) }
     }
 
-    /// Takes over a new configuration. A pool is known by its upstream's name; one that is gone retires its addresses.
+    /// The head of an answer came from there. The table is written only if there is something to reset.
+    mutating func answerBegan(_ index: EndpointIndex) {
+        if pools[index.pool].endpoints[index.number].health.hasFailures { self[index].health.answerBegan() }
+    }
+
+    /// A whole answer came from there.
+    mutating func answerEnded(_ index: EndpointIndex) {
+        if pools[index.pool].endpoints[index.number].health.hasFailures { self[index].health.answerEnded() }
+    }
+
+    /// Adopts a new configuration. Pools are matched by their upstream's name; one that is gone retires its addresses.
     mutating func adopt(_ declarations: [UpstreamSnapshot]) {
         for index in pools.indices where !declarations.contains(where: { $0.settings.name == pools[index].settings.name }) {
             pools[index].adopt(pools[index].settings, addresses: [])
@@ -101,13 +110,13 @@ struct UpstreamDirectory {
         }
     }
 
-    /// Takes over the addresses that a name resolves to now.
+    /// Adopts the addresses that a name resolves to now.
     mutating func resolved(upstream name: String, to addresses: [UpstreamAddress]) {
         guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
         pools[pool].adopt(pools[pool].settings, addresses: addresses)
     }
 
-    /// Takes over a probe's verdict on one address, reached by the worker that probes.
+    /// Adopts the verdict of the worker that probes on one address.
     mutating func learned(upstream name: String, at address: UpstreamAddress, healthy: Bool) {
         guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
         for index in pools[pool].endpoints.indices where pools[pool].endpoints[index].address.isSame(as: address) {

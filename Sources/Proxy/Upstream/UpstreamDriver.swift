@@ -3,19 +3,20 @@ import Telemetry
 import Transport
 import Wire
 
-/// Drives the upstream's side: getting a connection, using it, giving it back, and what to do when it is lost.
+/// Drives upstream connections: connecting, reuse, retries after a loss, and release.
 extension Worker {
     // MARK: a connection for an exchange
 
-    /// Puts the exchange on a connection to its endpoint: the most recently used idle one, or a new one.
+    /// Starts an attempt: finds the exchange a connection to its endpoint.
     mutating func dispatch(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding += 1
-        noteAttempt(exchange)
+        exchanges[exchange].record.attempts += 1
+        exchanges[exchange].record.sentAt = now.monotonic
         findConnection(exchange, mayWait: true, &scratch)
     }
 
-    /// Makes a connection, for which there is room, for the exchange.
+    /// Connects for the exchange, within a reservation that was made.
     mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
         do throws(UpstreamLoss) {
@@ -23,7 +24,7 @@ extension Worker {
             upstreams.connections[upstream].holdsRoom = true
             attach(upstream, exchange)
         } catch {
-            upstreams.directory.pools[endpoint.pool].connections.give()
+            upstreams.directory.pools[endpoint.pool].connections.release()
             failed(exchange, error, wasUsed: false, &scratch)
         }
     }
@@ -31,11 +32,11 @@ extension Worker {
     /// Starts a connection, for an exchange or a probe.
     mutating func openUpstream(_ endpoint: EndpointIndex) throws(UpstreamLoss) -> UpstreamIndex {
         let socket: Socket
-        switch Socket.connect(to: upstreams.directory[endpoint].address.address) {
+        switch Socket.connect(to: upstreams.directory.address(endpoint).address) {
         case .connected(let made), .inProgress(let made): socket = made
         case .failed(let fault): throw cannotBegin(fault)
         }
-        let handle = upstreams.connections.take()
+        let handle = upstreams.connections.acquire()
         let upstream = handle.index
         upstreams.connections[upstream].endpoint = endpoint
         upstreams.connections[upstream].phase = .connecting
@@ -77,7 +78,7 @@ extension Worker {
             if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) {
                 receiveAnswer(upstream, &scratch)
             }
-        // Nothing was asked, so whatever comes ends the connection.
+        // No request is under way, so any event ends the connection.
         case .idle: upstreams.close(upstream)
         case .probing: receiveProbe(upstream, &scratch)
         }
@@ -92,7 +93,7 @@ extension Worker {
     private mutating func finishConnecting(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let number = upstreams.connections[upstream].connection.socket.takeError()
         guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
-        let address = upstreams.directory[upstreams.connections[upstream].endpoint].address
+        let address = upstreams.directory.address(upstreams.connections[upstream].endpoint)
         guard let tls = address.tls else { return connected(upstream, &scratch) }
         do {
             try upstreams.connections[upstream].connection.startTLS(tls, serverName: address.serverName)
@@ -113,7 +114,7 @@ extension Worker {
         }
     }
 
-    /// The connection stands and carries its exchange, or its probe.
+    /// The connection is established: sends its exchange's request, or its probe.
     mutating func connected(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         guard !upstreams.connections[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
         let exchange = upstreams.connections[upstream].exchange.index
@@ -123,11 +124,11 @@ extension Worker {
         requestWritable(upstream, &scratch)
     }
 
-    /// Sends what waits; then the body goes on where the upstream's slowness had stopped it. The client's clock starts
-    /// anew, for it was not to blame.
+    /// Sends what waits. If a slow upstream had stopped the body, the client's body timeout starts anew: the delay was not the
+    /// client's.
     private mutating func requestWritable(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let exchange = upstreams.connections[upstream].exchange.index
-        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
+        startAnswerClock(exchange, upstream)
         flushRequest(exchange)
         guard !exchanges[exchange].state.hasWholeRequest, exchanges[exchange].isFlushed else { return }
         downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
@@ -141,12 +142,10 @@ extension Worker {
         case .idle, .probing: lost(upstream, .timeout, &scratch)
         case .busy:
             let exchange = upstreams.connections[upstream].exchange.index
-            // Only the upstream's own silence counts, not the time that the client takes to send or to read.
+            // Only the upstream's own silence counts, not time that the client takes to send or read.
             let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
-            guard !downstream.clients[client.index].hasUnsent, hasAll || !exchanges[exchange].isFlushed else {
-                upstreams.timers.set(
-                    upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
-                return
+            guard clientHasRoom(exchange), hasAll || !exchanges[exchange].isFlushed else {
+                return startAnswerClock(exchange, upstream)
             }
             lost(upstream, .timeout, &scratch)
         }
@@ -155,7 +154,7 @@ extension Worker {
 
     // MARK: the end of a connection
 
-    /// The connection is of no more use: closes it, and sees to what it carried.
+    /// The connection has failed: closes it, and retries or answers what it carried.
     mutating func lost(_ upstream: UpstreamIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         let exchange = upstreams.connections[upstream].exchange
         let wasUsed = upstreams.connections[upstream].wasUsed
@@ -167,44 +166,35 @@ extension Worker {
         failed(exchange.index, loss, wasUsed: wasUsed, &scratch)
     }
 
-    /// The exchange has lost its upstream: it is repeated if that is safe, else the client is told.
+    /// The exchange has lost its upstream: it is retried if that is safe, otherwise answered.
     mutating func failed(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, wasUsed: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
         upstreams.directory[endpoint].outstanding -= 1
         exchanges[exchange].upstream = .none
         exchanges[exchange].state.disconnected()
         if exchanges[exchange].state.answer == .none { noteAttemptEnded(exchange, status: 0) }
-        // A kept connection that was closed meanwhile says nothing of the address.
+        // A reused connection that turned out closed says nothing about the health of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
         let isBehindHead = exchanges[exchange].state.answer != .none
         if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
-        guard mayRepeat(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
+        guard mayRetry(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
         exchanges[exchange].replaySent = 0
-        exchanges[exchange].state.repeated()
+        exchanges[exchange].state.retried()
         guard let next = upstreams.directory.choose(endpoint.pool, avoiding: isStale ? nil : endpoint, at: now.monotonic) else {
             return answerLost(exchange, loss, &scratch)
         }
-        if next != endpoint { readdress(exchange, to: next) }
+        if next != endpoint { exchanges[exchange].readdress(to: next, at: upstreams.directory.address(next)) }
         dispatch(exchange, &scratch)
     }
 
-    /// Turns the exchange to another address, whose base path and name its head must carry.
-    private mutating func readdress(_ exchange: ExchangeIndex, to endpoint: EndpointIndex) {
-        exchanges[exchange].endpoint = endpoint
-        var head = ByteBuffer()
-        swap(&head, &exchanges[exchange].replayBuffer)
-        ForwardedRequest.readdress(&head, &exchanges[exchange].endpointSlices, to: upstreams.directory[endpoint].address)
-        swap(&head, &exchanges[exchange].replayBuffer)
-    }
-
-    private mutating func mayRepeat(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
+    private mutating func mayRetry(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, isStale: Bool) -> Bool {
         let isIdempotent = exchanges[exchange].method.isIdempotent
         guard exchanges[exchange].state.isRetryable(after: loss, isIdempotent: isIdempotent) else { return false }
-        // Each stale connection is used up by this, so it ends by itself.
+        // Not counted as a retry: each one uses up a stale connection, so it ends by itself.
         if isStale { return true }
         guard exchanges[exchange].retriesLeft > 0, upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.spend() else {
             return false
@@ -219,7 +209,7 @@ extension Worker {
         telemetry.metrics.upstreamEjected(upstream: upstreams.directory.label(endpoint.pool, telemetry.labels))
     }
 
-    /// The exchange needs its connection no more: keeps it for the next one, or closes it.
+    /// Detaches the exchange's connection: keeps it for the next one, or closes it.
     mutating func releaseUpstream(_ exchange: ExchangeIndex, reusable: Bool) {
         guard !exchanges[exchange].upstream.isNone else { return }
         let upstream = exchanges[exchange].upstream.index
@@ -242,9 +232,8 @@ extension Worker {
         if upstreams.connections[upstream].phase == .busy {
             let exchange = upstreams.connections[upstream].exchange.index
             if !exchanges[exchange].isFlushed { interest.insert(.write) }
-            // Backpressure: what the client does not take is left with the upstream.
-            let client = exchanges[exchange].client.index
-            if downstream.clients[client].hasUnsent { interest.remove(.read) }
+            // Backpressure: what the client does not take stays with the upstream.
+            if !clientHasRoom(exchange) { interest.remove(.read) }
         }
         guard upstreams.connections[upstream].connection.interest != interest else { return }
         let token = Token(.upstream, upstreams.connections.handle(upstream)).bits

@@ -2,7 +2,7 @@ import Glibc
 import HTTP
 import Transport
 
-/// Why an upstream did not answer, or not to the end.
+/// Why an upstream did not answer, or not completely.
 enum UpstreamLoss: Error, Equatable {
     case notReached(String)
     /// The gateway itself has no descriptor, port or memory left for a connection.
@@ -12,22 +12,22 @@ enum UpstreamLoss: Error, Equatable {
     case brokenWhileSending
     /// Closed before a byte of the answer.
     case closedUnanswered
-    /// What came is no head of an answer.
+    /// The bytes are no head of an answer.
     case badAnswer(HTTPFault)
-    /// An answer, or an interim one, began and did not end.
+    /// An answer, interim ones included, began and did not end.
     case brokenAnswer
     case timeout
     case tooManyConnections
 
-    /// Whether nothing of the request can have been worked on.
-    var reachedNobody: Bool {
+    /// Whether no upstream can have received any of the request.
+    var isUndelivered: Bool {
         switch self {
         case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: true
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
         }
     }
 
-    /// Whether the address is to blame. A stream that falls silent behind the head of its answer may have nothing to say.
+    /// Whether it counts as a failure of the address. A stream that is silent after its head may just have nothing to send.
     func countsAgainstAddress(isBehindHead: Bool) -> Bool {
         switch self {
         case .tooManyConnections, .shortage: false
@@ -36,9 +36,8 @@ enum UpstreamLoss: Error, Equatable {
         }
     }
 
-    /// Whether another try may fare better. Not once a byte of an answer has come: the work was done, or the upstream speaks
-    /// nonsense. After a timeout it may be under way, what the gateway itself lacks it lacks for every address, and connections
-    /// are counted over all addresses.
+    /// Whether a retry may help. Not after a byte of an answer: the work was done, or the upstream is broken. Not after a timeout: the
+    /// work may be under way. A shortage of the gateway, and `max-connections`, concern all addresses alike.
     var isRetryable: Bool {
         switch self {
         case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered: true
@@ -46,7 +45,7 @@ enum UpstreamLoss: Error, Equatable {
         }
     }
 
-    /// Why a connection could not even be begun.
+    /// The loss when a connection could not even be started.
     init(beginning fault: SystemFault) {
         switch fault.errno {
         case EMFILE, ENFILE, ENOBUFS, ENOMEM, ENOSPC, EADDRNOTAVAIL: self = .shortage

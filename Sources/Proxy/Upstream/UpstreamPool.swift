@@ -1,7 +1,7 @@
 import Transport
 import Wire
 
-/// How an upstream is reached and how long each step may take: configuration, the same on every worker.
+/// Configuration of one upstream, the same on every worker: timeouts, retries, balancing, health checks.
 package struct UpstreamSettings: Sendable {
     package enum Balance: Sendable { case leastOutstanding, roundRobin }
 
@@ -10,11 +10,11 @@ package struct UpstreamSettings: Sendable {
     package var balance = Balance.leastOutstanding
     /// Milliseconds to establish a connection, with TLS where it is spoken.
     package var connectTimeout: UInt64 = 2_000
-    /// Milliseconds to the first byte of an answer, and between two bytes of it.
+    /// Milliseconds to the first byte of an answer, and between two.
     package var timeout: UInt64 = 30_000
-    /// How often a request that may be repeated is sent again.
+    /// Retries of a request that may be sent again.
     package var retries = 1
-    /// Connections of all workers to all addresses, without health checks; past it a request is refused with 503.
+    /// Connections of all workers to all addresses, without health checks; above it a request is refused with 503.
     package var maxConnections = Int.max
     /// The path of active health checks; nil for none.
     package var healthPath: String?
@@ -25,33 +25,33 @@ package struct UpstreamSettings: Sendable {
     package init(name: String) { self.name = name }
 }
 
-/// Where an endpoint is: the place of its pool in the directory, and its own in the pool.
+/// An endpoint by the index of its pool in the directory and its own in the pool.
 struct EndpointIndex: Equatable, Sendable {
     var pool: Int
     var number: Int
 }
 
-/// One address of an upstream as one worker knows it.
+/// One address of an upstream, with this worker's view of it.
 struct Endpoint {
     let address: UpstreamAddress
     var health = EndpointHealth()
-    /// Requests on their way there from this worker.
+    /// Requests of this worker that were sent there and are not answered.
     var outstanding = 0
-    /// Connections there of this worker, busy and idle.
+    /// Connections of this worker to it, busy and idle.
     var connections = 0
     /// The most recently used idle connection, the head of a list through `UpstreamConnection.nextIdle`.
     var idleHead: UpstreamIndex?
-    /// Left the configuration or the name's addresses: takes no new request.
+    /// No longer in the configuration or in DNS: takes no new request.
     var isRetired = false
 }
 
-/// The addresses of one upstream, and the choice among them. A value without sockets; one per worker and upstream.
+/// The addresses of one upstream and the load balancing among them. A value without sockets; one per worker and upstream.
 struct UpstreamPool {
     private(set) var settings: UpstreamSettings
     var endpoints: [Endpoint]
     /// Shared with the same pool of every other worker.
     let connections: ConnectionBudget
-    /// Requests that wait for one of those connections.
+    /// Requests that wait for a connection within the bound.
     var room = RoomQueue()
     var budget = RetryBudget()
     private var turn = 0
@@ -64,29 +64,22 @@ struct UpstreamPool {
         endpoints = addresses.map { Endpoint(address: $0) }
     }
 
-    /// Takes room for one more connection, if there is some.
-    func takeRoom() -> Bool { connections.take(within: settings.maxConnections) }
+    /// Reserves one more connection within `max-connections`, if there is room.
+    func reserveConnection() -> Bool { connections.acquire(within: settings.maxConnections) }
 
-    /// Whether idle connections may be in another worker's way.
+    /// Whether another worker may need an idle connection's room.
     var isBounded: Bool { settings.maxConnections < .max }
 
-    /// Whether more connections are held than may be: a reload has lowered the bound.
+    /// Whether more connections are open than allowed, since a reload lowered the bound.
     var isOverBound: Bool { isBounded && connections.isOver(settings.maxConnections) }
 
-    enum Choice: Equatable {
-        case endpoint(Int)
-        /// No address may be used now.
-        case unavailable
-    }
-
-    /// The address for the next request, or for its retry, which avoids the address that failed it where another one is to be had.
+    /// The endpoint for the next request, or for its retry, which avoids the one that failed if there is another; nil if none may
+    /// be used now.
     ///
-    /// Unhealthy addresses are never chosen. If every healthy one is ejected they are used all the same: ejection
-    /// rests on guesses, and a guess must not take the last address away.
-    mutating func choose(avoiding avoided: Int?, at now: MonotonicTime) -> Choice {
-        if endpoints.count == 1 {
-            return endpoints[0].health.isHealthy && !endpoints[0].isRetired ? .endpoint(0) : .unavailable
-        }
+    /// Unhealthy addresses are never chosen. If every healthy one is ejected, they are used all the same: outlier detection may be
+    /// wrong, and must not take the last address away.
+    mutating func choose(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
+        if endpoints.count == 1 { return endpoints[0].health.isHealthy && !endpoints[0].isRetired ? 0 : nil }
         turn &+= 1
         var best: Int?
         var bestScore = Int.max
@@ -101,12 +94,11 @@ struct UpstreamPool {
                 bestScore = score
             }
         }
-        return best.map { .endpoint($0) } ?? .unavailable
+        return best
     }
 
-    /// Takes over new settings and addresses; what is known of an address that stays is kept, one that is gone is retired.
-    ///
-    /// An index handed out before stays good: retired addresses keep theirs.
+    /// Adopts new settings and addresses. An address that stays keeps its state; one that is gone is retired, but keeps its index
+    /// while it is in use.
     mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress]) {
         self.settings = settings
         for index in endpoints.indices {

@@ -1,8 +1,7 @@
 import Transport
 import Wire
 
-/// The upstreams' side of one worker: their addresses, the connections there, idle ones in lists by address, and their
-/// clocks.
+/// The upstream side of one worker: addresses, connections, the idle ones in a list for each address, and their timers.
 struct Upstreams: ~Copyable {
     var connections = Slab<UpstreamConnection> { UpstreamConnection() }
     var timers: TimerWheel
@@ -15,14 +14,14 @@ struct Upstreams: ~Copyable {
 
     // MARK: idle connections
 
-    /// Takes the most recently used idle connection out of its list; closes those on which something came unasked, which
-    /// are looked at if they have been idle for longer than `trust`, in milliseconds.
-    mutating func takeIdle(_ endpoint: EndpointIndex, at now: MonotonicTime, trust: UInt64) -> UpstreamIndex? {
+    /// Removes the most recently used idle connection from its list. One that was idle for longer than `trust`, in milliseconds, is
+    /// probed first, and closed if the upstream has closed it or sent something.
+    mutating func popIdle(_ endpoint: EndpointIndex, at now: MonotonicTime, trust: UInt64) -> UpstreamIndex? {
         while let idle = directory[endpoint].idleHead {
             let rested = now.nanoseconds(since: connections[idle].idleSince)
             guard rested > trust * 1_000_000, connections[idle].connection.socket.isReadable else {
                 directory[endpoint].idleHead = connections[idle].nextIdle
-                restEnded(idle)
+                idleEnded(idle)
                 return idle
             }
             close(idle)
@@ -30,13 +29,13 @@ struct Upstreams: ~Copyable {
         return nil
     }
 
-    /// The exchange has ended well: keeps its connection for the next one, for so many milliseconds.
+    /// Keeps the connection of an exchange that has ended well for the next one, for so many milliseconds.
     mutating func keep(_ upstream: UpstreamIndex, at now: MonotonicTime, for milliseconds: UInt64) {
         let endpoint = connections[upstream].endpoint
         connections[upstream].phase = .idle
         connections[upstream].wasUsed = true
         connections[upstream].idleSince = now
-        restBegan(upstream)
+        idleBegan(upstream)
         connections[upstream].nextIdle = directory[endpoint].idleHead
         directory[endpoint].idleHead = upstream
         timers.set(upstream.id, deadline: now.advanced(milliseconds: milliseconds))
@@ -71,25 +70,25 @@ struct Upstreams: ~Copyable {
 
     // MARK: room
 
-    enum Room {
-        case taken
-        /// Other workers hold connections that they could close.
+    enum Reservation {
+        case reserved
+        /// Other workers hold idle connections that they could close.
         case idleElsewhere
         case none
     }
 
-    /// Takes room for a connection, closing an idle one of this worker to another address if need be.
-    mutating func takeRoom(_ pool: Int) -> Room {
-        while !directory.pools[pool].takeRoom() {
-            // A connection that was closed meanwhile gave its room back before it ceased to count as idle.
-            guard directory.pools[pool].connections.hasIdle else { return directory.pools[pool].takeRoom() ? .taken : .none }
+    /// Reserves a connection within the pool's bound, closing an idle one of this worker to another address if need be.
+    mutating func reserveConnection(_ pool: Int) -> Reservation {
+        while !directory.pools[pool].reserveConnection() {
+            // A connection releases its reservation before it stops counting as idle.
+            guard directory.pools[pool].connections.hasIdle else { return directory.pools[pool].reserveConnection() ? .reserved : .none }
             guard let idle = longestIdle(pool) else { return .idleElsewhere }
             close(idle)
         }
-        return .taken
+        return .reserved
     }
 
-    /// Another worker's requests want room: closes idle connections for them.
+    /// Closes idle connections for another worker's requests.
     mutating func yieldRoom(_ request: RoomRequest) {
         if let pool = directory.pools.firstIndex(where: { $0.settings.name == request.upstream }) {
             while let idle = longestIdle(pool), request.claim() { close(idle) }
@@ -97,44 +96,44 @@ struct Upstreams: ~Copyable {
         request.answered()
     }
 
-    /// Other workers look for idle connections where the number is bounded, and only there is it worth counting them.
-    private mutating func restBegan(_ upstream: UpstreamIndex) {
+    /// Counts an idle connection, where the number of connections is bounded: only then may other workers need its room.
+    private mutating func idleBegan(_ upstream: UpstreamIndex) {
         let pool = connections[upstream].endpoint.pool
         guard !connections[upstream].isCountedIdle, directory.pools[pool].isBounded else { return }
         connections[upstream].isCountedIdle = true
-        directory.pools[pool].connections.restBegan()
+        directory.pools[pool].connections.idleBegan()
     }
 
-    /// The connection is used again, or closed.
-    private mutating func restEnded(_ upstream: UpstreamIndex) {
+    /// The connection is used again or closed.
+    private mutating func idleEnded(_ upstream: UpstreamIndex) {
         guard connections[upstream].isCountedIdle else { return }
         connections[upstream].isCountedIdle = false
-        directory.pools[connections[upstream].endpoint.pool].connections.restEnded()
+        directory.pools[connections[upstream].endpoint.pool].connections.idleEnded()
     }
 
     // MARK: the end
 
-    /// Gives the index back. The exchange that the connection carried must have been seen to.
+    /// Releases the index. The exchange that the connection carried must have been detached.
     mutating func close(_ upstream: UpstreamIndex) {
         let endpoint = connections[upstream].endpoint
         if connections[upstream].phase == .idle { unlinkIdle(upstream, endpoint) }
-        if connections[upstream].holdsRoom { directory.pools[endpoint.pool].connections.give() }
-        restEnded(upstream)
+        if connections[upstream].holdsRoom { directory.pools[endpoint.pool].connections.release() }
+        idleEnded(upstream)
         timers.clear(upstream.id)
         connections[upstream].close()
         connections.release(upstream)
         directory[endpoint].connections -= 1
     }
 
-    /// Closes idle connections to addresses that are gone or above a bound that was lowered, and counts the others if their
-    /// number is bounded now; a busy one ends with its answer.
+    /// After a reload: closes idle connections to retired addresses or above a lowered bound, and counts the others if a bound is
+    /// new. A busy connection closes with its answer.
     mutating func closeRetired() {
         for upstream in connections.indices where connections[upstream].phase == .idle {
             let endpoint = connections[upstream].endpoint
             if directory[endpoint].isRetired || directory.pools[endpoint.pool].isOverBound {
                 close(upstream)
             } else {
-                restBegan(upstream)
+                idleBegan(upstream)
             }
         }
     }

@@ -4,7 +4,7 @@ import Telemetry
 import Transport
 import Wire
 
-/// What is so at the moment, counted when somebody asks: it costs the requests nothing.
+/// Gauges are counted when the metrics are read, so they cost requests nothing.
 extension Worker {
     mutating func refreshGauges() {
         countClients()
@@ -22,12 +22,18 @@ extension Worker {
             let state: ConnectionState
             switch downstream.clients[client].phase {
             case .free, .announcing, .handshaking: state = .handshaking
-            case .open: state = downstream.clients[client].exchange.isNone ? .idle : .active
+            case .open: state = isIdle(client) ? .idle : .active
             case .flushing, .lingering: state = .active
             }
             states[state, default: 0] += 1
         }
         for state in ConnectionState.allCases { telemetry.metrics.connections(state, states[state] ?? 0) }
+    }
+
+    /// Whether the client has no request, or only one that is not decided about yet because it waits for its tier or a refresh.
+    private func isIdle(_ client: ClientIndex) -> Bool {
+        let exchange = downstream.clients[client].exchange
+        return exchange.isNone || exchanges[exchange.index].state.waitsForDecision
     }
 
     private mutating func countUpstreams() {
@@ -54,7 +60,7 @@ extension Worker {
 }
 
 extension RedisBreaker.State {
-    /// As the metric has it.
+    /// The value of `tollgate_redis_breaker_state`.
     fileprivate var metric: Int {
         switch self {
         case .closed: 0

@@ -1,11 +1,11 @@
 package import Transport
 
-/// A listening socket of one worker and what is spoken on it.
+/// A listening socket of one worker, and its protocol.
 package struct Listener: Sendable {
     package var socket: Socket
     /// Serves health, metrics and the admin API instead of routes.
     package var isAdmin: Bool
-    /// A PROXY protocol header comes before anything else.
+    /// Connections begin with a PROXY protocol header.
     package var announces: Bool
     package var tls: TLSServerContext?
 

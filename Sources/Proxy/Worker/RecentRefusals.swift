@@ -2,54 +2,54 @@ internal import Gate
 import HTTP
 internal import Wire
 
-/// The newest refusals of one worker, kept for whoever asks why. To keep one swaps buffers and allocates nothing in the
-/// steady state; words are made of it only when somebody asks.
+/// Ring of the newest refusals of one worker, for operators who ask why a request was refused. Keeping one swaps buffers and does not
+/// allocate in the steady state; it is rendered only on request.
 struct RecentRefusals: ~Copyable {
     static let most = 256
 
     private var kept = Slab<KeptRefusal> { KeptRefusal() }
-    /// Refusals so far; the place of the newest follows from it.
+    /// Refusals so far; the index of the newest follows from it.
     private var count = 0
-    /// The policy before the one in force: requests it decided about may still be on their way.
+    /// The policy before the current one: requests that it decided about may still be under way.
     private var former: Policy?
 
     mutating func adopted(formerly policy: Policy) { former = policy }
 
-    /// Keeps `note`, and leaves another in its place. What was decided two policies ago is past telling.
+    /// Keeps `note` and leaves an old one in exchange. A decision of an even older policy is dropped: it cannot be explained.
     mutating func keep(_ note: inout DecisionRecord, _ requestID: RawSpan, policy: Policy, at now: WallTime) {
         let decider = note.policyVersion == policy.version ? policy : former
         guard let decider, decider.version == note.policyVersion else { return }
-        if count < Self.most { _ = kept.take() }
-        let place = SlabIndex<KeptRefusal>(number: UInt32(count % Self.most))
+        if count < Self.most { _ = kept.acquire() }
+        let index = SlabIndex<KeptRefusal>(number: UInt32(count % Self.most))
         count += 1
-        swap(&kept[place].note, &note)
-        kept[place].requestID.removeAll()
-        kept[place].requestID.append(requestID)
-        kept[place].at = now
-        kept[place].policy = decider
+        swap(&kept[index].note, &note)
+        kept[index].requestID.removeAll()
+        kept[index].requestID.append(requestID)
+        kept[index].at = now
+        kept[index].policy = decider
     }
 
-    /// The newest first, at most `limit`; those of one request where `requestID` says which.
+    /// The newest first, at most `limit`; only those of `requestID` if there is one.
     func stories(_ requestID: String?, limit: Int) -> [ExplainedRefusal] {
         var stories: [ExplainedRefusal] = []
         for age in 0..<min(count, Self.most) where stories.count < limit {
-            let place = SlabIndex<KeptRefusal>(number: UInt32((count - 1 - age) % Self.most))
-            let id = kept[place].requestID.readable.text
-            guard requestID == nil || requestID == id, let policy = kept[place].policy else { continue }
+            let index = SlabIndex<KeptRefusal>(number: UInt32((count - 1 - age) % Self.most))
+            let id = kept[index].requestID.readable.text
+            guard requestID == nil || requestID == id, let policy = kept[index].policy else { continue }
             stories.append(
                 ExplainedRefusal(
-                    requestID: id, at: kept[place].at, method: kept[place].note.method, host: kept[place].note.host,
-                    path: kept[place].note.sentPath, explanation: Explanation(kept[place].note, policy: policy)))
+                    requestID: id, at: kept[index].at, method: kept[index].note.method, host: kept[index].note.host,
+                    path: kept[index].note.sentPath, explanation: Explanation(kept[index].note, policy: policy)))
         }
         return stories
     }
 }
 
-/// A refusal as it is kept.
+/// One kept refusal.
 struct KeptRefusal: ~Copyable {
     var note = DecisionRecord()
     var requestID = ByteBuffer()
     var at = WallTime(seconds: 0)
-    /// What decided.
+    /// The policy that decided.
     var policy: Policy?
 }

@@ -2,29 +2,53 @@ import Gate
 import HTTP
 import Wire
 
-/// What one turn of the loop works in: buffers and parsed heads that belong to no connection.
+/// The working memory of one turn of the loop: buffers and parsed heads that belong to no connection.
 struct Scratch: ~Copyable {
     /// Where bytes are received; moved out while a connection works on them.
-    var input = ByteBuffer(capacity: AdaptiveReadSize.most + 64 * 1_024)
-    var output = ByteBuffer(capacity: 64 * 1_024)
+    private var input = ByteBuffer(capacity: AdaptiveReadSize.most + 64 * 1_024)
+    /// Where answers are put together; moved out while one is.
+    private var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
     var response = ResponseHead()
     var trailers = FieldTable()
     var decision = Decision()
     var due: [Int] = []
-    /// A large buffer that nobody works in: for when a connection has kept the one it was working in.
+    /// A large buffer that is not in use, for when a connection has kept `input` or `output`.
     private var spare = ByteBuffer()
 
     static var leastSpare: Int { 64 * 1_024 }
 
-    mutating func takeInput() -> ByteBuffer {
+    /// Moves out the buffer to receive into, with the bytes that a connection has kept at its front. `putBack` must follow.
+    mutating func takeInput(behind kept: inout ByteBuffer) -> ByteBuffer {
         var taken = ByteBuffer()
         swap(&taken, &input)
+        if taken.capacity == 0 { swap(&taken, &spare) }
+        if !kept.isEmpty {
+            taken.append(kept.readable)
+            kept = ByteBuffer()
+        }
+        return taken
+    }
+
+    mutating func putBack(_ buffer: consuming ByteBuffer) {
+        buffer.removeAll()
+        input = buffer
+    }
+
+    /// Moves out the buffer to write into, which is empty. `putBackOutput` must follow.
+    mutating func takeOutput() -> ByteBuffer {
+        var taken = ByteBuffer()
+        swap(&taken, &output)
         if taken.capacity == 0 { swap(&taken, &spare) }
         return taken
     }
 
-    /// Takes the memory of a buffer that is used up.
+    mutating func putBackOutput(_ buffer: consuming ByteBuffer) {
+        buffer.removeAll()
+        output = buffer
+    }
+
+    /// Keeps the memory of a large buffer that is used up; frees that of any other.
     mutating func recycle(_ buffer: inout ByteBuffer) {
         if spare.capacity == 0, buffer.capacity >= Self.leastSpare {
             buffer.removeAll()
@@ -32,10 +56,5 @@ struct Scratch: ~Copyable {
         } else {
             buffer = ByteBuffer()
         }
-    }
-
-    mutating func putBack(_ buffer: consuming ByteBuffer) {
-        buffer.removeAll()
-        input = buffer
     }
 }

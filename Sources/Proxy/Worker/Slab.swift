@@ -1,12 +1,12 @@
-/// Where an element of a `Slab` is: an index of clients cannot be taken for one of exchanges.
+/// Index of an element of a `Slab`, typed so that a client's cannot be used for an exchange.
 package struct SlabIndex<Element: ~Copyable>: Hashable, Sendable {
     let number: UInt32
 
-    /// As timers know it.
+    /// The id of its timer.
     var id: Int { Int(number) }
 }
 
-/// Names one element of a `Slab` for as long as it lives: an index used again has another generation.
+/// Names one element of a `Slab` for its lifetime: a reused index has another generation.
 package struct Handle<Element: ~Copyable>: Hashable, Sendable {
     let index: SlabIndex<Element>
     let generation: UInt32
@@ -19,7 +19,7 @@ package struct Handle<Element: ~Copyable>: Hashable, Sendable {
         self.generation = generation
     }
 
-    /// As a number that comes back with an answer.
+    /// The handle as a number, for Redis tickets.
     var bits: UInt64 { UInt64(generation) << 32 | UInt64(index.number) }
 
     init(bits: UInt64) {
@@ -32,10 +32,10 @@ typealias ClientIndex = SlabIndex<Client>
 typealias ExchangeIndex = SlabIndex<Exchange>
 typealias UpstreamIndex = SlabIndex<UpstreamConnection>
 
-/// Elements in pages that never move, addressed by a small index and used again last-in first-out.
+/// Elements in pages that never move, addressed by a small index and reused last-in first-out.
 ///
-/// A page holds 64 elements, so memory follows the number in use and nothing is copied when it grows. The owner is
-/// one loop; there is no locking. This is Proxy's one place of raw element storage.
+/// A page holds 64 elements, so memory follows the number in use and nothing is copied when it grows. Owned by one loop, without
+/// locks. The only raw element storage of Proxy.
 @safe
 struct Slab<Element: ~Copyable>: ~Copyable {
     private static var pageShift: Int { 6 }
@@ -49,8 +49,8 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     /// Elements in use.
     private(set) var count = 0
 
-    /// `make` builds an element when an index is used for the first time; an index used again keeps its element, and
-    /// with it the memory of its buffers, so whoever takes it resets what must not carry over.
+    /// `make` builds an element when an index is first used. A reused index keeps its element with the memory of its buffers, so
+    /// the caller of `acquire` resets what must not carry over.
     init(make: @escaping () -> Element) {
         self.make = make
     }
@@ -63,8 +63,8 @@ struct Slab<Element: ~Copyable>: ~Copyable {
         }
     }
 
-    /// Takes an index. It stays below the largest number that were ever in use at once.
-    mutating func take() -> Handle<Element> {
+    /// Takes a free index, or makes a new one: there are never more than were in use at once.
+    mutating func acquire() -> Handle<Element> {
         count += 1
         if let index = free.popLast() {
             return Handle(index: SlabIndex(number: index), generation: generations[Int(index)])
@@ -78,14 +78,14 @@ struct Slab<Element: ~Copyable>: ~Copyable {
         return Handle(index: SlabIndex(number: UInt32(index)), generation: 0)
     }
 
-    /// Gives an index back; handles to it are stale from here on.
+    /// Frees an index; handles to it are stale from here on.
     mutating func release(_ index: SlabIndex<Element>) {
         generations[index.id] &+= 1
         free.append(index.number)
         count -= 1
     }
 
-    /// Whether `handle` still names the element it was taken for.
+    /// Whether `handle` still names the element that it was made for.
     func isCurrent(_ handle: Handle<Element>) -> Bool {
         handle.index.id < generations.count && generations[handle.index.id] == handle.generation
     }
@@ -95,7 +95,7 @@ struct Slab<Element: ~Copyable>: ~Copyable {
         Handle(index: index, generation: generations[index.id])
     }
 
-    /// The element at an index that was handed out; traps on one that never was.
+    /// The element at an index; traps on one that never was in use.
     subscript(index: SlabIndex<Element>) -> Element {
         unsafeAddress {
             let index = index.id
@@ -109,7 +109,7 @@ struct Slab<Element: ~Copyable>: ~Copyable {
         }
     }
 
-    /// Every index that was ever handed out; the caller knows which are in use.
+    /// Every index that was ever in use; the caller knows which are now.
     var indices: LazyMapSequence<Range<UInt32>, SlabIndex<Element>> {
         (0..<UInt32(generations.count)).lazy.map { SlabIndex(number: $0) }
     }

@@ -1,4 +1,4 @@
-/// What a report of the loop is about, in 64 bits: a kind, the low 24 bits of a generation, an index.
+/// Identifies the object of a loop's report in 64 bits: a kind, the low 24 bits of a generation, an index.
 struct Token {
     enum Kind: UInt8 { case waker = 0, listener, client, upstream, redis }
 
@@ -31,7 +31,7 @@ struct Token {
 
     var listener: Int { Int(index) }
 
-    /// The element that the report is about; nil if it was closed earlier in the same turn.
+    /// The element; nil if it was closed earlier in the same turn.
     func element<Element: ~Copyable>(of slab: borrowing Slab<Element>) -> SlabIndex<Element>? {
         let handle = slab.handle(SlabIndex(number: index))
         return handle.generation & 0xff_ffff == generation ? handle.index : nil

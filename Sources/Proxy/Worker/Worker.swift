@@ -5,9 +5,11 @@ import Telemetry
 package import Transport
 import Wire
 
-/// One core's share of the gateway: its listeners, its clients, its upstream connections, and the loop that drives them.
+/// One core's share of the gateway: listeners, clients, upstream connections, and the loop that drives them.
 ///
-/// Built and run on one thread. Nothing of it is shared; other threads reach it through its mailbox alone.
+/// Built and run on one thread. It shares nothing; other threads reach it only through its mailbox.
+///
+/// A method stands here if it touches several of its tables. Those of one table stand on `Downstream`, `Exchange` or `Upstreams`.
 package struct Worker: ~Copyable {
     let id: Int
     var settings: WorkerSettings
@@ -16,49 +18,49 @@ package struct Worker: ~Copyable {
     let services: WorkerServices
     var downstream: Downstream
     var exchanges = Slab<Exchange> { Exchange() }
-    /// By user: the requests that wait for the user's entitlement.
+    /// Requests that wait for their user's entitlement, by user.
     var waitingForUser: [String: [Handle<Exchange>]] = [:]
     /// Requests that wait for a refresh.
     var refreshesUnderWay = 0
-    /// Pipes that exchanges have; nil where the system has no use for them.
+    /// Pipes that exchanges hold; nil once the system has refused to splice.
     var pipes: Int? = 0
-    /// The second in which answers under way were last checked for their end.
+    /// The second in which `endStreams` last ran.
     var streamsCheckedAt: Int64 = 0
     var upstreams: Upstreams
     var admission: Admission
-    /// Counts limits together with other gateways; nil where this process counts alone.
+    /// Limits counted in Redis together with other gateways; nil if this process counts alone.
     var shared: SharedCounting?
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
     var now: Moment
     var phase = Phase.serving
-    /// Drains on for the admin listeners although none of its own clients is left.
+    /// Whether it goes on draining for the admin listeners when its own clients are gone.
     var outlastsOthers: Bool
-    /// Woken by the mailbox since it was last emptied.
+    /// Whether the mailbox was posted to since it was last read.
     var hasMessages = true
 
     enum Phase: Equatable {
         case serving
-        /// No new connections; every answer is the last of its connection. Ends at the deadline at the latest.
+        /// No new connections; each answer is the last of its connection. Ends at the deadline at the latest.
         case draining(until: MonotonicTime)
         case ended
     }
 }
 
 extension Worker {
-    /// Serves until it has drained after `.drain`. Returns on the thread that called it.
+    /// Serves until it has drained after `.drain`.
     package mutating func run() {
         var scratch = Scratch()
         while phase != .ended { turn(&scratch) }
     }
 
-    /// Waits for events and works on all of them once.
+    /// One turn: waits for events and handles them.
     mutating func turn(_ scratch: inout Scratch) {
         let ready = loop.wait(milliseconds: waitTime())
         work(on: ready, at: EventLoop.now(), &scratch)
     }
 
-    /// A turn without its waiting: works on so many reports of the loop, and on what is due at `moment`.
+    /// A turn without the wait: handles `ready` reports of the loop, and what is due at `moment`.
     mutating func work(on ready: Int, at moment: Moment, _ scratch: inout Scratch) {
         now = moment
         closeUnasked(ready)
@@ -69,8 +71,8 @@ extension Worker {
         finishTurn(&scratch)
     }
 
-    /// Closes the idle upstream connections on which something has come before any request of this turn is put on one: it
-    /// would be taken for the answer.
+    /// Closes idle upstream connections that have received something, before a request of this turn is sent on one of them: the bytes
+    /// would be read as its answer.
     private mutating func closeUnasked(_ ready: Int) {
         for index in 0..<ready {
             let token = Token(loop.ready(index).token)
@@ -80,13 +82,13 @@ extension Worker {
     }
 
     private mutating func waitTime() -> Int32 {
-        // Probes are looked at once a turn; lines and the end of a drain should not wait so long.
+        // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreams.timers.millisecondsToNext(now.monotonic, longest: shortest)
         if shared != nil, let deadline = shared!.nextDeadline() {
-            // Rounded up, for a turn too early would find nothing to do.
+            // Rounded up: a turn that is too early would find nothing to do.
             let wait = (deadline.nanoseconds(since: now.monotonic) + 999_999) / 1_000_000
             shortest = min(shortest, Int32(truncatingIfNeeded: min(wait, 1_000)))
         }
@@ -110,21 +112,23 @@ extension Worker {
     }
 
     private mutating func expireTimers(_ scratch: inout Scratch) {
-        scratch.due.removeAll(keepingCapacity: true)
         downstream.timers.expire(now.monotonic, into: &scratch.due)
-        // What the timeout of one sets for another is a new deadline, and the old one is none any more.
+        // The timeout of one may set another that is due as well: its old deadline no longer counts.
         for index in scratch.due.indices where !downstream.timers.isSet(scratch.due[index]) {
             clientTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
-        scratch.due.removeAll(keepingCapacity: true)
+        if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
         upstreams.timers.expire(now.monotonic, into: &scratch.due)
         for index in scratch.due.indices where !upstreams.timers.isSet(scratch.due[index]) {
             upstreamTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
+        if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
     }
 
     private mutating func finishTurn(_ scratch: inout Scratch) {
-        if let until = downstream.acceptPausedUntil, now.monotonic >= until { downstream.resumeAccepting(isServing: phase == .serving, in: loop) }
+        if let until = downstream.acceptPausedUntil, now.monotonic >= until {
+            downstream.pauseAccepting(until: nil, isServing: phase == .serving, in: loop)
+        }
         probeIfDue()
         askForRoomIfDue(&scratch)
         endStreamsIfDue(&scratch)
@@ -134,11 +138,9 @@ extension Worker {
         if isDone || now.monotonic >= until { end(&scratch) }
     }
 
-    /// Nobody is served any more: what is left is cut, logged and closed.
+    /// Ends the worker: the exchanges that are left are cut and logged, and everything is closed.
     private mutating func end(_ scratch: inout Scratch) {
-        if shared != nil {
-            shared!.forgetAsked()
-        }
+        if shared != nil { shared!.forgetAsked() }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
         for index in downstream.listeners.indices where downstream.listeners[index].isAdmin { downstream.listeners[index].socket.close() }
@@ -147,7 +149,7 @@ extension Worker {
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
             if case .makeRoom(let request) = message { request.answered() }
-            if case .tellRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
+            if case .reportRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
         }
     }
 }

@@ -5,112 +5,89 @@ package import Telemetry
 package import Transport
 package import Wire
 
-/// What other threads tell a worker. Every payload is immutable; the worker swaps a field between two events.
+/// Messages of other threads to a worker. Payloads are immutable; the worker swaps a field between two events.
 package enum WorkerMessage: Sendable {
-    /// A new configuration: rules, upstreams, certificates. Requests under way keep what was decided for them.
+    /// A new configuration. Requests under way keep what was decided for them.
     case adopt(Policy, [UpstreamSnapshot], WorkerSettings, MetricLabels)
     /// New rules or keys alone.
     case adoptPolicy(Policy)
-    /// Sessions of the gateway's own that have ended.
+    /// The gateway's own sessions that have ended.
     case revoked([RevokedSession])
-    /// What the accounts say of users: the answer to `lookUpUser`, or a change.
+    /// Users' entitlements: the answer to `lookUpUser`, or a change.
     case learnedUsers([UserTier])
-    /// What the accounts said of users before may be out of date: they are to be asked again.
+    /// Entitlements may be out of date and must be looked up again.
     case forgotUsers
     /// The outcome of a refresh that a request waits for.
     case refreshed(Handle<Exchange>, RefreshAnswer)
-    /// An attempt at accounts that is to be charged on these counts; see `AwaitedReply`.
+    /// Charges an attempt at an account on these counts; see `AwaitedReply`.
     case take([LimitCharge.Item], TakeReply)
-    /// The same charged at this time by the clock of Redis, to be given back.
+    /// Returns what was charged at this time of Redis's clock.
     case refund([LimitCharge.Item], chargedAt: UInt64)
-    /// A lease that the control plane asks for; see `AwaitedReply`.
+    /// A lease for the control plane; see `AwaitedReply`.
     case lease(LeaseCall, LeaseReply)
-    /// New certificates for connections to come.
+    /// New certificates, for new connections.
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
     case resolved(upstream: String, [UpstreamAddress])
-    /// The addresses that the name of the Redis resolves to now.
+    /// The addresses that the name of the Redis server resolves to now.
     case redisResolved([SocketAddress])
-    /// A probe's verdict, reached by the worker that probes.
+    /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
-    /// Another worker wants room for connections to an upstream: `RoomRequest.answered` must follow.
+    /// Another worker needs connections to an upstream: `RoomRequest.answered` must follow.
     case makeRoom(RoomRequest)
-    /// All others have answered what this worker asked for by `makeRoom`, for the upstream of this name.
+    /// All other workers have answered this worker's `makeRoom` for the upstream of this name.
     case roomMade(upstream: String)
-    /// The answer of a local service.
+    /// The answer of a local handler.
     case answered(Handle<Exchange>, LocalResponse)
-    /// A request for this worker's figures; the closure is called on the loop and must only hand them on.
+    /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
     case report(@Sendable (MetricsSnapshot) -> Void)
-    /// A request for the newest refusals, at most so many, or those of one request; the closure as with `report`.
-    case tellRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
-    /// No new connections; every answer is the last of its connection; ends after so many milliseconds at the latest.
+    /// Asks for the newest refusals, at most `limit`, or those of one request. The closure as in `report`.
+    case reportRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
+    /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
     case drain(within: UInt64)
-    /// All other workers have ended: the one with the admin listeners may end too.
+    /// All other workers have ended: the one with the admin listeners may too.
     case othersEnded
 }
 
-/// What a worker needs of the rest of the process: closures that do not block.
+/// A worker's calls to the rest of the process. The closures must not block.
 package struct WorkerServices: Sendable {
     /// Answers everything on the admin listeners.
     package var admin: LocalHandler
-    /// Answers the routes whose target is local, by their number.
+    /// Answer the routes whose target is local, by number.
     package var local: [LocalHandler]
-    /// An issuer, by its number in the policy's trust, signed with a key that is not known here.
-    package var unknownKey: @Sendable (Int) -> Void
-    /// The tier of a user is wanted; `.learnedUsers` must bring it, and soon.
-    package var lookUpUser: @Sendable (String) -> Void
-    /// An expired token is to be refreshed; the closure takes the answer, on any thread.
-    package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void
-    /// A token of an own session came by for the first time, or for the first time in a while.
-    package var sawToken: @Sendable (TokenDelivery) -> Void
-    /// A probe's verdict changed; the other workers are to be told.
-    package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void
-    /// The clock of an upstream of this name, as it told a probe, and ours at that moment.
-    package var sawClock: @Sendable (String, WallTime, WallTime) -> Void
-    /// The process has no descriptor, port or memory left for a connection. Called as often as that is met.
-    package var shortage: @Sendable (SystemFault) -> Void
-    /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False where there
-    /// is no other worker.
-    package var makeRoom: @Sendable (String, Int) -> Bool
-    /// Answers to a filtered route of this name, so many, had a body that is not JSON and were refused, or would have been but
-    /// for its shadow. Called once a minute and route at most.
-    package var answerNotJSON: @Sendable (String, Int, Bool) -> Void
-    /// How things stand with Redis, as the worker of this number sees it.
-    package var redisChanged: @Sendable (Int, RedisCondition) -> Void
+    /// An issuer, by its number in the policy's trust, signed with an unknown key.
+    package var unknownKey: @Sendable (Int) -> Void = { _ in }
+    /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
+    package var lookUpUser: @Sendable (String) -> Void = { _ in }
+    /// Refreshes an expired token; the closure receives the answer, on any thread.
+    package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
+        answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
+    }
+    /// A token of an own session was used for the first time, or the first time in a while.
+    package var sawToken: @Sendable (TokenDelivery) -> Void = { _ in }
+    /// A probe's verdict changed; broadcasts it to the other workers.
+    package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
+    /// The `Date` of an upstream's answer to a probe, and our time then.
+    package var sawClock: @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in }
+    /// The process has no descriptor, port or memory left for a connection. Called each time.
+    package var shortage: @Sendable (SystemFault) -> Void = { _ in }
+    /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no
+    /// other worker.
+    package var makeRoom: @Sendable (String, Int) -> Bool = { _, _ in false }
+    /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
+    /// Called at most once a minute for each route.
+    package var answerNotJSON: @Sendable (String, Int, Bool) -> Void = { _, _, _ in }
+    /// The condition of Redis for the worker of this number.
+    package var redisChanged: @Sendable (Int, RedisCondition) -> Void = { _, _ in }
     /// Whether this worker probes upstreams for all.
-    package var probes: Bool
-    /// Whether this worker, which answers for all on the admin listeners, drains on until `.othersEnded`.
-    package var outlastsOthers: Bool
+    package var probes = false
+    /// Whether this worker, which serves the admin listeners, goes on draining until `.othersEnded`.
+    package var outlastsOthers = false
 
-    package init(
-        admin: @escaping LocalHandler, local: [LocalHandler] = [], unknownKey: @escaping @Sendable (Int) -> Void = { _ in },
-        lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
-        refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
-            answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
-        },
-        sawToken: @escaping @Sendable (TokenDelivery) -> Void = { _ in },
-        healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in },
-        sawClock: @escaping @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in },
-        shortage: @escaping @Sendable (SystemFault) -> Void = { _ in },
-        makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
-        answerNotJSON: @escaping @Sendable (String, Int, Bool) -> Void = { _, _, _ in },
-        redisChanged: @escaping @Sendable (Int, RedisCondition) -> Void = { _, _ in }, probes: Bool = false,
-        outlastsOthers: Bool = false
-    ) {
+    /// Services that answer requests, and do nothing else yet.
+    package init(admin: @escaping LocalHandler, local: [LocalHandler] = []) {
         self.admin = admin
         self.local = local
-        self.unknownKey = unknownKey
-        self.lookUpUser = lookUpUser
-        self.refresh = refresh
-        self.sawToken = sawToken
-        self.healthChanged = healthChanged
-        self.sawClock = sawClock
-        self.shortage = shortage
-        self.makeRoom = makeRoom
-        self.answerNotJSON = answerNotJSON
-        self.redisChanged = redisChanged
-        self.probes = probes
-        self.outlastsOthers = outlastsOthers
     }
 }
 
@@ -132,9 +109,10 @@ extension Worker {
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers: admission.forgetUsers()
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
-            case .take(let items, let reply): take(items, reply)
-            case .refund(let items, let chargedAt): refund(items, chargedAt: chargedAt)
-            case .lease(let call, let reply): callLease(call, reply)
+            case .take(let items, let reply): if shared == nil { reply(nil) } else { shared!.ask(items, reply, now.monotonic) }
+            case .refund(let items, let chargedAt):
+                if shared != nil { shared!.refund(items, chargedAt: chargedAt, now.monotonic) }
+            case .lease(let call, let reply): if shared == nil { reply(nil) } else { shared!.ask(call, reply, now.monotonic) }
             case .adoptCertificates(let context):
                 for index in downstream.listeners.indices where downstream.listeners[index].tls != nil { downstream.listeners[index].tls = context }
             case .resolved(let upstream, let addresses):
@@ -151,7 +129,7 @@ extension Worker {
             case .report(let reply):
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
-            case .tellRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
+            case .reportRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             case .othersEnded: outlastsOthers = false
             }
@@ -163,13 +141,13 @@ extension Worker {
         admission.adopt(policy)
     }
 
-    /// How long a connection may take to its first request when the gateway ends.
+    /// Milliseconds that a new connection has for its first request during a drain.
     private static var firstRequestGrace: UInt64 { 1_000 }
 
-    /// Accepts what the kernel already holds, closes the listeners, and makes every answer the last of its connection.
+    /// Accepts the connections that the kernel holds, closes the listeners, and makes each answer the last of its connection.
     private mutating func drain(within milliseconds: UInt64, _ scratch: inout Scratch) {
         if case .draining(let until) = phase {
-            // Asked once more: it may only get shorter.
+            // A second drain can only shorten the first.
             phase = .draining(until: min(until, now.monotonic.advanced(milliseconds: milliseconds)))
         }
         guard phase == .serving else { return }
@@ -183,7 +161,7 @@ extension Worker {
         }
     }
 
-    /// A request that has arrived, or is on its way on a connection just made, is still answered; a connection at rest ends.
+    /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)

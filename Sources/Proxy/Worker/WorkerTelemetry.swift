@@ -5,31 +5,31 @@ package import Telemetry
 package import Transport
 import Wire
 
-/// What is known of one request for its metrics and its line in the access log.
+/// One request's figures for the metrics and the access log.
 struct RequestRecord: ~Copyable {
     var route = LabelID.none
     var tier = LabelID.none
     var method: Int?
-    /// What the client was answered; 0 if nothing.
+    /// The status that the client got; 0 for none.
     var status = 0
     var startedAt = MonotonicTime(nanoseconds: 0)
     var upstream = LabelID.none
-    /// When the latest attempt was handed to a connection.
+    /// When the latest attempt was given to a connection.
     var sentAt = MonotonicTime(nanoseconds: 0)
     var upstreamMicros: UInt64 = 0
     var upstreamStatus = 0
     var attempts = 0
-    /// Bytes of heads and bodies, as far as they are counted.
+    /// Bytes of content from and to the client.
     var bytesIn: UInt64 = 0
     var bytesOut: UInt64 = 0
-    /// What went wrong, for the log; empty for nothing.
+    /// The error for the log; empty for none.
     var error: StaticString = ""
-    /// What the route's filters found; nil if they judged nothing.
+    /// Counts of the route's filter; nil if it judged nothing.
     var filtered: FilterCounts?
-    /// The first part of the log line, written while the request's bytes were there.
+    /// The first part of the log line, written while the request's head was in memory.
     var line = ByteBuffer()
-    /// Requests of the admin listeners are neither counted nor logged.
-    var isRecorded = true
+    /// Whether it is counted and logged: not so on the admin listeners.
+    var isRecorded = false
 }
 
 /// Metrics, log lines and request ids of one worker.
@@ -43,10 +43,10 @@ package struct WorkerTelemetry: ~Copyable {
     private var flushedAt = MonotonicTime(nanoseconds: 0)
     private var sampled: UInt32 = 0
     var answerNotices = AnswerNotices()
-    /// Names requests and traces: no secret, only unlikely to come twice.
+    /// For request and trace ids, which must be unique but not secret.
     var random: SplitMix64
 
-    /// Lines are handed to the sink when so much has come together, or after a tenth of a second.
+    /// Lines go to the sink in blocks of so many bytes, or after a tenth of a second.
     private static var blockSize: Int { 32 * 1_024 }
 
     /// Without a sink there is no access log.
@@ -58,7 +58,7 @@ package struct WorkerTelemetry: ~Copyable {
         random = SplitMix64(seed: seed)
     }
 
-    /// The words that the metrics of every worker are told apart by.
+    /// The label values that all workers' metrics have in common.
     package static var words: FixedLabelValues {
         FixedLabelValues(
             methods: Method.allCases.map { "\($0)".uppercased() }, algorithms: SigningAlgorithm.allCases.map(\.name),
@@ -76,7 +76,7 @@ package struct WorkerTelemetry: ~Copyable {
     var logs: Bool { sink != nil }
     var hasLines: Bool { !lines.isEmpty }
 
-    /// Whether this request's share of the gateway's own time is measured: one in 256 is, for clocks cost as well.
+    /// Whether the gateway's own time is measured for this request: for one in 256, as reading the clock costs too.
     mutating func samples() -> Bool {
         sampled &+= 1
         return sampled & 255 == 1
@@ -84,7 +84,7 @@ package struct WorkerTelemetry: ~Copyable {
 
     // MARK: lines
 
-    /// Ends the line that `record` began.
+    /// Completes the line that `record` began.
     mutating func log(_ record: inout RequestRecord, micros: UInt64) {
         lines.append(record.line.readable)
         record.line.removeAll()
@@ -106,8 +106,7 @@ package struct WorkerTelemetry: ~Copyable {
         line.end(into: &lines)
     }
 
-    /// Adds what the limits of a request came to. What was judged without Redis is stamped with this gateway's own time, for
-    /// there it belongs beside what Redis stamped.
+    /// Adds the limits' outcome. One that was judged without Redis carries this gateway's time in place of Redis's.
     func addLimit(_ limit: LimitOutcome, at now: WallTime, to out: inout ByteBuffer) {
         line.add(.limitOutcome, limit.result.text, to: &out)
         line.add(.limitSource, limit.source.text, to: &out)
@@ -116,7 +115,7 @@ package struct WorkerTelemetry: ~Copyable {
             .limitAt, limit.source == .fallback ? UInt64(clamping: now.microseconds) : limit.countedAt, to: &out)
     }
 
-    /// Hands finished lines on, if it is time.
+    /// Writes finished lines to the sink, if it is time.
     mutating func flushIfDue(_ now: MonotonicTime) {
         guard !lines.isEmpty else { return }
         guard lines.count >= Self.blockSize || now.nanoseconds(since: flushedAt) > 100_000_000 else { return }

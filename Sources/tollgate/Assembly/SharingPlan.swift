@@ -6,7 +6,7 @@ internal import Settings
 internal import Transport
 internal import Wire
 
-/// What workers need to count limits in Redis, except connections: each worker makes its own, on its thread.
+/// The configuration for counting limits in Redis, without connections: each worker makes its own, on its thread.
 struct SharingPlan: Sendable {
     private let endpoint: RedisEndpoint
     private let tls: TLSClientContext?

@@ -6,8 +6,7 @@ internal import Storage
 internal import Transport
 internal import Wire
 
-/// What the store says of the user and the session of a token of the gateway's own: read now, as a gateway reads it that has
-/// not seen the user yet.
+/// The user and the session of an own token, read from the store now, as by a gateway that has not seen the user yet.
 struct AccountDiagnosis: Sendable {
     /// For the policy that decides.
     let status: UserTier
@@ -33,7 +32,7 @@ struct AccountDiagnosis: Sendable {
         }
     }
 
-    /// An embedded database that nobody made holds none, and is not made to be asked.
+    /// Without the file of the embedded database there are none; it is not created for the question.
     private static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
         do {
             guard case .sqlite(let path) = try StoreLocation(configuration) else { return true }

@@ -38,7 +38,7 @@ struct OfflineAccounts: Sendable {
         }
     }
 
-    /// What `question` finds out.
+    /// The answer to `question`.
     static func ask<Answer: Sendable>(
         _ configuration: GatewayConfiguration, at start: Moment, _ question: @escaping @Sendable (OfflineAccounts) async throws -> Answer
     ) throws(AccountCommandFault) -> Answer {
@@ -128,7 +128,7 @@ struct OfflineAccounts: Sendable {
     }
 }
 
-/// What the store said last of why it could not.
+/// The store's last reason for a failure.
 private final class StoreReason: Sendable {
     private let text = Mutex<String?>(nil)
 
@@ -137,7 +137,7 @@ private final class StoreReason: Sendable {
     func note(_ notice: AccountNotice) {
         switch notice {
         case .storeFailed(let reason), .storeAway(let reason): text.withLock { $0 = reason }
-        // What sessions and tokens have to tell: no command makes any.
+        // Notices about sessions and tokens: no command creates any.
         case .refreshStorm, .refreshReuse, .refreshAhead, .cannotSign: break
         }
     }

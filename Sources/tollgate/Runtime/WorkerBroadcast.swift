@@ -19,7 +19,7 @@ struct WorkerBroadcast: Sendable {
 
     /// The newest refusals of all workers, at most `limit`, the newest first; with `requestID` those of one request.
     func refusals(of requestID: String?, limit: Int) async -> [ExplainedRefusal] {
-        let stories = await ask { reply in .tellRefusals(of: requestID, limit: limit, reply) }
+        let stories = await ask { reply in .reportRefusals(of: requestID, limit: limit, reply) }
         return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
     }
 

@@ -12,7 +12,7 @@ internal import Telemetry
 internal import Transport
 internal import Wire
 
-/// What every worker is built from.
+/// Everything that a worker is built from.
 struct WorkerPlan: Sendable {
     let configuration: GatewayConfiguration
     let policy: Policy
@@ -41,23 +41,24 @@ struct WorkerPlan: Sendable {
                 health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration) }, now: { EventLoop.now().wall },
-            hosts: { AdminHosts(active.configuration.settings.adminHosts) },
-            api: adminAPI)
-        return WorkerServices(
-            admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts),
-            unknownKey: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
-            lookUpUser: { accounts.cluster.tiers.lookUp($0) }, refresh: { refreshes.refresh($0, $1) },
-            sawToken: { accounts.confirmations.saw($0) },
-            healthChanged: { upstream, address, isHealthy in
-                health.upstreamChanged(upstream, address, isHealthy: isHealthy)
-                workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
-            },
-            sawClock: { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) },
-            shortage: { health.shortage($0, at: EventLoop.now().monotonic) },
-            makeRoom: { workers.makeRoom(for: id, upstream: $0, connections: $1) },
-            answerNotJSON: { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) },
-            redisChanged: { health.redisChanged(worker: $0, $1) }, probes: id == 0,
-            outlastsOthers: id == 0 && workers.mailboxes.count > 1)
+            hosts: { AdminHosts(active.configuration.settings.adminHosts) }, api: adminAPI)
+        var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts))
+        services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
+        services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
+        services.refresh = { refreshes.refresh($0, $1) }
+        services.sawToken = { accounts.confirmations.saw($0) }
+        services.healthChanged = { upstream, address, isHealthy in
+            health.upstreamChanged(upstream, address, isHealthy: isHealthy)
+            workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
+        }
+        services.sawClock = { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) }
+        services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
+        services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
+        services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
+        services.redisChanged = { health.redisChanged(worker: $0, $1) }
+        services.probes = id == 0
+        services.outlastsOthers = id == 0 && workers.mailboxes.count > 1
+        return services
     }
 
     /// The handlers of `LocalEndpoint` and of the catalogue's endpoints, each at its number.
