@@ -118,22 +118,17 @@ extension Admission {
         }
     }
 
-    /// Strips `prefix` from the path, if it ends at a segment.
-    private func removePrefix(_ prefix: RawSpan, _ verbatim: RawSpan, _ decision: inout Decision) {
-        let count = prefix.byteCount
+    /// Strips the prefix that `pattern` matches, if it ends at a segment.
+    private func removePrefix(_ pattern: RawSpan, _ verbatim: RawSpan, _ decision: inout Decision) {
         if decision.pathIsVerbatim {
-            guard Self.begins(verbatim, prefix) else { return }
+            guard let count = PathPattern.matchedPrefix(of: verbatim, by: pattern) else { return }
             decision.pathIsVerbatim = false
             decision.pathBytes.removeAll()
             decision.pathBytes.append(verbatim.dropping(count))
         } else {
-            guard Self.begins(decision.path, prefix) else { return }
+            guard let count = PathPattern.matchedPrefix(of: decision.path, by: pattern) else { return }
             decision.pathBytes.discard(count)
         }
         if decision.pathBytes.isEmpty { decision.pathBytes.append(UInt8(ascii: "/")) }
-    }
-
-    private static func begins(_ path: RawSpan, _ prefix: RawSpan) -> Bool {
-        path.hasPrefix(prefix) && (path.byteCount == prefix.byteCount || path[prefix.byteCount] == UInt8(ascii: "/"))
     }
 }

@@ -143,7 +143,18 @@ package struct Explanation: Sendable, Equatable {
         let tier = policy.tiers.name(of: note.tier ?? .lowest)
         let fields = rule.filters.map(\.text).joined(separator: ", ")
         let shadow = rule.shadow.contains(.filter) ? ", shadow mode only counts them" : ""
-        return "elements above \(tier) by \(fields) are removed from the answer\(shadow)"
+        return "elements above \(tier) by \(fields) are removed from the answer\(unlabelled(note, rule))\(shadow)"
+    }
+
+    /// The rule for elements without a label, where the route has one.
+    private static func unlabelled(_ note: borrowing DecisionRecord, _ rule: RouteRule) -> String {
+        let (leaves, stays) = (", elements without a label too", ", elements without a label are kept")
+        switch rule.unlabelled {
+        case .byForm: return ""
+        case .keep: return stays
+        case .drop: return leaves
+        case .tier(let counted): return (note.tier ?? .lowest) < counted ? leaves : stays
+        }
     }
 
     private static func limit(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ index: Int) -> String {

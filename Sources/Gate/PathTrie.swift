@@ -23,19 +23,27 @@ struct PathTrie {
         var first: UInt8
         var firstChild: Int32
         var nextSibling: Int32
-        /// Nearest ancestor with prefix rules.
-        var outerPrefix: Int32
+        /// The node behind one segment of any text; only of a node whose path ends with a slash.
+        var braced: Int32
+        /// Bytes of labels from the root to here, this one's included.
+        var depth: Int32
+        /// Nearest ancestor, up to the next braced segment, that matches paths which none of its children matches.
+        var outerFallback: Int32
         /// Rules for exactly this path.
         var exact: EntryRange
         /// Prefix rules for this path plus a slash, which also match without it.
         var bare: EntryRange
         /// Prefix rules for all paths that begin with this one.
         var prefix: EntryRange
+
+        /// Whether it takes paths that go on otherwise than its children do.
+        var isFallback: Bool { braced >= 0 || !prefix.isEmpty }
     }
 
     private struct Draft {
         var label: [UInt8]
         var children: [Int] = []
+        var braced: Int?
         var exact: [Entry] = []
         var bare: [Entry] = []
         var prefix: [Entry] = []
@@ -49,13 +57,23 @@ struct PathTrie {
     }
 
     /// Inserts a rule; returns the route of an equal rule, if there is one.
-    mutating func insert(_ entry: Entry, path: [UInt8], isPrefix: Bool, root: Int) -> Int? {
-        let node = node(at: path[...], below: root)
+    mutating func insert(_ entry: Entry, path: PathPattern, isPrefix: Bool, root: Int) -> Int? {
+        var parent = root
+        for literal in path.literals.dropLast() { parent = bracedNode(of: node(at: literal[...], below: parent)) }
+        let last = path.literals[path.literals.count - 1]
+        let node = node(at: last[...], below: parent)
         guard isPrefix else { return Self.add(entry, to: &drafts[node].exact) }
         if let twin = Self.add(entry, to: &drafts[node].prefix) { return twin }
-        guard path.count > 1, path.last == UInt8(ascii: "/") else { return nil }
-        let shorter = self.node(at: path.dropLast(), below: root)
+        guard path.hasBraces || last.count > 1, last.last == UInt8(ascii: "/") else { return nil }
+        let shorter = self.node(at: last.dropLast(), below: parent)
         return Self.add(entry, to: &drafts[shorter].bare)
+    }
+
+    private mutating func bracedNode(of node: Int) -> Int {
+        if let braced = drafts[node].braced { return braced }
+        drafts.append(Draft(label: []))
+        drafts[node].braced = drafts.count - 1
+        return drafts.count - 1
     }
 
     /// Keeps fewest methods first. Two rules with the same number of methods that share one are equal.
@@ -91,8 +109,8 @@ struct PathTrie {
     consuming func flattened() -> (nodes: [Node], entries: [Entry], labels: [UInt8]) {
         var flat = Flat()
         for draft in drafts { flat.add(draft) }
-        let children = Set(drafts.flatMap(\.children))
-        for root in drafts.indices where !children.contains(root) { flat.link(drafts, root, outerPrefix: -1) }
+        let inner = Set(drafts.flatMap { $0.children + ($0.braced.map { [$0] } ?? []) })
+        for root in drafts.indices where !inner.contains(root) { flat.link(drafts, root, depth: 0, outerFallback: -1) }
         return (flat.nodes, flat.entries, flat.labels)
     }
 
@@ -106,7 +124,8 @@ struct PathTrie {
             labels += draft.label
             nodes.append(
                 Node(
-                    label: label, first: draft.label.first ?? 0, firstChild: -1, nextSibling: -1, outerPrefix: -1,
+                    label: label, first: draft.label.first ?? 0, firstChild: -1, nextSibling: -1,
+                    braced: Int32(draft.braced ?? -1), depth: 0, outerFallback: -1,
                     exact: range(draft.exact), bare: range(draft.bare), prefix: range(draft.prefix)))
         }
 
@@ -116,16 +135,19 @@ struct PathTrie {
             return EntryRange(start: start, end: Int32(entries.count))
         }
 
-        mutating func link(_ drafts: [Draft], _ node: Int, outerPrefix: Int32) {
-            nodes[node].outerPrefix = outerPrefix
-            let inner = nodes[node].prefix.isEmpty ? outerPrefix : Int32(node)
+        mutating func link(_ drafts: [Draft], _ node: Int, depth above: Int32, outerFallback: Int32) {
+            let depth = above + Int32(drafts[node].label.count)
+            nodes[node].depth = depth
+            nodes[node].outerFallback = outerFallback
+            let inner = nodes[node].isFallback ? Int32(node) : outerFallback
             var next: Int32 = -1
             for child in drafts[node].children.reversed() {
                 nodes[child].nextSibling = next
                 next = Int32(child)
-                link(drafts, child, outerPrefix: inner)
+                link(drafts, child, depth: depth, outerFallback: inner)
             }
             nodes[node].firstChild = next
+            if let braced = drafts[node].braced { link(drafts, braced, depth: 0, outerFallback: -1) }
         }
     }
 }

@@ -168,7 +168,8 @@ struct RouteGate: Sendable {
         case .refused: throw .badStrip(rule.name, strip)
         }
         while path.last == UInt8(ascii: "/") { path.removeLast() }
-        return path
+        guard let pattern = PathPattern(path) else { throw .badStrip(rule.name, strip) }
+        return pattern.bytes
     }
 }
 
@@ -177,7 +178,7 @@ extension FilterPlan {
     convenience init?(_ rule: RouteRule, tiers: TierList) {
         guard !rule.filters.isEmpty else { return nil }
         self.init(
-            rule.filters, tiers: tiers, isStrict: rule.filterIsStrict, requiresField: rule.filterRequiresField,
+            rule.filters, tiers: tiers, isStrict: rule.filterIsStrict, unlabelled: rule.unlabelled,
             isShadow: rule.shadow.contains(.filter))
     }
 }

@@ -93,8 +93,8 @@ package struct RouteRule: Sendable {
     package var filters: [FilterPath]
     /// Refuses answers with a body that is not JSON (`filter-strict=on`).
     package var filterIsStrict: Bool
-    /// Removes elements without the field too (`filter-require=on`).
-    package var filterRequiresField: Bool
+    /// The rule for elements without the field (`filter-unlabelled=`, in its older form `filter-require=on`).
+    package var unlabelled: UnlabelledRule
     /// Whether a long answer continues after its token has expired or its session has ended.
     package var keepsStreams: Bool
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
@@ -132,7 +132,7 @@ package struct RouteRule: Sendable {
         shadow = []
         filters = []
         filterIsStrict = true
-        filterRequiresField = false
+        unlabelled = .byForm
         keepsStreams = false
         isEndpoint = false
         isDocument = false

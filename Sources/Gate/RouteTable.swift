@@ -15,6 +15,8 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     /// Two rules with equal host, path and number of methods match the same request.
     case equal(String, String)
     case badPath(String, PathFault)
+    /// A brace that does not enclose the name of a whole segment.
+    case badBraces(String)
     case badMethod(String, String)
     case badHost(String, String)
     case badStrip(String, String)
@@ -31,6 +33,7 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .equal(let first, let second): "the routes \(first) and \(second) take the same requests"
         case .badPath(let route, let fault): "the path of the route \(route) is not canonical: \(fault.message)"
+        case .badBraces(let route): "the path of the route \(route) has braces that enclose no name of a whole segment"
         case .badMethod(let route, let method): "the route \(route) names the method \"\(method)\", which is none"
         case .badHost(let route, let host): "the route \(route) names the host \"\(host)\"; a name without port is wanted"
         case .badStrip(let route, let strip): "the route \(route) strips \"\(strip)\", which is no path"
@@ -41,10 +44,11 @@ package enum RouteFault: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// Route table: finds the most specific rule for a request. Exact host before any host, exact path before prefix, longer
-/// prefix before shorter, fewer methods before more.
+/// Route table: finds the most specific rule for a request. Exact host before any host; then segment by segment from the left
+/// a literal before a braced name before `*`, a longer literal before a `*` before a shorter one; fewer methods before more.
 ///
-/// One compressed path trie per host. A lookup takes time in the length of the path and allocates nothing.
+/// One compressed path trie per host. A lookup allocates nothing. Without braced names it takes time in the length of the path;
+/// with them it may backtrack, and visits no node twice.
 package final class RouteTable: Sendable {
     package let rules: [RouteRule]
     private let methods: MethodNames
@@ -62,13 +66,13 @@ package final class RouteTable: Sendable {
         let anyHost = builder.newRoot()
         for (index, rule) in rules.enumerated() {
             let set = try Self.methodSet(rule, &methods)
-            let path = try Self.canonicalPath(rule)
+            let path = try Self.pattern(rule)
             var root = anyHost
             if let host = rule.host { root = try hosts.root(of: host, rule.name) { builder.newRoot() } }
             let entry = PathTrie.Entry(route: Int32(index), methods: set, isEndpoint: rule.isEndpoint)
             var twin = builder.insert(entry, path: path, isPrefix: rule.isPrefix, root: root)
             if rule.isEndpoint {
-                twin = twin ?? builder.insert(entry, path: path + [UInt8(ascii: "/")], isPrefix: false, root: root)
+                twin = twin ?? builder.insert(entry, path: path.appendingSlash, isPrefix: false, root: root)
             }
             if let twin { throw .equal(rules[twin].name, rule.name) }
         }
@@ -104,13 +108,21 @@ package final class RouteTable: Sendable {
         }
     }
 
+    private static func pattern(_ rule: RouteRule) throws(RouteFault) -> PathPattern {
+        let path = try canonicalPath(rule)
+        // `/a/{x}*` would match more than the segment of the name.
+        let isStarred = rule.isPrefix && path.last == UInt8(ascii: "}")
+        guard let pattern = PathPattern(path), !isStarred else { throw .badBraces(rule.name) }
+        return pattern
+    }
+
     /// Finds the rule of a request. `host` may have a port, a final dot and any case; `path` is canonical.
     package func match(host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan) -> RouteMatch {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
         let bit = methods.bit(method, methodText)
         var refused = Refused()
-        if let root = hosts.root(of: host), let route = find(root, path, bit, &refused) { return .route(route) }
-        if let route = find(anyHost, path, bit, &refused) { return .route(route) }
+        if let root = hosts.root(of: host), let route = find(below: root, at: 0, path, bit, &refused) { return .route(route) }
+        if let route = find(below: anyHost, at: 0, path, bit, &refused) { return .route(route) }
         return refused.first < 0 ? .none : .methodNotAllowed(refused.allowed, by: Int(refused.first))
     }
 
@@ -131,29 +143,37 @@ package final class RouteTable: Sendable {
     /// The methods of `set`, as `Allow` lists them.
     package func writeAllow(_ set: MethodSet, into out: inout ByteBuffer) { methods.write(set, into: &out) }
 
-    /// The rule under `root` for `path`; collects rules for other methods on the way.
-    private func find(_ root: Int, _ path: RawSpan, _ bit: UInt64, _ refused: inout Refused) -> Int? {
+    /// The rule below the node `first` for `path` from `start` on; collects rules for other methods on the way.
+    ///
+    /// Descends along literals, then backtracks to the nearest braced name or `*` that matches the rest.
+    private func find(below first: Int, at start: Int, _ path: RawSpan, _ bit: UInt64, _ refused: inout Refused) -> Int? {
         let text = labels
         let labels = text.rawBytes
-        var node = root
-        var offset = 0
-        // Last node on the way with prefix rules.
-        var prefix = nodes[root].prefix.isEmpty ? -1 : root
+        var node = first
+        var offset = start
+        var fallback = nodes[first].isFallback ? first : -1
         while offset < path.byteCount {
             let next = child(of: node, path, offset, labels)
             guard next >= 0 else { break }
             node = next
             offset += Int(nodes[node].label.count)
-            if !nodes[node].prefix.isEmpty { prefix = node }
+            if nodes[node].isFallback { fallback = node }
         }
         if offset == path.byteCount {
             if let route = pick(nodes[node].exact, bit, &refused) { return route }
             if refused.isAtEndpoint { return nil }
             if let route = pick(nodes[node].bare, bit, &refused) { return route }
         }
-        while prefix >= 0 {
-            if let route = pick(nodes[prefix].prefix, bit, &refused) { return route }
-            prefix = Int(nodes[prefix].outerPrefix)
+        while fallback >= 0 {
+            let braced = Int(nodes[fallback].braced)
+            if braced >= 0 {
+                let begin = start + Int(nodes[fallback].depth - nodes[first].depth)
+                let end = PathPattern.endOfSegment(path, from: begin)
+                if end > begin, let route = find(below: braced, at: end, path, bit, &refused) { return route }
+                if refused.isAtEndpoint { return nil }
+            }
+            if let route = pick(nodes[fallback].prefix, bit, &refused) { return route }
+            fallback = Int(nodes[fallback].outerFallback)
         }
         return nil
     }

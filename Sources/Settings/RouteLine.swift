@@ -39,7 +39,10 @@ extension LineOption {
             "removes from JSON responses what is above the caller's tier: objects with that field at any depth, or elements of the named array, including those without the field; up to \(FilterPlan.capacity) times",
             maximumCount: FilterPlan.capacity),
         LineOption("filter-strict", "on or off", "whether a response with a body that is not JSON becomes 502"),
-        LineOption("filter-require", "off or on", "whether array elements without the field are removed, too"),
+        LineOption(
+            "filter-unlabelled", "keep, drop or a tier",
+            "the rule for elements without the field: by default `filter=tier` keeps them and a path drops them; a tier counts them as labelled with it"),
+        LineOption("filter-require", "off or on", "the older form of `filter-unlabelled=drop`"),
         LineOption("shadow", "limit,tier,filter", "checks that are decided, counted and logged, but not enforced"),
         LineOption(
             "stream-expiry", "close or keep",
@@ -120,10 +123,10 @@ enum RouteLine {
         }
         rule.claims = line.list("claims") { text throws(ParseError) in try claim(text) } ?? []
         rule.shadow = shadow(&line)
-        readFilter(&line, into: &rule)
+        readFilter(&line, tiers, into: &rule)
     }
 
-    private static func readFilter(_ line: inout OptionLine, into rule: inout RouteRule) {
+    private static func readFilter(_ line: inout OptionLine, _ tiers: TierList, into rule: inout RouteRule) {
         rule.filters = line.values("filter") { text throws(ParseError) in
             do throws(FilterPath.Fault) {
                 return try FilterPath(parsing: text)
@@ -133,11 +136,17 @@ enum RouteLine {
         }
         if Set(rule.filters).count < rule.filters.count { line.fault("filter= names the same twice, keep one of them") }
         rule.filterIsStrict = line.choice("filter-strict", ["on", "off"]) != "off"
-        rule.filterRequiresField = line.choice("filter-require", ["off", "on"]) == "on"
+        if let unlabelled = line.value("filter-unlabelled", { text throws(ParseError) in try unlabelled(text, tiers) }) {
+            rule.unlabelled = unlabelled
+        }
+        if line.choice("filter-require", ["off", "on"]) == "on" { rule.unlabelled = .drop }
+        if line.has("filter-require"), line.has("filter-unlabelled") {
+            line.fault("filter-require= is the older form of filter-unlabelled=, keep filter-unlabelled= alone")
+        }
         if rule.shadow.contains(.filter), !line.has("filter") {
             line.fault("shadow=filter needs a filter, add filter=tier or remove it")
         }
-        for key in ["filter-strict", "filter-require"] where line.has(key) && !line.has("filter") {
+        for key in ["filter-strict", "filter-unlabelled", "filter-require"] where line.has(key) && !line.has("filter") {
             line.fault("\(key)= needs a filter, add filter=tier or remove it")
         }
     }
@@ -179,8 +188,10 @@ enum RouteLine {
 
     /// Whether `strip` is a prefix, at a segment's end, of every path of the rule.
     private static func reaches(_ rule: RouteRule, below strip: String) -> Bool {
-        let cut = strip.hasSuffix("/") ? String(strip.dropLast()) : strip
-        return rule.path == cut || rule.path.hasPrefix(cut + "/")
+        let cut = strip.split(separator: "/"), path = rule.path.split(separator: "/")
+        // Behind the last slash of a prefix anything may follow, also part of a segment.
+        let whole = rule.isPrefix && !rule.path.hasSuffix("/") ? path.dropLast() : path[...]
+        return cut.count <= whole.count && zip(cut, whole).allSatisfy { $0 == $1 || $0.hasPrefix("{") }
     }
 
     private static func tier(_ text: String, _ tiers: TierList) throws(ParseError) -> Tier {
@@ -188,6 +199,18 @@ enum RouteLine {
             throw ParseError("names no tier, the tiers are \(tiers.names.joined(separator: ", "))")
         }
         return tier
+    }
+
+    private static func unlabelled(_ text: String, _ tiers: TierList) throws(ParseError) -> UnlabelledRule {
+        switch text {
+        case "keep": return .keep
+        case "drop": return .drop
+        default:
+            guard let tier = tiers.rank(of: text) else {
+                throw ParseError("is not known, write keep, drop or a tier: \(tiers.names.joined(separator: ", "))")
+            }
+            return .tier(tier)
+        }
     }
 
     private static func limitBy(_ text: String) throws(ParseError) -> LimitBy {

@@ -23,7 +23,7 @@ import Wire
     }
 
     private static func plan(_ path: String) throws -> FilterPlan {
-        FilterPlan([try FilterPath(parsing: path)], tiers: .standard, isStrict: false, requiresField: false, isShadow: false)
+        FilterPlan([try FilterPath(parsing: path)], tiers: .standard, isStrict: false, isShadow: false)
     }
 
     private static func pad(_ text: String, _ width: Int) -> String { text + String(repeating: " ", count: max(0, width - text.count)) }

@@ -27,13 +27,13 @@ package struct ReferenceFilter {
     private let paths: [Path]
     private let tiers: [String]
     private let tier: Int
-    private let requiresField: Bool
+    private let unlabelled: UnlabelledRule
 
-    package init(paths: [String], tiers: [String], tier: Int, requiresField: Bool = false) {
+    package init(paths: [String], tiers: [String], tier: Int, unlabelled: UnlabelledRule = .byForm) {
         self.paths = paths.map(Path.init)
         self.tiers = tiers
         self.tier = tier
-        self.requiresField = requiresField
+        self.unlabelled = unlabelled
     }
 
     private typealias Progress = [Int?]
@@ -60,7 +60,8 @@ package struct ReferenceFilter {
     private func judge(_ node: Node, _ progress: Progress, isElement: Bool) -> Verdict {
         let units = paths.indices.filter { progress[$0] != nil && progress[$0] == paths[$0].unitDepth }
         guard case .object(let members) = node.content else {
-            return units.isEmpty ? .stays(isLabelled: false, isUnlabelled: false) : .leaves(isLabelled: false)
+            let leaves = units.contains { leavesUnlabelled(paths[$0]) } || !units.isEmpty && node.isArray
+            return leaves ? .leaves(isLabelled: false) : .stays(isLabelled: false, isUnlabelled: !units.isEmpty)
         }
         var labels: [Int: [Node]] = [:]
         for index in paths.indices {
@@ -73,10 +74,19 @@ package struct ReferenceFilter {
         let all = labels.values.flatMap { $0 }
         if all.contains(where: { !mayPass($0) }) { return .leaves(isLabelled: true) }
         let missing = labels.filter { $0.value.isEmpty }.map(\.key)
-        if missing.contains(where: { units.contains($0) || requiresField && isElement && paths[$0].isAnywhere }) {
+        if missing.contains(where: { leavesUnlabelled(paths[$0]) && (units.contains($0) || isElement && paths[$0].isAnywhere) }) {
             return .leaves(isLabelled: false)
         }
         return .stays(isLabelled: !all.isEmpty, isUnlabelled: !missing.isEmpty)
+    }
+
+    private func leavesUnlabelled(_ path: Path) -> Bool {
+        switch unlabelled {
+        case .byForm: !path.isAnywhere
+        case .keep: false
+        case .drop: true
+        case .tier(let counted): tier < Int(counted.rawValue)
+        }
     }
 
     private func fields(_ node: Node, _ steps: [Step]) -> [Node] {
@@ -119,10 +129,10 @@ package struct ReferenceFilter {
                 let bytes = render(child.value, inside, text, &counts)
                 out += text[lead..<child.value.start] + bytes
                 isFirst = false
-                if case .object = child.value.content, isLabelled || isElement && isJudged(inside) {
-                    counts.kept += 1
-                    if isElement, isUnlabelled { counts.unlabelled += 1 }
-                }
+                let isUnit = paths.indices.contains { inside[$0] != nil && inside[$0] == paths[$0].unitDepth }
+                guard child.value.isObject ? isLabelled || isElement && isJudged(inside) : isUnit else { continue }
+                counts.kept += 1
+                if isElement, isUnlabelled { counts.unlabelled += 1 }
             }
         }
         return out + text[end..<node.end]
@@ -166,6 +176,7 @@ struct Node {
     var content: Content
     var commas: [Int] = []
 
+    var isObject: Bool { if case .object = content { true } else { false } }
     var isArray: Bool { if case .array = content { true } else { false } }
 
     var isNeitherArrayNorNull: Bool {

@@ -114,6 +114,22 @@ import Wire
         }
     }
 
+    @Test(arguments: [
+        ("/p/words/7/review", "/7/review"), ("/p/words", "/"), ("/p/words/", "/"), ("/p//words/%61/b", "/a/b"), ("/p", nil),
+        ("/p/", nil), ("/p/%7Bkind%7D/x", "/x"),
+    ])
+    func aBracedNameIsStrippedAsTheSegmentItStandsFor(_ path: String, _ forwarded: String?) throws {
+        var stripped = rule("strip", "/p/*", auth: .none)
+        stripped.strip = "/p/{kind}"
+        #expect(try AdmissionHarness([stripped]).get(path).path == forwarded)
+    }
+
+    @Test func bracesInsideASegmentAreNoPathToStrip() {
+        var stripped = rule("strip", "/p/*", auth: .none)
+        stripped.strip = "/p{kind}"
+        #expect(throws: RouteFault.badStrip("strip", "/p{kind}")) { try AdmissionHarness([stripped]) }
+    }
+
     @Test func theMatchedPathIsTheForwardedOne() throws {
         let harness = try AdmissionHarness([rule("open", "/open/*", auth: .none), rule("shut", "/shut/*")])
         for path in ["/open/../shut/x", "/open/%2e%2e/shut/x", "//shut/x", "/./shut/x", "/%73hut/x", "/shut//x"] {

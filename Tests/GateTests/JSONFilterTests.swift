@@ -8,9 +8,9 @@ import Wire
 @Suite struct JSONFilterTests {
     static let tiers = try! TierList(["free", "plus", "premium"])
 
-    static func plan(_ paths: [String], requiresField: Bool = false) throws -> FilterPlan {
+    static func plan(_ paths: [String], _ unlabelled: UnlabelledRule = .byForm) throws -> FilterPlan {
         FilterPlan(
-            try paths.map { try FilterPath(parsing: $0) }, tiers: tiers, isStrict: false, requiresField: requiresField, isShadow: false)
+            try paths.map { try FilterPath(parsing: $0) }, tiers: tiers, isStrict: false, unlabelled: unlabelled, isShadow: false)
     }
 
     /// Output of a text that arrives in pieces cut at `cuts`, up to a fault.
@@ -121,9 +121,29 @@ import Wire
 
     @Test func elementsWithoutTheFieldLeaveWhereItIsRequired() throws {
         let text = Array(#"{"a":[{"x":1},{"tier":"free"},2],"b":{"x":1},"c":[]}"#.utf8)
-        let run = Run(try Self.plan(["tier"], requiresField: true), text)
+        let run = Run(try Self.plan(["tier"], .drop), text)
         #expect(run.text == #"{"a":[{"tier":"free"},2],"b":{"x":1},"c":[]}"#)
         #expect(run.counts == FilterCounts(kept: 1, dropped: 1, unlabelled: 1))
+    }
+
+    @Test(arguments: [
+        (["tier"], UnlabelledRule.keep, 0, #"[{"x":1},{"tier":"free"}]"#), (["tier"], .drop, 2, #"[{"tier":"free"}]"#),
+        (["tier"], .tier(Tier(rawValue: 1)), 0, #"[{"tier":"free"}]"#), (["tier"], .tier(Tier(rawValue: 1)), 1, #"[{"x":1},{"tier":"free"}]"#),
+        (["tier"], .tier(Tier(rawValue: 1)), 2, #"[{"x":1},{"tier":"free"}]"#), (["[].tier"], .byForm, 2, #"[{"tier":"free"}]"#),
+        (["[].tier"], .keep, 0, #"[{"x":1},{"tier":"free"}]"#), (["[].tier"], .tier(.lowest), 0, #"[{"x":1},{"tier":"free"}]"#),
+        (["[].tier"], .tier(Tier(rawValue: 2)), 1, #"[{"tier":"free"}]"#),
+    ])
+    func anElementWithoutTheFieldCountsAsTheRouteSays(_ paths: [String], _ rule: UnlabelledRule, _ tier: Int, _ expected: String) throws {
+        let text = Array(#"[{"x":1},{"tier":"free"}]"#.utf8)
+        for cuts in [[], Array(0..<text.count)] { #expect(Run(try Self.plan(paths, rule), text, cuts: cuts, tier: tier).text == expected) }
+    }
+
+    @Test func anElementThatIsNoObjectHasNoLabelAndAnArrayInItsPlaceNeverPasses() throws {
+        let text = Array(#"[1,[{"tier":"premium"}],"a",null,{"tier":"free"}]"#.utf8)
+        let kept = Run(try Self.plan(["[].tier"], .keep), text)
+        #expect(kept.text == #"[1,"a",null,{"tier":"free"}]"#)
+        #expect(kept.counts == FilterCounts(kept: 4, dropped: 1, unlabelled: 4))
+        #expect(Run(try Self.plan(["[].tier"]), text).text == #"[{"tier":"free"}]"#)
     }
 
     @Test func elementsAreCounted() throws {
@@ -328,16 +348,19 @@ extension String {
 
 /// Against another implementation, over random documents.
 @Suite struct FilterDifferentialTests {
-    private static let routes: [([String], Bool)] = [
-        (["tier"], false), (["tier"], true), (["results[].tier"], false), (["results[].tier", "data.items[].tier"], false),
-        (["tier", "results[].tier"], false), (["results[].items[].tier"], false), (["[].tier"], false), (["results[].data.tier"], false),
-        (["results[][].tier", "results[].tier"], false),
+    private static let routes: [([String], UnlabelledRule)] = [
+        (["tier"], .byForm), (["tier"], .drop), (["results[].tier"], .byForm), (["results[].tier", "data.items[].tier"], .byForm),
+        (["tier", "results[].tier"], .byForm), (["results[].items[].tier"], .byForm), (["[].tier"], .byForm),
+        (["results[].data.tier"], .byForm), (["results[][].tier", "results[].tier"], .byForm),
+        // The caller has the tier 1.
+        (["results[].tier"], .keep), (["tier", "results[].tier"], .keep), (["results[].tier"], .tier(Tier(rawValue: 2))),
+        (["tier"], .tier(Tier(rawValue: 2))), (["tier", "results[].items[].tier"], .tier(Tier(rawValue: 1))),
     ]
 
-    @Test(arguments: 0..<9) func theOutputIsThatOfTheReference(_ route: Int) throws {
-        let (texts, requiresField) = Self.routes[route]
-        let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
-        let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
+    @Test(arguments: 0..<14) func theOutputIsThatOfTheReference(_ route: Int) throws {
+        let (texts, unlabelled) = Self.routes[route]
+        let plan = try JSONFilterTests.plan(texts, unlabelled)
+        let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, unlabelled: unlabelled)
         for seed in 0..<40 {
             var documents = FilterDocuments(random: SplitMix64(seed: UInt64(route * 1_000 + seed)), allowed: ["free", "plus"])
             let text = documents.next()
@@ -357,10 +380,10 @@ extension String {
     }
 
     /// Typical answers of servers: the same members in each element.
-    @Test(arguments: 0..<9) func listsAreThoseOfTheReference(_ route: Int) throws {
-        let (texts, requiresField) = Self.routes[route]
-        let plan = try JSONFilterTests.plan(texts, requiresField: requiresField)
-        let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, requiresField: requiresField)
+    @Test(arguments: 0..<14) func listsAreThoseOfTheReference(_ route: Int) throws {
+        let (texts, unlabelled) = Self.routes[route]
+        let plan = try JSONFilterTests.plan(texts, unlabelled)
+        let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, unlabelled: unlabelled)
         for (comma, colon, line) in [(",", ":", ""), (", ", ": ", ""), (",", ": ", "\n  "), (" , ", " : ", "")] {
             let elements = ["free", "premium", "plus", "gold", "free"].enumerated().map { index, tier in
                 let members = [

@@ -65,6 +65,56 @@ extension RouteTable {
         #expect(table.answer(method, host, path) == expected)
     }
 
+    @Test(arguments: [
+        ("/progress/words/7/review", "/progress/{kind}/{id}/review"), ("/progress/words/7", "/progress/*"),
+        ("/progress/words/7/review/", "/progress/*"), ("/progress//7/review", "/progress/*"), ("/progress/words//review", "/progress/*"),
+        ("/progress/words/7/reviews", "/progress/*"), ("/progress/words/all/review", "/progress/words/all/*"),
+        ("/progress/words/all", "/progress/words/all/*"), ("/progress/words/al/review", "/progress/{kind}/{id}/review"),
+        ("/progress/words/every/review", "/progress/{kind}/{id}/review"), ("/progress/words/every/x", "/progress/words/every/x"),
+        ("/u/a", "/u/{id}"), ("/u/", "404"), ("/u", "404"), ("/u/a/", "/u/{id}/*"), ("/u/a/b/c", "/u/{id}/*"), ("/u/me", "/u/me"),
+        ("/u/me/x", "/u/{id}/*"), ("/o/a", "/o/{id}/*"), ("/o/a/", "/o/{id}/*"), ("/u/%7Bid%7D", "/u/{id}"), ("/u/{id}", "/u/{id}"),
+    ])
+    func aBracedNameTakesOneSegmentAndALiteralBeatsIt(_ path: String, _ expected: String) throws {
+        let table = try table([
+            "/progress/{kind}/{id}/review", "/progress/*", "/progress/words/all/*", "/progress/words/every/x", "/u/{id}", "/u/me",
+            "/u/{id}/*", "/o/{id}/*",
+        ])
+        #expect(table.answer("GET", "h", path) == expected)
+    }
+
+    @Test func aMethodThatTheLiteralRefusesIsLookedForBehindTheBraces() throws {
+        let table = try table(["GET /a/b", "POST /a/{x}", "PUT /a/*"])
+        #expect(table.answer("POST", "h", "/a/b") == "POST /a/{x}")
+        #expect(table.answer("PUT", "h", "/a/b") == "PUT /a/*")
+        #expect(table.answer("DELETE", "h", "/a/b") == "405 GET, POST, PUT")
+        #expect(table.answer("GET", "h", "/a/c") == "405 POST, PUT")
+    }
+
+    @Test func anEndpointIsNotWidenedByBraces() throws {
+        let table = try RouteTable([endpoint("login"), rule("any", "/{x}")])
+        #expect(table.answer("POST", "h", "/login") == "login")
+        #expect(table.answer("GET", "h", "/login") == "405 POST")
+        #expect(table.answer("GET", "h", "/logout") == "any")
+    }
+
+    @Test(arguments: ["/a{x}", "/{x}a", "/{}", "/{x", "/x}", "/{x-y}", "/{{x}}", "/{x}*", "/{x}{y}", "/{a/b}"])
+    func bracesThatEncloseNoWholeSegmentAreAnError(_ path: String) {
+        #expect(throws: RouteFault.badBraces("r")) { try RouteTable([rule("r", path)]) }
+    }
+
+    /// A thousand rules that share their beginnings in two spellings: the walk comes back at each level, and still ends.
+    @Test func manyBracesThatLeadNowhereAreFollowedOnce() throws {
+        let depth = 12
+        var patterns: [String] = []
+        for bits in 0..<1 << 10 {
+            patterns.append((0..<depth).map { bits >> $0 & 1 == 1 ? "/a" : "/{x}" }.joined() + "/end")
+        }
+        let table = try table(patterns)
+        let path = String(repeating: "/a", count: depth)
+        #expect(table.answer("GET", "h", path + "/none") == "404")
+        #expect(table.answer("GET", "h", path + "/end") == patterns[patterns.count - 1])
+    }
+
     @Test func aPathWithoutStarMatchesNothingLonger() throws {
         let table = try table(["/m"])
         #expect(table.answer("GET", "h", "/m") == "/m")
@@ -165,7 +215,8 @@ extension RouteTable {
         (["/a//b", "/a/b"], true), (["/%61", "/a"], true), (["GET /a", "POST /a"], false), (["GET /a", "GET /a"], true),
         (["GET,PUT /a", "GET,POST /a"], true), (["GET,PUT /a", "GET /a"], false), (["h.test/a", "/a"], false),
         (["h.test/a", "H.TEST./a"], true), (["/a/*", "/a/*"], true), (["PURGE /a", "PURGE /a"], true),
-        (["PURGE /a", "BAN /a"], false),
+        (["PURGE /a", "BAN /a"], false), (["/a/{x}", "/a/{y}"], true), (["/a/{x}", "/a/x"], false), (["/a/{x}", "/a/*"], false),
+        (["/{x}/b", "/a/{y}"], false), (["/a/{x}/*", "/a/{y}/*"], true), (["GET /a/{x}", "POST /a/{y}"], false),
     ])
     func twoEqualRulesAreAnErrorThatNamesBoth(_ patterns: [String], _ areEqual: Bool) {
         let rules = patterns.enumerated().map { rule("route\($0.offset)", $0.element) }
@@ -196,17 +247,17 @@ extension RouteTable {
     /// The trie against the rules read one by one.
     @Test func theTrieAgreesWithReadingEveryRule() throws {
         var random = SplitMix64(seed: 7)
-        let words = ["a", "b", "ab", "abc", "c"]
-        func path() -> String {
-            (0..<random.next() % 4).reduce("") { text, _ in text + "/" + words[Int(random.next() % 5)] }
+        func path(_ words: [String]) -> String {
+            (0..<random.next() % 4).reduce("") { text, _ in text + "/" + words[Int(random.next() % UInt64(words.count))] }
                 + (random.next() % 3 == 0 ? "/" : "")
         }
+        let words = ["a", "b", "ab", "abc", "c"]
         for _ in 0..<150 {
             var rules: [RouteRule] = []
             for number in 0..<12 {
                 let method = ["", "GET ", "GET,POST ", "DELETE "][Int(random.next() % 4)]
                 let host = ["", "", "h.test"][Int(random.next() % 3)]
-                let place = path()
+                let place = path(words + ["{x}", "{y}"])
                 let pattern = "\(method)\(host)\(place.isEmpty ? "/" : place)\(random.next() % 2 == 0 ? "*" : "")"
                 let candidate = rule("\(number)", pattern)
                 // Rules that conflict with an earlier one are left out.
@@ -214,7 +265,7 @@ extension RouteTable {
             }
             let table = try RouteTable(rules)
             for _ in 0..<60 {
-                let place = path()
+                let place = path(words)
                 let asked = place.isEmpty ? "/" : place
                 let method = ["GET", "POST", "DELETE"][Int(random.next() % 3)]
                 let host = random.next() % 2 == 0 ? "h.test" : "x.test"
@@ -229,11 +280,30 @@ extension RouteTable {
     private static func best(_ rules: [RouteRule], _ method: String, _ host: String, _ path: String) -> String? {
         func takes(_ rule: RouteRule) -> Bool {
             guard rule.methods.isEmpty || rule.methods.contains(method), rule.host == nil || rule.host == host else { return false }
-            if !rule.isPrefix { return rule.path == path }
-            return path.hasPrefix(rule.path) || rule.path.count > 1 && rule.path == path + "/"
+            return takes(Array(rule.path.utf8)[...], rule.isPrefix, Array(path.utf8)[...])
         }
+        func takes(_ pattern: ArraySlice<UInt8>, _ isPrefix: Bool, _ path: ArraySlice<UInt8>) -> Bool {
+            guard let next = pattern.first else { return isPrefix || path.isEmpty }
+            // A prefix takes its path without the last slash too.
+            if isPrefix, pattern.count == 1, next == UInt8(ascii: "/"), path.isEmpty { return pattern.startIndex > 0 }
+            guard next == UInt8(ascii: "{") else { return path.first == next && takes(pattern.dropFirst(), isPrefix, path.dropFirst()) }
+            let segment = path.prefix { $0 != UInt8(ascii: "/") }
+            let rest = pattern.drop { $0 != UInt8(ascii: "}") }.dropFirst()
+            return !segment.isEmpty && takes(rest, isPrefix, path.dropFirst(segment.count))
+        }
+        /// For each segment a literal before one that is partly `*`, before a braced name, before `*`; then no `*` before one.
         func rank(_ rule: RouteRule) -> [Int] {
-            [rule.host == nil ? 0 : 1, rule.isPrefix ? 0 : 1, rule.path.utf8.count, -(rule.methods.isEmpty ? 64 : rule.methods.count)]
+            let segments = rule.path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+            var rank = [rule.host == nil ? 0 : 1]
+            for (index, segment) in segments.enumerated() {
+                let isStarred = rule.isPrefix && index == segments.count - 1
+                switch (segment.hasPrefix("{"), isStarred) {
+                case (true, _): rank += [1, 0]
+                case (false, true): rank += [segment.isEmpty ? 0 : 2, segment.utf8.count]
+                case (false, false): rank += [3, 0]
+                }
+            }
+            return rank + [rule.isPrefix ? 0 : 9, -(rule.methods.isEmpty ? 64 : rule.methods.count)]
         }
         return rules.filter(takes).max { rank($0).lexicographicallyPrecedes(rank($1)) }?.name
     }

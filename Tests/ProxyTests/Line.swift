@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Testing
 import Wire
 
@@ -12,9 +13,19 @@ struct TestFault: Error, CustomStringConvertible {
 /// How a connection came to its end, as its peer saw it.
 enum LineEnd: Equatable { case closed, reset }
 
-/// One end of a connection, for tests: blocking, and never longer than ten seconds.
+/// One end of a connection, for tests: blocking, and never longer than ten seconds. Closing it again does nothing: by then its
+/// descriptor may be that of another test's connection.
 struct Line {
     let socket: Socket
+    private let closing = Closing()
+
+    /// Whether the line has been closed, for all copies of it.
+    private final class Closing: Sendable {
+        private let hasBegun = Atomic(false)
+
+        /// Whether this is the first time.
+        func begins() -> Bool { !hasBegun.exchange(true, ordering: .acquiringAndReleasing) }
+    }
 
     init(_ socket: Socket) { self.socket = socket }
 
@@ -141,8 +152,8 @@ struct Line {
     }
 
     func finishSending() { socket.shutdownWrite() }
-    func close() { socket.close() }
-    func reset() { socket.abort() }
+    func close() { if closing.begins() { socket.close() } }
+    func reset() { if closing.begins() { socket.abort() } }
 }
 
 extension String {

@@ -121,6 +121,9 @@ import Testing
         ("/a upstream=u filter-strict=on", "filter-strict= needs a filter, add filter=tier or remove it"),
         ("/a upstream=u shadow=filter", "shadow=filter needs a filter, add filter=tier or remove it"),
         ("/a upstream=u filter-require=on", "filter-require= needs a filter, add filter=tier or remove it"),
+        ("/a upstream=u filter-unlabelled=drop", "filter-unlabelled= needs a filter, add filter=tier or remove it"),
+        ("/a upstream=u filter=tier filter-unlabelled=gold", #""filter-unlabelled=gold" is not known, write keep, drop or a tier: free, premium"#),
+        ("/a upstream=u filter=tier filter-unlabelled=keep filter-require=on", "filter-require= is the older form of filter-unlabelled=, keep filter-unlabelled= alone"),
         ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write on or off"#),
         ("/a upstream=u auth=none filter=tier", "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"),
     ]
@@ -138,6 +141,20 @@ import Testing
     @Test func aStripThatDoesNotFitEveryPathIsAWarning() {
         #expect(parse("/a upstream=u limit=60/m+lease").1.warnings.isEmpty)
         #expect(parse("/a upstream=u strip=/b").1.warnings.map(\.message) == ["strip=/b is not a prefix of every path of the route, the others stay as they are"])
+    }
+
+    @Test(arguments: [
+        ("/p/{kind}/{id}/review", "/p/{kind}", true), ("/p/{kind}/{id}", "/p/{other}", true), ("/p/words/*", "/p/{kind}", true),
+        ("/p/{kind}/x", "/p/words", false), ("/p/*", "/p/{kind}", false), ("/p/wor*", "/p/{kind}", false), ("/p/words", "/p/words", true),
+        ("/p/words/*", "/p/words/", true), ("/p/wordsmith", "/p/words", false),
+    ])
+    func aStripThatSomePathsOfTheRouteDoNotBeginWithIsAWarning(_ path: String, _ strip: String, _ reaches: Bool) {
+        #expect(parse("\(path) upstream=u strip=\(strip)").1.warnings.isEmpty == reaches)
+    }
+
+    @Test(arguments: ["/a{x}", "/{x", "/{x}*"]) func bracesThatEncloseNoSegmentAreToldWithTheLine(_ path: String) {
+        #expect(faults("TOLLGATE_UPSTREAM_U=http://a\nTOLLGATE_ROUTE_R=\"\(path) upstream=u\"")
+            == ["a.env:2: TOLLGATE_ROUTE_R: has a brace that encloses no whole segment, write one like /items/{id}/review"])
     }
 
     @Test func anUnknownUpstreamIsAFaultWithTheNearestName() throws {

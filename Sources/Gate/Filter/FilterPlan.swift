@@ -5,8 +5,8 @@ package final class FilterPlan: Sendable {
     /// Maximum filters per route.
     package static let capacity = 8
 
-    /// Removes elements without the field, also where no path names their array (`filter-require=on`).
-    package let requiresField: Bool
+    /// The rule for elements without the field (`filter-unlabelled=`).
+    package let unlabelled: UnlabelledRule
     /// Refuses answers with a body that is not JSON (`filter-strict=on`, the default).
     package let isStrict: Bool
     /// Shadow mode (`shadow=filter`): judges and counts, removes nothing.
@@ -33,12 +33,14 @@ package final class FilterPlan: Sendable {
     static let element: UInt8 = 0xFE
 
     /// Judges nothing.
-    static let none = FilterPlan([], tiers: .standard, isStrict: false, requiresField: false, isShadow: false)
+    static let none = FilterPlan([], tiers: .standard, isStrict: false, isShadow: false)
 
-    package init(_ filters: [FilterPath], tiers: TierList, isStrict: Bool, requiresField: Bool, isShadow: Bool) {
+    package init(
+        _ filters: [FilterPath], tiers: TierList, isStrict: Bool, unlabelled: UnlabelledRule = .byForm, isShadow: Bool
+    ) {
         precondition(filters.count <= Self.capacity)
         self.isStrict = isStrict
-        self.requiresField = requiresField
+        self.unlabelled = unlabelled
         self.isShadow = isShadow
         var texts: [UInt8] = []
         func add(_ text: String) -> Slice {
@@ -48,7 +50,7 @@ package final class FilterPlan: Sendable {
         let words = Self.names(of: filters)
         names = words.map(add)
         self.tiers = tiers.names.map(add)
-        let fingerprint = Self.fingerprint(filters, tiers, requiresField)
+        let fingerprint = Self.fingerprint(filters, tiers, unlabelled)
         marks = tiers.names.map { Array("~\($0).\(fingerprint)".utf8) }
         self.texts = texts
         anywhere = Self.bits(filters) { $0.isAnywhere }
@@ -74,9 +76,9 @@ package final class FilterPlan: Sendable {
     }
 
     /// Changes whenever the filters change what a tier receives.
-    private static func fingerprint(_ filters: [FilterPath], _ tiers: TierList, _ requiresField: Bool) -> String {
+    private static func fingerprint(_ filters: [FilterPath], _ tiers: TierList, _ unlabelled: UnlabelledRule) -> String {
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
-        let words = filters.map(\.text) + ["\(requiresField)"] + tiers.names
+        let words = filters.map(\.text) + ["\(unlabelled)"] + tiers.names
         for byte in words.joined(separator: " ").utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
         var text = ByteBuffer()
         text.append(hex: hash ^ hash >> 32, digits: 8)
@@ -93,6 +95,16 @@ package final class FilterPlan: Sendable {
 
     /// Number of a name that a filter looks for; -1 for any other.
     func name(_ text: RawSpan) -> Int { Self.find(text, among: names, texts) }
+
+    /// The filters that remove elements without their field, for callers of `tier`.
+    func needingLabels(for tier: Tier) -> UInt8 {
+        switch unlabelled {
+        case .byForm: paths
+        case .keep: 0
+        case .drop: anywhere | paths
+        case .tier(let counted): tier < counted ? anywhere | paths : 0
+        }
+    }
 
     /// Whether `text` is the name of a tier that callers of `tier` may see.
     func isVisible(_ text: RawSpan, to tier: Tier) -> Bool {

@@ -27,6 +27,8 @@ package struct JSONFilter: ~Copyable {
 
     var plan = FilterPlan.none
     var tier = Tier.lowest
+    /// The filters that remove elements without their field.
+    var needingLabels: UInt8 = 0
     /// JSON lines, each of which is a unit.
     var isLines = false
     /// Whether a root that is not an array may pass where a path begins with one, for error objects. An array never passes
@@ -87,6 +89,7 @@ package struct JSONFilter: ~Copyable {
     package mutating func begin(_ plan: FilterPlan, tier: Tier, isLines: Bool = false, toleratesAnyRoot: Bool = false) {
         self.plan = plan
         self.tier = tier
+        needingLabels = plan.needingLabels(for: tier)
         self.isLines = isLines
         self.toleratesAnyRoot = toleratesAnyRoot
         counts = FilterCounts()
@@ -227,7 +230,7 @@ extension JSONFilter {
         if fields != 0 { return try condemnUnits(isLabelled: true, piece) }
         let isElement = last == 0 ? isLines : !top.isObject
         let judges = isObject ? plan.anywhere : 0
-        let needs = isElement && plan.requiresField ? judges : 0
+        let needs = isElement ? judges & needingLabels : 0
         push(
             Frame(
                 mark: scanner.lead + shift, inside: scanner.offset + shift, start: before + scanner.offset - 1,
@@ -247,7 +250,7 @@ extension JSONFilter {
         top.progress = plan.advance(outer[last - 1].progress, by: step)
         let units = plan.units(top.progress)
         top.judges |= units
-        top.needs |= units
+        top.needs |= units & needingLabels
     }
 
     /// Scalars of an array that a path names are judged too. An array among its elements, or one where the path continues
@@ -282,7 +285,13 @@ extension JSONFilter {
             if plan.expectsArray(plan.advance(progress, by: UInt8(known))) { dropScalar(piece) }
         } else if plan.expectsArray(progress) {
             let inside = plan.advance(progress, by: FilterPlan.element)
-            if plan.units(inside) != 0 || plan.expectsArray(inside) && !scanner.isNull { dropScalar(piece) }
+            let units = plan.units(inside)
+            if units & needingLabels != 0 || plan.expectsArray(inside) && !scanner.isNull {
+                dropScalar(piece)
+            } else if units != 0 {
+                counts.kept &+= 1
+                counts.unlabelled &+= 1
+            }
             scanner.asksForScalar = true
         }
     }

@@ -63,6 +63,8 @@ struct RouteChecks {
             return report(second, "takes the same requests as \(owner(first, routes)), change or remove one", routes)
         case .badPath(let name, let path):
             return report(name, "has a path that cannot be matched: \(path.message), write it as clients should send it", routes)
+        case .badBraces(let name):
+            return report(name, "has a brace that encloses no whole segment, write one like /items/{id}/review", routes)
         case .badMethod(let name, let method):
             return report(name, "\(quoted(method)) is no method, write names like GET,HEAD", routes)
         case .badHost(let name, let host):

@@ -141,7 +141,7 @@ enum CheckTable {
         let limits = rule.limits.map(\.text).joined(separator: " ")
         let limit = limits.isEmpty ? "" : "\(limits) by \(rule.limitBy.text)"
         let tier = rule.tier.map { configuration.settings.tiers.name(of: $0) } ?? ""
-        return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule)]
+        return [rule.name, rule.pattern, route.upstream, rule.auth.name, tier, limit, more(rule, configuration.settings.tiers)]
     }
 
     /// A row for an endpoint of a contract or page, with its mount in place of an upstream.
@@ -150,12 +150,17 @@ enum CheckTable {
     }
 
     /// Options without a column that differ from the default.
-    private static func more(_ rule: RouteRule) -> String {
+    private static func more(_ rule: RouteRule, _ tiers: TierList) -> String {
         var parts: [String] = []
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
         parts += rule.filters.map { "filter=\($0.text)" }
         if !rule.filterIsStrict { parts.append("filter-strict=off") }
-        if rule.filterRequiresField { parts.append("filter-require=on") }
+        switch rule.unlabelled {
+        case .byForm: break
+        case .keep: parts.append("filter-unlabelled=keep")
+        case .drop: parts.append("filter-unlabelled=drop")
+        case .tier(let tier): parts.append("filter-unlabelled=\(tiers.name(of: tier))")
+        }
         let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
         if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
         if !rule.keptFields.isEmpty { parts.append("keep=" + rule.keptFields.text) }
