@@ -43,7 +43,7 @@ require_swift() {
     fi
 }
 
-build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libsqlite3-dev libpq-dev zlib1g-dev)
+build_packages=(libssl-dev libcurl4-openssl-dev libhiredis-dev libargon2-dev libcrypt-dev libsqlite3-dev libpq-dev zlib1g-dev)
 
 # swift build, with a check that every import is declared as a dependency.
 #

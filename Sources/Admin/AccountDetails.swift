@@ -19,8 +19,8 @@ package struct AccountDetails {
     package func write(_ json: inout JSONWriter) {
         json.array("identities", identities) { json, identity in
             json.beginObject()
-            json.field("provider", identity.provider.rawValue)
-            json.field("subject", identity.subject)
+            json.field("provider", identity.key.source.name)
+            json.field("subject", identity.key.subject)
             json.field("linked_at", ISO8601.text(identity.linkedAt))
             json.endObject()
         }

@@ -80,17 +80,30 @@ struct DLAuthContract: ClientContract {
         let email = try email(required("email", of: request))
         var registration = Registration(email: email, password: try password("password", of: request))
         if let json = try request.json("metadata") { registration.metadata = try metadata(json) }
+        registration.username = try username(request, email)
         let signedIn = try await call(
             await services.passwords.signUp(
                 registration, rules: .length, contract: Self.id, mustConfirmEmail: services.mustConfirmEmail,
                 caller: request.caller)
         ) { (refusal: SignUpRefusal) in
             switch refusal {
-            case .unfitPassword(let fault): Self.unfit(fault)
+            case .unfitPassword(let faults): Self.unfit(faults)
             case .emailTaken: Failure(422, "user_already_exists", "A user with this email already exists")
             }
         }
         return DLAuthAnswer.session(signedIn.account, signedIn.grant)
+    }
+
+    /// The name to sign in with: `username`, else that in the metadata, else the part of the email before `@`.
+    private func username(_ request: ContractRequest, _ email: EmailAddress) throws(Failure) -> Username? {
+        if let text = try request.text("username"),
+            let name = try parse(try Username(text), orSay: "Username is not a valid username")
+        {
+            return name
+        }
+        // Metadata is the app's own: a member there that is no name is no fault.
+        let texts = [try? request.text("username", in: "metadata"), email.localPart].compactMap(\.self)
+        return texts.lazy.compactMap { text in try? Username(text) }.first
     }
 
     private func signIn(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
@@ -201,7 +214,7 @@ struct DLAuthContract: ClientContract {
                 token: token, to: password, rules: .length, contract: Self.id, caller: request.caller)
         ) { (refusal: PasswordResetRefusal) in
             switch refusal {
-            case .unfitPassword(let fault): Self.unfit(fault)
+            case .unfitPassword(let faults): Self.unfit(faults)
             case .invalidToken: Failure(401, "invalid_token", "The reset token is wrong, spent or expired")
             }
         }
@@ -216,7 +229,7 @@ struct DLAuthContract: ClientContract {
                 to: password, rules: .length, session: session, caller: request.caller)
         ) { (refusal: PasswordChangeRefusal) in
             switch refusal {
-            case .unfitPassword(let fault): Self.unfit(fault)
+            case .unfitPassword(let faults): Self.unfit(faults)
             case .sessionEnded: Failure(.unauthorized(.revoked), in: Self.dialect)
             }
         }
@@ -242,7 +255,7 @@ struct DLAuthContract: ClientContract {
 
     private func password(_ name: String, of request: ContractRequest) throws(Failure) -> Password {
         let text = try required(name, of: request)
-        do throws(PasswordFault) { return try Password(text) } catch { throw Self.unfit(error) }
+        do throws(PasswordFault) { return try Password(text) } catch { throw Self.unfit([error]) }
     }
 
     private func metadata(_ json: [UInt8]) throws(Failure) -> Metadata {
@@ -260,7 +273,9 @@ struct DLAuthContract: ClientContract {
 
     private static let noUser = Failure(404, "user_not_found", "User not found")
 
-    private static func unfit(_ fault: PasswordFault) -> Failure { .malformed(sentence(fault), in: dialect) }
+    private static func unfit(_ faults: [PasswordFault]) -> Failure {
+        .malformed(faults.map(sentence).joined(separator: "; "), in: dialect)
+    }
 
     private static func sentence(_ fault: PasswordFault) -> String {
         switch fault {
@@ -293,10 +308,18 @@ extension DLAuthContract {
         guard let purpose = Self.purpose(type) else {
             throw .malformed("Type must be signup, email, sms, phone_change, email_change or recovery", in: Self.dialect)
         }
-        let address = try required(purpose.isForPhones ? "phone" : "email", of: request)
+        let address = try self.address(purpose, request)
         guard purpose.isForPhones else { return OTP(purpose: purpose, recipient: .email(try email(address))) }
         let phone = try parse(try PhoneNumber(address), orSay: "Phone is not a phone number like +15555550123")
         return OTP(purpose: purpose, recipient: .phone(phone))
+    }
+
+    /// A number may come as `email`, where the published client puts it.
+    private func address(_ purpose: CodePurpose, _ request: ContractRequest) throws(Failure) -> String {
+        guard purpose.isForPhones else { return try required("email", of: request) }
+        if let phone = try request.text("phone"), !phone.isEmpty { return phone }
+        if let number = try request.text("email"), !number.isEmpty, !number.utf8.contains(UInt8(ascii: "@")) { return number }
+        throw Self.missing("phone")
     }
 
     private static func purpose(_ type: String) -> CodePurpose? {

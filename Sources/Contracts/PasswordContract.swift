@@ -53,7 +53,7 @@ struct PasswordContract: ClientContract {
             await services.passwords.signUp(registration, rules: .strict, contract: Self.id, caller: request.caller)
         ) { (refusal: SignUpRefusal) in
             switch refusal {
-            case .unfitPassword(let fault): Self.malformed(fault.djangoSentence)
+            case .unfitPassword(let faults): Self.malformed(faults.djangoSentence)
             case .emailTaken: Self.malformed("User with this email already exists")
             }
         }

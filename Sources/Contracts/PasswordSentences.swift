@@ -1,5 +1,10 @@
 package import Accounts
 
+extension [PasswordFault] {
+    /// All faults, as Django joins them.
+    package var djangoSentence: String { map(\.djangoSentence).joined(separator: "; ") }
+}
+
 extension PasswordFault {
     /// The message of Django's validators, which the `password` contract uses.
     package var djangoSentence: String {

@@ -3,27 +3,36 @@ import Wire
 /// The error of hashing a password when memory runs out.
 package struct OutOfMemory: Error, Equatable, Sendable {}
 
-/// A stored password hash: argon2id, or imported PBKDF2 from Django, which is verified and then replaced. Other kinds, such as
-/// bcrypt, are not supported.
+/// A stored password hash: argon2id, or an imported one (Django's PBKDF2 and argon2id, bcrypt), which is verified and then
+/// replaced.
 ///
 /// Hashing and matching take tens of milliseconds of CPU: only on threads that may block.
 package struct PasswordHash: Sendable, Equatable {
     /// The maximum length of a password in bytes. Callers check it before hashing.
     package static let longestPassword = 1_024
 
+    /// The kinds that are verified, for people.
+    package static let kinds =
+        "Django's pbkdf2_sha256$…, argon2$argon2id$…, bcrypt_sha256$… and bcrypt$…, $argon2id$v=19$m=…,t=…,p=…$SALT$HASH, $2b$COST$…"
+
     private enum Form: Equatable {
         case argon2(Argon2Hash)
         case pbkdf2(PBKDF2Hash)
+        case bcrypt(BcryptHash)
     }
 
     private let form: Form
 
     /// Parses a stored hash; nil if its kind is not supported or its cost out of bounds.
     package init?(parsing text: String) {
-        if let hash = Argon2Hash(parsing: text) {
+        // Django writes the name of the function before what libargon2 writes.
+        let django = "argon2$"
+        if let hash = Argon2Hash(parsing: text.hasPrefix(django) ? String(text.dropFirst(django.count - 1)) : text) {
             form = .argon2(hash)
         } else if let hash = PBKDF2Hash(parsing: text) {
             form = .pbkdf2(hash)
+        } else if let hash = BcryptHash(parsing: text) {
+            form = .bcrypt(hash)
         } else {
             return nil
         }
@@ -52,6 +61,7 @@ package struct PasswordHash: Sendable, Equatable {
         switch form {
         case .argon2(let hash): hash.text
         case .pbkdf2(let hash): hash.text
+        case .bcrypt(let hash): hash.text
         }
     }
 
@@ -61,6 +71,7 @@ package struct PasswordHash: Sendable, Equatable {
             switch form {
             case .argon2(let hash): hash.matches(password)
             case .pbkdf2(let hash): hash.matches(password)
+            case .bcrypt(let hash): hash.matches(password)
             }
         guard let verdict else { throw OutOfMemory() }
         return verdict
@@ -70,7 +81,7 @@ package struct PasswordHash: Sendable, Equatable {
     package func needsRehash(for cost: Argon2Cost = .standard) -> Bool {
         switch form {
         case .argon2(let hash): hash.cost != cost
-        case .pbkdf2: true
+        case .pbkdf2, .bcrypt: true
         }
     }
 }

@@ -224,7 +224,7 @@ import Wire
             var creation = AccountCreation(email: try EmailAddress("ada@example.org"))
             creation.secret = .password(try Password(password))
             let weak = creation
-            #expect(await fault { try await office.administration.create(weak) } == SignUpRefusal.unfitPassword(expected))
+            #expect(await fault { try await office.administration.create(weak) } == SignUpRefusal.unfitPassword([expected]))
         }
         #expect(try await office.directory.accounts().isEmpty)
     }

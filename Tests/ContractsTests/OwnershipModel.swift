@@ -307,7 +307,7 @@ struct OwnershipModel {
 
     private func isWayIn(_ account: Account) async throws -> Bool {
         if account.phone?.text == attacker.phone { return true }
-        return try await store.identities(of: account.id).contains { $0.subject == attacker.subject }
+        return try await store.identities(of: account.id).contains { $0.key.subject == attacker.subject }
     }
 
     private func opens(_ account: Account, _ passwords: [String]) async throws -> Bool {

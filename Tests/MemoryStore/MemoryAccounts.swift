@@ -1,4 +1,5 @@
 package import Accounts
+import Credentials
 package import Wire
 
 extension MemoryStore {
@@ -38,7 +39,7 @@ extension MemoryStore {
     }
 
     package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
-        try at { $0.identities["\(provider.rawValue) \(subject)"] != nil }
+        try at { $0.identities[IdentityKey(IdentitySource(provider), stored: subject)] != nil }
     }
 
     package func open(
@@ -76,17 +77,14 @@ extension MemoryStore {
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn {
         try at { state in
-            let key = "\(proof.provider.rawValue) \(proof.subject)"
+            let key = proof.key
             let holder = proof.verifiedEmail.flatMap { email in
                 state.account(of: .email(email)).map { ContactHolder($0, .email(email)) }
             }
             let verdict = IdentityRule.verdict(linked: state.identities[key]?.user, holder: holder)
             let (user, ended) = state.lead(verdict, proof, newUser, session.contract, audit)
             if state.identities[key] == nil {
-                let identity = LinkedIdentity(
-                    provider: proof.provider, subject: proof.subject, linkedAt: audit.now)
-                state.identities[key] = MemoryStore.Link(identity: identity, user: user)
-                state.log(.identityLinked, user, audit, detail: proof.provider.rawValue)
+                state.link(proof.key, to: user, audit)
             }
             state.complete(user, by: proof, emailIsFree: holder == nil, audit)
             let opened = state.open(session, of: user, audit)
@@ -109,7 +107,54 @@ extension MemoryStore {
     }
 }
 
+extension MemoryStore {
+    package func account(of identity: IdentityKey) async throws(StoreFault) -> Account? {
+        try at { state in state.identities[identity].flatMap { state.accounts[$0.user] } }
+    }
+
+    package func add(
+        _ lines: [ImportedAccount], newIDs: [UUID], _ audit: AuditContext
+    ) async throws(StoreFault) -> [ImportVerdict] {
+        try at { state in zip(lines, newIDs).map { state.add($0, newID: $1, audit) } }
+    }
+}
+
 extension MemoryStore.State {
+    mutating func link(_ key: IdentityKey, to user: UUID, _ audit: AuditContext) {
+        identities[key] = MemoryStore.Link(identity: LinkedIdentity(key: key, linkedAt: audit.now), user: user)
+        log(.identityLinked, user, audit, detail: key.source.name)
+    }
+
+    fileprivate mutating func add(_ line: ImportedAccount, newID: UUID, _ audit: AuditContext) -> ImportVerdict {
+        var holders = ImportHolders()
+        holders.byID = line.id.flatMap { accounts[$0] }
+        for key in line.identities {
+            if let user = identities[key]?.user, let account = accounts[user] { holders.byIdentity.append(.init(key: key, account: account)) }
+        }
+        holders.byEmail = line.email.flatMap { account(of: .email($0)) }
+        let verdict = ImportRule.verdict(line, holders)
+        switch verdict {
+        case .create:
+            let account = line.account(newID: newID, now: audit.now)
+            dropCodes(of: account)
+            accounts[account.id] = account
+            hashes[account.id] = line.passwordHash?.text
+            log(.accountOpened, account.id, audit, detail: "import")
+            if account.emailConfirmedAt != nil { log(.emailConfirmed, account.id, audit) }
+            if let tier = line.tier { log(.tierChanged, account.id, audit, detail: tier) }
+            for key in line.identities { link(key, to: account.id, audit) }
+        case .complete(let user):
+            guard let bare = accounts[user] else { break }
+            let account = line.completing(bare, now: audit.now)
+            dropCodes(of: account)
+            accounts[user] = account
+            hashes[user] = line.passwordHash?.text
+            log(.accountOpened, user, audit, detail: "import")
+        case .keep, .refuse: break
+        }
+        return verdict
+    }
+
     mutating func setPassword(_ hash: String, of user: UUID, _ audit: AuditContext) {
         hashes[user] = hash
         accounts[user]?.hasPassword = true

@@ -85,7 +85,7 @@ extension MemoryStore {
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
         try at { state in
             state.identities.values.filter { $0.user == user }.map(\.identity)
-                .sorted { ($0.provider.rawValue, $0.subject) < ($1.provider.rawValue, $1.subject) }
+                .sorted { ($0.key.source.name, $0.key.subject) < ($1.key.source.name, $1.key.subject) }
         }
     }
 

@@ -7,7 +7,7 @@ package final class MemoryStore: AccountStore {
     struct State {
         var accounts = AccountTable()
         var hashes: [UUID: String] = [:]
-        var identities: [String: Link] = [:]
+        var identities: [IdentityKey: Link] = [:]
         var sessions: [UUID: Session] = [:]
         var ended: [EndedSession] = []
         var codes: [String: PendingCode] = [:]

@@ -97,14 +97,14 @@ import Wire
     }
 
     @Test(arguments: [
-        "secret", "", "$2b$12$abcdefghijklmnopqrstuuJ4cQ1JhV0Zb8Pq9mZ2yq1r0u8b8f9nG", "pbkdf2_sha1$1000$aSalt$jIVmoDR+X5ndBN2cvCQ1Mg==",
+        "secret", "", "$2b$15$abcdefghijklmnopqrstuuJ4cQ1JhV0Zb8Pq9mZ2yq1r0u8b8f9nG", "pbkdf2_sha1$1000$aSalt$jIVmoDR+X5ndBN2cvCQ1Mg==",
         "pbkdf2_sha256$1000$aSalt$short", "pbkdf2_sha256$999999999$aSalt$jIVmoDR+X5ndBN2cvCQ1Mpo2zrP7rkfIT9h5XEl2dtI=",
         "$argon2i$v=19$m=64,t=1,p=1$c29tZXNhbHQ$AAAAAAAAAAAAAAAAAAAAAA", "!", "",
     ])
     func aHashThatCannotBeCheckedIsUnfit(_ hash: String) async throws {
         let result = try await run(["user", "create", "--email", "a@example.org", "--password-hash", hash])
         #expect(result.exitCode == 2)
-        #expect(result.errorOutput.hasPrefix("tollgate: --password-hash is of no supported kind, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$"))
+        #expect(result.errorOutput.hasPrefix("tollgate: --password-hash is of no supported kind, give Django's pbkdf2_sha256$"))
         #expect(hash.isEmpty || hash == "!" || !result.errorOutput.contains(hash))
     }
 

@@ -196,7 +196,7 @@ import Wire
         #expect(owner.ended.allSatisfy { $0.reason == .accountTaken })
         #expect(try await store.sessions(of: expected.id, now: at(10).now).map(\.id) == owner.sessionIDs)
         #expect(try await store.grants(of: expected.id).isEmpty)
-        #expect(try await store.identities(of: expected.id).map(\.subject) == (way == .provider ? ["A@x"] : []))
+        #expect(try await store.identities(of: expected.id).map(\.key.subject) == (way == .provider ? ["A@x"] : []))
         let hash = try await store.credential(for: .email(try email("a@x")))?.hash
         #expect(hash == (way == .reset ? "owner's" : nil))
         #expect(try await store.credential(for: .username(Username(stored: "mallory"))) == nil)

@@ -38,8 +38,8 @@ import Wire
         _ = try await signIn(store, identity(subject: "3", email: nil), at: 4)
         #expect(
             try await store.identities(of: first.account.id) == [
-                LinkedIdentity(provider: .apple, subject: "2", linkedAt: at(3).now),
-                LinkedIdentity(provider: .google, subject: "1", linkedAt: at(1).now),
+                LinkedIdentity(key: IdentityKey(IdentitySource(.apple), stored: "2"), linkedAt: at(3).now),
+                LinkedIdentity(key: IdentityKey(IdentitySource(.google), stored: "1"), linkedAt: at(1).now),
             ])
         #expect(try await store.identities(of: newID()).isEmpty)
     }

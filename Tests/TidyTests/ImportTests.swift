@@ -4,7 +4,7 @@ import Testing
 private let rings: [String: Set<String>] = [
     // Core.
     "Wire": [],
-    "Credentials": ["Wire", "COpenSSL", "CArgon2"],
+    "Credentials": ["Wire", "COpenSSL", "CArgon2", "CCrypt"],
     "HTTP": ["Wire", "CZlib"],
     "Gate": ["Wire", "Credentials", "HTTP"],
     "Telemetry": ["Wire"],
@@ -26,7 +26,7 @@ private let rings: [String: Set<String>] = [
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
         "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
-    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
+    "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
 ]
 
 /// The system modules that each ring may import.

@@ -16,6 +16,8 @@ package struct IdentityProof: Sendable, Equatable {
     package let name: PersonName?
     package let nameRule: NameRule
 
+    package var key: IdentityKey { IdentityKey(IdentitySource(provider), stored: subject) }
+
     package init(
         provider: Provider, subject: String, verifiedEmail: EmailAddress?, name: PersonName?, nameRule: NameRule
     ) {

@@ -39,10 +39,9 @@ package struct Administration: Sendable {
     }
 
     package func create(_ creation: AccountCreation) async throws(AccountError<SignUpRefusal>) -> Account {
-        if case .password(let password)? = creation.secret,
-            let fault = PasswordRules.strict.fault(of: password, email: creation.email)
-        {
-            throw .refused(.unfitPassword(fault))
+        if case .password(let password)? = creation.secret {
+            let faults = PasswordRules.strict.faults(of: password, email: creation.email)
+            guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         }
         return try await context.value(orRefuse: SignUpRefusal.emailTaken) { () throws(AccountFailure) -> Account? in
             let hash = try await hash(creation.secret)
@@ -66,6 +65,13 @@ package struct Administration: Sendable {
         case .hash(let hash)?: hash.text
         case nil: nil
         }
+    }
+
+    /// Adds imported accounts in one transaction; returns what became of each.
+    package func add(_ lines: [ImportedAccount]) async throws(AccountFailure) -> [ImportVerdict] {
+        let audit = context.audit(nil)
+        let newIDs = lines.map { _ in context.newID(audit.now) }
+        return try await context.ask(await context.store.add(lines, newIDs: newIDs, audit))
     }
 
     /// Sets a tier of the gateway, nil for the lowest; `until` is the end of a subscription. It counts on every gateway

@@ -24,7 +24,7 @@ package struct Registration: Sendable {
 
 /// Why no account is created.
 package enum SignUpRefusal: Sendable, Equatable {
-    case unfitPassword(PasswordFault)
+    case unfitPassword([PasswordFault])
     case emailTaken
 }
 
@@ -36,7 +36,7 @@ package enum SignInRefusal: Sendable, Equatable {
 
 /// Why a password is not changed.
 package enum PasswordChangeRefusal: Sendable, Equatable {
-    case unfitPassword(PasswordFault)
+    case unfitPassword([PasswordFault])
     /// The caller's session has ended, or its account is gone.
     case sessionEnded
 }
@@ -61,9 +61,8 @@ package struct PasswordAccounts: Sendable {
         _ registration: Registration, rules: PasswordRules, contract: ContractID, mustConfirmEmail: Bool = false,
         caller: Caller
     ) async throws(AccountError<SignUpRefusal>) -> SignedIn {
-        if let fault = rules.fault(of: registration.password, email: registration.email) {
-            throw .refused(.unfitPassword(fault))
-        }
+        let faults = rules.faults(of: registration.password, email: registration.email)
+        guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         return try await context.value(orRefuse: SignUpRefusal.emailTaken) { () throws(AccountFailure) -> SignedIn? in
             // A taken email stays charged like a wrong password: enumerating emails is limited as guessing is.
             let attempts = try await Attempts(
@@ -118,7 +117,8 @@ package struct PasswordAccounts: Sendable {
     package func changePassword(
         to password: Password, rules: PasswordRules, session: CallerSession, caller: Caller
     ) async throws(AccountError<PasswordChangeRefusal>) -> Sessions.Granted {
-        if let fault = rules.fault(of: password, email: nil) { throw .refused(.unfitPassword(fault)) }
+        let faults = rules.faults(of: password, email: nil)
+        guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         return try await context.value(orRefuse: PasswordChangeRefusal.sessionEnded) { () throws(AccountFailure) -> Sessions.Granted? in
             let attempts = try await Attempts(limiter, [AttemptBucket(.passwordChanges, session.user.text)])
             let audit = context.audit(caller)

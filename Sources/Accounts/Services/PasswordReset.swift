@@ -3,7 +3,7 @@ internal import Wire
 
 /// Why a password is not reset.
 package enum PasswordResetRefusal: Sendable, Equatable {
-    case unfitPassword(PasswordFault)
+    case unfitPassword([PasswordFault])
     /// Wrong, spent or expired.
     case invalidToken
 }
@@ -50,7 +50,8 @@ package struct PasswordReset: Sendable {
     package func reset(
         token: String, to password: Password, rules: PasswordRules, contract: ContractID, caller: Caller
     ) async throws(AccountError<PasswordResetRefusal>) -> Sessions.Granted {
-        if let fault = rules.fault(of: password, email: nil) { throw .refused(.unfitPassword(fault)) }
+        let faults = rules.faults(of: password, email: nil)
+        guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         let digest = digests.digest(Array(token.utf8))
         let audit = context.audit(caller)
         return try await context.value(orRefuse: PasswordResetRefusal.invalidToken) { () throws(AccountFailure) -> Sessions.Granted? in

@@ -23,6 +23,12 @@ package protocol AccountRecords: Sendable {
     func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Whether an account is linked to this subject of the provider.
     func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool
+    /// The account that an identity is linked to; nil if there is none.
+    func account(of identity: IdentityKey) async throws(StoreFault) -> Account?
+    /// Adds imported accounts by `ImportRule`, with the id from `newIDs` where a line has none; returns what became of each.
+    func add(
+        _ lines: [ImportedAccount], newIDs: [UUID], _ audit: AuditContext
+    ) async throws(StoreFault) -> [ImportVerdict]
     /// Creates an account, and a session of it if one is given; `SignUpRule` decides over an email that is taken. Codes and
     /// reset tokens sent to the email before are dropped.
     func open(

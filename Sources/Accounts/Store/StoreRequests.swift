@@ -233,15 +233,13 @@ package struct ActorName: Sendable, Hashable {
     }
 }
 
-/// A provider's subject that is linked to an account.
+/// An identity that is linked to an account.
 package struct LinkedIdentity: Sendable, Hashable {
-    package let provider: Provider
-    package let subject: String
+    package let key: IdentityKey
     package let linkedAt: WallTime
 
-    package init(provider: Provider, subject: String, linkedAt: WallTime) {
-        self.provider = provider
-        self.subject = subject
+    package init(key: IdentityKey, linkedAt: WallTime) {
+        self.key = key
         self.linkedAt = linkedAt
     }
 }

@@ -53,14 +53,15 @@ package enum PasswordRules: Sendable {
     /// The length, and the rules of Django's validators.
     case strict
 
-    /// The first rule that `password` breaks; nil if it breaks none.
-    package func fault(of password: Password, email: EmailAddress?) -> PasswordFault? {
+    /// The rules that `password` breaks, in the order of Django's validators.
+    package func faults(of password: Password, email: EmailAddress?) -> [PasswordFault] {
         let text = String(decoding: password.bytes, as: UTF8.self)
-        if text.unicodeScalars.count < Password.shortest { return .tooShort }
-        if self == .length { return nil }
+        let isShort = text.unicodeScalars.count < Password.shortest
+        if self == .length { return isShort ? [.tooShort] : [] }
         let folded = PlainText.folded(text)
-        if folded == email?.key { return .sameAsEmail }
-        if CommonPasswords.contain(folded) { return .tooCommon }
-        return text.allSatisfy(\.isWholeNumber) ? .entirelyNumeric : nil
+        return [
+            folded == email?.key ? .sameAsEmail : nil, isShort ? .tooShort : nil,
+            CommonPasswords.contain(folded) ? .tooCommon : nil, !text.isEmpty && text.allSatisfy(\.isWholeNumber) ? .entirelyNumeric : nil,
+        ].compactMap(\.self)
     }
 }

@@ -6,7 +6,7 @@ extension SQLStore {
         _ proof: IdentityProof, newUser: UUID, session: NewSession, _ audit: AuditContext
     ) async throws(StoreFault) -> SignIn {
         try await database.write { sql throws(SQLFault) in
-            let linked = try sql.account(of: proof.provider, subject: proof.subject)
+            let linked = try sql.account(of: proof.key)
             let holder = try sql.holder(of: proof.verifiedEmail)
             let verdict = IdentityRule.verdict(linked: linked, holder: holder)
             let new = NewAccount(id: newUser, openedBy: session.contract, email: proof.verifiedEmail)
@@ -20,7 +20,8 @@ extension SQLStore {
     }
 
     package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
-        try await database.read { sql throws(SQLFault) in try sql.account(of: provider, subject: subject) != nil }
+        let key = IdentityKey(IdentitySource(provider), stored: subject)
+        return try await database.read { sql throws(SQLFault) in try sql.account(of: key) != nil }
     }
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
@@ -29,7 +30,8 @@ extension SQLStore {
                 "SELECT provider, subject, linked_at FROM identities WHERE account = $1 ORDER BY provider, subject",
                 [.id(user)]
             ) { row throws(SQLFault) in
-                LinkedIdentity(provider: try row.word(Provider.self), subject: try row.text(), linkedAt: try row.time())
+                let key = IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
+                return LinkedIdentity(key: key, linkedAt: try row.time())
             }
         }
     }
@@ -37,10 +39,10 @@ extension SQLStore {
 
 extension SQLTransaction {
     /// The account that the identity is linked to.
-    fileprivate func account(of provider: Provider, subject: String) throws(SQLFault) -> UUID? {
+    func account(of identity: IdentityKey) throws(SQLFault) -> UUID? {
         let row = try first(
             "SELECT account FROM identities WHERE provider = $1 AND subject = $2",
-            [.text(provider.rawValue), .text(subject)])
+            [.text(identity.source.name), .text(identity.subject)])
         guard var row else { return nil }
         return try row.id()
     }
@@ -58,16 +60,16 @@ extension SQLTransaction {
         case .known(let user):
             let account = try present(user)
             // A concurrent take-over may have unlinked the identity.
-            guard try self.account(of: proof.provider, subject: proof.subject) == user else { throw .conflict }
+            guard try self.account(of: proof.key) == user else { throw .conflict }
             return SignIn(account: account, session: nil)
         case .link(let user):
             let account = try present(user)
-            try link(proof, to: user, audit)
+            try link(proof.key, to: user, audit)
             return SignIn(account: account, session: nil)
         case .takeOver(let user):
             var account = try present(user)
             let ended = try takeOver(&account, audit)
-            try link(proof, to: user, audit)
+            try link(proof.key, to: user, audit)
             return SignIn(account: account, session: nil, ended: ended)
         case .create:
             return SignIn(account: try create(new, proof, audit), session: nil, isNew: true)
@@ -83,11 +85,11 @@ extension SQLTransaction {
         guard try insert(account, passwordHash: nil) else { throw .conflict }
         try dropCodes(of: account)
         try log(.accountOpened, new.id, audit, detail: proof.provider.rawValue)
-        try link(proof, to: new.id, audit)
+        try link(proof.key, to: new.id, audit)
         return account
     }
 
-    private mutating func link(_ proof: IdentityProof, to user: UUID, _ audit: AuditContext) throws(SQLFault) {
+    mutating func link(_ key: IdentityKey, to user: UUID, _ audit: AuditContext) throws(SQLFault) {
         let isNew =
             try change(
                 .unlogged,
@@ -95,9 +97,9 @@ extension SQLTransaction {
                 INSERT INTO identities (provider, subject, account, linked_at) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING
                 """,
-                [.text(proof.provider.rawValue), .text(proof.subject), .id(user), .time(audit.now)]) == 1
+                [.text(key.source.name), .text(key.subject), .id(user), .time(audit.now)]) == 1
         guard isNew else { throw .conflict }
-        try log(.identityLinked, user, audit, detail: proof.provider.rawValue)
+        try log(.identityLinked, user, audit, detail: key.source.name)
     }
 
     /// Adds the email and name of the proof that the account lacks.

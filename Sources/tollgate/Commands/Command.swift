@@ -9,6 +9,7 @@ enum Command: String, CaseIterable, Sendable {
     case userList = "user list"
     case userShow = "user show"
     case userCreate = "user create"
+    case userImport = "user import"
     case userSetTier = "user set-tier"
     case userRevoke = "user revoke"
     case userDelete = "user delete"
@@ -40,6 +41,7 @@ extension Command {
         case .userSetTier: ["USER", "TIER"]
         case .actorGrant, .actorRevoke: ["USER", "TYPE", "ID"]
         case .limitsVerify: ["LOG…"]
+        case .userImport: ["FILE"]
         case .pin: ["[FILE]…"]
         case .help: ["[COMMAND]"]
         case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .echo, .settings,
@@ -61,6 +63,7 @@ extension Command {
         case .userList: "lists the accounts in the order of their creation"
         case .userShow: "shows one account with its identities and sessions; USER is an id or an email"
         case .userCreate: "creates an account, also with a password hash from another system"
+        case .userImport: "adds the accounts of another system from lines of JSON (- reads standard input); again, it changes nothing"
         case .userSetTier: "sets the tier of an account; every gateway applies it within a second"
         case .userRevoke: "ends all sessions of an account; every gateway refuses its tokens within a second"
         case .userDelete: "deletes an account and ends all its sessions within a second"
@@ -108,11 +111,13 @@ extension Command {
                 CommandOption(name: "password-stdin", value: nil, doc: "reads the password from standard input"),
                 CommandOption(
                     name: "password-hash", value: "HASH",
-                    doc: "or its hash: Django's pbkdf2_sha256$… or an $argon2id$…, in single quotes"),
+                    doc: "or its hash, in single quotes: Django's, an $argon2id$… or a $2b$…"),
                 CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
                 CommandOption.until,
                 CommandOption(name: "verified", value: nil, doc: "marks the email as verified"),
             ]
+        case .userImport:
+            [CommandOption(name: "issuer", value: "NAME", doc: "the trust line whose subjects the ids are that are no UUIDs; the only one by default")]
         case .userSetTier: [CommandOption.until]
         case .echo:
             [CommandOption(name: "listen", value: "ADDRESS", doc: "the address to listen on, like 127.0.0.1:9001", isRequired: true)]
@@ -130,7 +135,7 @@ extension Command {
     var readsSettings: Bool {
         switch self {
         case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
-            .userCreate, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
+            .userCreate, .userImport, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
             true
         case .limitsVerify, .echo, .settings, .metrics, .help, .version: false
         }

@@ -61,6 +61,7 @@ struct CommandRunner: Sendable {
         case .userList: try accounts(arguments, UserListCommand(arguments))
         case .userShow: accounts(arguments, UserShowCommand(arguments))
         case .userCreate: try accounts(arguments, UserCreateCommand(arguments, readInput: readInput))
+        case .userImport: accounts(arguments, UserImportCommand(arguments))
         case .userSetTier: try accounts(arguments, UserSetTierCommand(arguments))
         case .userRevoke: accounts(arguments, UserEndCommand(arguments, deletes: false))
         case .userDelete: accounts(arguments, UserEndCommand(arguments, deletes: true))

@@ -26,6 +26,8 @@ struct OfflineAccounts: Sendable {
     let administration: Administration
     let tiers: TierList
     let tierGraceSeconds: Int64
+    /// The names of the trust lines.
+    let issuers: [String]
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()
@@ -75,6 +77,7 @@ struct OfflineAccounts: Sendable {
         administration = Administration(context: context, work: work)
         tiers = configuration.settings.tiers
         tierGraceSeconds = configuration.settings.tierGraceSeconds
+        issuers = configuration.settings.trusts.map(\.name)
         self.store = store
         self.clock = clock
     }
@@ -108,6 +111,8 @@ struct OfflineAccounts: Sendable {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch let failure as AccountFailure {
             return .failure(AccountCommandFault(message: failure.sentence(reason.last)))
+        } catch let fault as SystemFault {
+            return .failure(AccountCommandFault(message: fault.description))
         } catch {
             let reason = (error as? StoreFault)?.reason ?? "\(error)"
             return .failure(AccountCommandFault(message: "the accounts cannot be opened: \(reason)"))
@@ -155,7 +160,7 @@ extension AccountError<SignUpRefusal> {
     /// For the operator; `reason` is the store's.
     fileprivate func sentence(_ reason: String?) -> String {
         switch self {
-        case .refused(.unfitPassword(let fault)): fault.djangoSentence
+        case .refused(.unfitPassword(let faults)): faults.djangoSentence
         case .refused(.emailTaken): "the email belongs to another account"
         case .failed(let failure): failure.sentence(reason)
         }

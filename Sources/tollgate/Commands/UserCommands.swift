@@ -91,7 +91,7 @@ struct UserShowCommand: AccountCommand {
     private func describe(_ answer: AccountView, _ belongings: AccountDetails) -> CommandResult {
         var rows = answer.rows
         for identity in belongings.identities {
-            rows.append(["identity", "\(identity.provider.rawValue) \(identity.subject), linked at \(ISO8601.text(identity.linkedAt))"])
+            rows.append(["identity", "\(identity.key.source.name) \(identity.key.subject), linked at \(ISO8601.text(identity.linkedAt))"])
         }
         for actor in belongings.grants { rows.append(["acts as", "\(actor.type) \(actor.id)"]) }
         if answer.account.metadata != .empty { rows.append(["metadata", answer.account.metadata.json.rawBytes.text]) }

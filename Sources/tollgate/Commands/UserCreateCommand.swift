@@ -48,7 +48,7 @@ struct UserCreateCommand: AccountCommand {
     private static func hash(_ text: String) throws(UsageFault) -> PasswordHash {
         if let hash = PasswordHash(parsing: text) { return hash }
         throw fault(
-            "--password-hash is of no supported kind, give Django's pbkdf2_sha256$ITERATIONS$SALT$HASH or $argon2id$v=19$m=…,t=…,p=…$SALT$HASH (in single quotes, or the shell takes the $ away)")
+            "--password-hash is of no supported kind, give \(PasswordHash.kinds) (in single quotes, or the shell takes the $ away)")
     }
 
     func run(_ accounts: OfflineAccounts) async throws -> CommandResult {

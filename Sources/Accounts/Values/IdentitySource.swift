@@ -1,0 +1,36 @@
+/// The origin of a subject: a provider of ID tokens, or an outside issuer by the name of its trust line. Stored: the names never
+/// change.
+package struct IdentitySource: Hashable, Sendable {
+    package let name: String
+
+    package init(_ provider: Provider) { name = provider.rawValue }
+
+    /// An outside issuer; nil for the name of a provider, whose identities are made by its ID tokens alone.
+    package init?(trustLine name: String) {
+        guard Provider(rawValue: name) == nil else { return nil }
+        self.name = name
+    }
+
+    /// A source whose name was stored.
+    package init(stored name: String) { self.name = name }
+}
+
+/// The key of an identity: its source, and the source's name for the person.
+package struct IdentityKey: Hashable, Sendable {
+    package let source: IdentitySource
+    package let subject: String
+
+    /// nil for an empty subject, one above 255 bytes, one with space around it, and one with control characters.
+    package init?(_ source: IdentitySource, subject: String) {
+        let clean: String?
+        do throws(MalformedText) { clean = try PlainText.clean(subject, limit: 255) } catch { return nil }
+        guard clean == subject else { return nil }
+        self.init(source, stored: subject)
+    }
+
+    /// A subject that a verified ID token or the store has; not checked again.
+    package init(_ source: IdentitySource, stored subject: String) {
+        self.source = source
+        self.subject = subject
+    }
+}

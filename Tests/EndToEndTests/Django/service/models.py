@@ -1,0 +1,43 @@
+import uuid
+
+from django.db import models
+from django.utils import timezone
+
+
+class User(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    email = models.EmailField(unique=True)
+    is_email_verified = models.BooleanField(default=False)
+    username = models.CharField(max_length=64)
+    password = models.CharField(max_length=128)
+    apple_subject = models.CharField(max_length=64, null=True, unique=True)
+    premium_until = models.DateTimeField(null=True)
+    created = models.DateTimeField(default=timezone.now)
+    last_login = models.DateTimeField(null=True)
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS = []
+    is_anonymous = False
+    is_authenticated = True
+    is_active = True
+
+    @property
+    def is_premium(self):
+        return self.premium_until is not None and self.premium_until > timezone.now()
+
+
+class Passage(models.Model):
+    title = models.CharField(max_length=100)
+    text = models.TextField()
+    tier = models.CharField(max_length=16)
+
+
+class Lesson(models.Model):
+    title = models.CharField(max_length=100)
+    tier = models.CharField(max_length=16, null=True)
+
+
+class Review(models.Model):
+    user = models.ForeignKey(User, on_delete=models.CASCADE)
+    passage = models.ForeignKey(Passage, on_delete=models.CASCADE)
+    score = models.IntegerField()
