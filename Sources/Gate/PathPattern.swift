@@ -7,7 +7,7 @@ struct PathPattern: Equatable {
     /// empty, each but the last ends with one.
     let literals: [[UInt8]]
 
-    /// Nil if a brace does not enclose a whole segment, or what it encloses is no name of letters, digits and `_`.
+    /// nil if a brace does not enclose a whole segment, or the name in it has other characters than letters, digits and `_`.
     init?(_ path: [UInt8]) {
         var literals: [[UInt8]] = [[]]
         var rest = path[...]
@@ -41,9 +41,8 @@ struct PathPattern: Equatable {
     /// The pattern without the names, `{}` for each: the form that `matchedPrefix(of:by:)` reads.
     var bytes: [UInt8] { Array(literals.joined(separator: Array("{}".utf8))) }
 
-    /// How many bytes at the start of `path`, which is canonical, `pattern` takes, at a segment's end; nil if it takes none.
-    ///
-    /// Allocates nothing. A brace can be no literal of a pattern, so one in `path` is an ordinary byte.
+    /// The length in bytes of the prefix of `path`, which is canonical, that `pattern` matches and that ends with a segment; nil for
+    /// no match. Allocates nothing. A pattern has no literal brace, so a brace in `path` is an ordinary byte.
     static func matchedPrefix(of path: RawSpan, by pattern: RawSpan) -> Int? {
         var (offset, at) = (0, 0)
         while at < pattern.byteCount {
@@ -61,11 +60,8 @@ struct PathPattern: Equatable {
         return offset == path.byteCount || path[offset] == UInt8(ascii: "/") ? offset : nil
     }
 
-    /// Where the segment that begins at `offset` ends: at the next slash or the end of `path`.
-    @inline(__always)
+    /// The end of the segment that begins at `offset`: the next slash or the end of `path`.
     static func endOfSegment(_ path: RawSpan, from offset: Int) -> Int {
-        var end = offset
-        while end < path.byteCount, path[end] != UInt8(ascii: "/") { end += 1 }
-        return end
+        path.firstIndex(of: UInt8(ascii: "/"), from: offset) ?? path.byteCount
     }
 }

@@ -23,7 +23,7 @@ struct PathTrie {
         var first: UInt8
         var firstChild: Int32
         var nextSibling: Int32
-        /// The node behind one segment of any text; only of a node whose path ends with a slash.
+        /// The child for a braced name, behind one segment of any text; only where the path ends with a slash.
         var braced: Int32
         /// Bytes of labels from the root to here, this one's included.
         var depth: Int32
@@ -36,7 +36,7 @@ struct PathTrie {
         /// Prefix rules for all paths that begin with this one.
         var prefix: EntryRange
 
-        /// Whether it takes paths that go on otherwise than its children do.
+        /// Whether it matches paths that continue differently from its children.
         var isFallback: Bool { braced >= 0 || !prefix.isEmpty }
     }
 

@@ -1,6 +1,6 @@
 /// The scanner's tokens: names, strings, numbers and words, each of which the end of a piece may cut.
 extension JSONScanner {
-    /// The name or string just scanned, unescaped; only its beginning if `isTooLong`. Valid until the scanner goes on. Mutating
+    /// The name or string just scanned, unescaped; truncated if `isTooLong`. Valid until the next token is scanned. Mutating
     /// because the compiler would copy a borrowed scanner at each call.
     @_lifetime(&self, copy bytes)
     package mutating func text(_ bytes: RawSpan) -> RawSpan {

@@ -38,10 +38,6 @@ extension MemoryStore {
         }
     }
 
-    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
-        try at { $0.identities[IdentityKey(IdentitySource(provider), stored: subject)] != nil }
-    }
-
     package func open(
         _ new: NewAccount, session: NewSession?, _ audit: AuditContext
     ) async throws(StoreFault) -> Opening {
@@ -54,9 +50,7 @@ extension MemoryStore {
             state.accounts[new.id] = account
             state.hashes[new.id] = new.passwordHash
             let opened = state.open(session, of: new.id, audit)
-            state.log(.accountOpened, new.id, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
-            if account.emailConfirmedAt != nil { state.log(.emailConfirmed, new.id, audit) }
-            if let tier = new.tier { state.log(.tierChanged, new.id, audit, detail: tier) }
+            state.logOpening(of: account, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
             return .opened(account, opened)
         }
     }
@@ -125,6 +119,12 @@ extension MemoryStore.State {
         log(.identityLinked, user, audit, detail: key.source.name)
     }
 
+    fileprivate mutating func logOpening(of account: Account, _ audit: AuditContext, session: UUID?, detail: String) {
+        log(.accountOpened, account.id, audit, session: session, detail: detail)
+        if account.emailConfirmedAt != nil { log(.emailConfirmed, account.id, audit) }
+        if let tier = account.entitlement.tier { log(.tierChanged, account.id, audit, detail: tier) }
+    }
+
     fileprivate mutating func add(_ line: ImportedAccount, newID: UUID, _ audit: AuditContext) -> ImportVerdict {
         var holders = ImportHolders()
         holders.byID = line.id.flatMap { accounts[$0] }
@@ -139,9 +139,7 @@ extension MemoryStore.State {
             dropCodes(of: account)
             accounts[account.id] = account
             hashes[account.id] = line.passwordHash?.text
-            log(.accountOpened, account.id, audit, detail: "import")
-            if account.emailConfirmedAt != nil { log(.emailConfirmed, account.id, audit) }
-            if let tier = line.tier { log(.tierChanged, account.id, audit, detail: tier) }
+            logOpening(of: account, audit, session: nil, detail: "import")
             for key in line.identities { link(key, to: account.id, audit) }
         case .complete(let user):
             guard let bare = accounts[user] else { break }

@@ -246,13 +246,13 @@ import Wire
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
-        #expect(try await !store.holdsIdentity(.google, subject: "1"))
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "1")) == nil)
         let linked = try await store.signIn(identity(subject: "1", email: nil), newUser: newID(), session: newSession(.provider), at(1))
-        #expect(try await store.holdsIdentity(.google, subject: "1"))
-        #expect(try await !store.holdsIdentity(.apple, subject: "1"))
-        #expect(try await !store.holdsIdentity(.google, subject: "2"))
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "1")) != nil)
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.apple), stored: "1")) == nil)
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "2")) == nil)
         _ = try await store.delete(linked.account.id, at(2))
-        #expect(try await !store.holdsIdentity(.google, subject: "1"))
+        #expect(try await store.account(of: IdentityKey(IdentitySource(.google), stored: "1")) == nil)
     }
 }
 

@@ -11,7 +11,7 @@ package enum CodeRefusal: Sendable, Equatable {
 
 /// Codes of six digits, sent by mail or SMS, and the proof of an address that comes back with one.
 package struct Codes: Sendable {
-    /// Who may be sent a code.
+    /// The recipients to whom a code may be sent.
     package enum Audience: Sendable {
         /// Only an account that has the recipient's address. Neither the answer nor its timing shows whether there is one.
         case holders

@@ -100,8 +100,7 @@ package struct ProviderSignIn: Sendable {
         do throws(AccountFailure) {
             return try await Attempts(limiter, caller.address.bucket(.addressOpenings))
         } catch {
-            let isLinked = try await context.ask(
-                await context.store.holdsIdentity(proof.provider, subject: proof.subject))
+            let isLinked = try await context.ask(await context.store.account(of: proof.key)) != nil
             guard isLinked else { throw error }
             return Attempts(uncharged: limiter)
         }

@@ -21,8 +21,6 @@ package protocol AccountRecords: Sendable {
     func credential(for name: SignInName) async throws(StoreFault) -> Credential?
     /// Audit events of `AddressHistory.kinds` of the account with this name, newest first; none without such an account.
     func signIns(of target: GuessTarget, limit: Int) async throws(StoreFault) -> [AuditEvent]
-    /// Whether an account is linked to this subject of the provider.
-    func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool
     /// The account that an identity is linked to; nil if there is none.
     func account(of identity: IdentityKey) async throws(StoreFault) -> Account?
     /// Adds imported accounts by `ImportRule`, with the id from `newIDs` where a line has none; returns what became of each.

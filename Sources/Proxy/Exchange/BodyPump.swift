@@ -10,7 +10,7 @@ enum BodyDirection: Sendable {
     case answer
 }
 
-/// How content that arrives goes on. Both directions choose among these.
+/// The destination of received content, for both directions.
 enum BodyRoute: Equatable, Sendable {
     /// Sent to the other side, or queued behind what waits for it.
     case copy

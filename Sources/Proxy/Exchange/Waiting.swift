@@ -76,7 +76,7 @@ extension Worker {
         decideAgain(exchange.index, &scratch)
     }
 
-    /// Redis has decided the limits: the request goes on or is refused.
+    /// Resumes a request after Redis has decided its limits: it is forwarded or refused.
     mutating func limited(_ exchange: Handle<Exchange>, _ verdict: inout LimitVerdict, _ scratch: inout Scratch) {
         guard isResumed(exchange, .limits), let awaited = exchanges[exchange.index].limits.take() else { return }
         let index = exchange.index

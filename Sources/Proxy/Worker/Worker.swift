@@ -34,7 +34,7 @@ package struct Worker: ~Copyable {
     var refusals = RecentRefusals()
     var now: Moment
     var phase = Phase.serving
-    /// Whether it goes on draining for the admin listeners when its own clients are gone.
+    /// Whether this worker keeps serving the admin listeners after its last client has left, until `.othersEnded`.
     var outlastsOthers: Bool
     /// Whether the mailbox was posted to since it was last read.
     var hasMessages = true

@@ -81,7 +81,7 @@ package struct WorkerServices: Sendable {
     package var redisChanged: @Sendable (Int, RedisCondition) -> Void = { _, _ in }
     /// Whether this worker probes upstreams for all.
     package var probes = false
-    /// Whether this worker, which serves the admin listeners, goes on draining until `.othersEnded`.
+    /// Whether this worker keeps serving the admin listeners while it drains, until `.othersEnded`.
     package var outlastsOthers = false
 
     /// Services that answer requests, and do nothing else yet.

@@ -1,8 +1,8 @@
 extension SQLDialect {
     private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-    /// Transactions commit in another order than that of ids. Each change is therefore marked with its transaction's id, and a
-    /// reading goes on from the lowest transaction that was in progress at the last one; its reader drops duplicates by id.
+    /// Commit order differs from id order. Each change is therefore marked with its transaction's id; a reading restarts at the
+    /// oldest transaction that was in progress at the previous reading, and its reader deduplicates by id.
     ///
     /// The trigger also notifies the channel that `PostgresListener` listens to.
     static let postgres = SQLDialect(

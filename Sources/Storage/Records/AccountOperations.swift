@@ -54,10 +54,7 @@ extension SQLStore {
             }
             try sql.dropCodes(of: account)
             let opened = try sql.openSession(session, of: account.id, audit)
-            try sql.log(
-                .accountOpened, account.id, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
-            if account.emailConfirmedAt != nil { try sql.log(.emailConfirmed, account.id, audit) }
-            if let tier = new.tier { try sql.log(.tierChanged, account.id, audit, detail: tier) }
+            try sql.logOpening(of: account, audit, session: opened?.id, detail: new.openedBy?.name ?? "operator")
             return .opened(account, opened)
         }
     }
@@ -89,6 +86,13 @@ extension SQLStore {
 }
 
 extension SQLTransaction {
+    /// Writes the audit events of an account that was created with what it has.
+    mutating func logOpening(of account: Account, _ audit: AuditContext, session: UUID? = nil, detail: String) throws(SQLFault) {
+        try log(.accountOpened, account.id, audit, session: session, detail: detail)
+        if account.emailConfirmedAt != nil { try log(.emailConfirmed, account.id, audit) }
+        if let tier = account.entitlement.tier { try log(.tierChanged, account.id, audit, detail: tier) }
+    }
+
     /// Replaces the password, and drops the codes and reset tokens sent before: they could undo the change.
     func setPassword(_ hash: String, of account: inout Account, _ audit: AuditContext) throws(SQLFault) {
         account.hasPassword = true

@@ -19,9 +19,10 @@ extension SQLStore {
         }
     }
 
-    package func holdsIdentity(_ provider: Provider, subject: String) async throws(StoreFault) -> Bool {
-        let key = IdentityKey(IdentitySource(provider), stored: subject)
-        return try await database.read { sql throws(SQLFault) in try sql.account(of: key) != nil }
+    package func account(of identity: IdentityKey) async throws(StoreFault) -> Account? {
+        try await database.read { sql throws(SQLFault) in
+            try sql.account(of: identity).flatMap { id throws(SQLFault) in try sql.account(id) }
+        }
     }
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {

@@ -12,12 +12,6 @@ extension SQLStore {
             return verdicts
         }
     }
-
-    package func account(of identity: IdentityKey) async throws(StoreFault) -> Account? {
-        try await database.read { sql throws(SQLFault) in
-            try sql.account(of: identity).flatMap { id throws(SQLFault) in try sql.account(id) }
-        }
-    }
 }
 
 extension SQLTransaction {
@@ -54,9 +48,7 @@ extension SQLTransaction {
         // A sign-up took the email a moment ago: with that account there, the verdict is another.
         guard try insert(account, passwordHash: line.passwordHash?.text) else { throw .conflict }
         try dropCodes(of: account)
-        try log(.accountOpened, account.id, audit, detail: "import")
-        if account.emailConfirmedAt != nil { try log(.emailConfirmed, account.id, audit) }
-        if let tier = line.tier { try log(.tierChanged, account.id, audit, detail: tier) }
+        try logOpening(of: account, audit, detail: "import")
         for key in line.identities { try link(key, to: account.id, audit) }
     }
 }

@@ -66,7 +66,7 @@ struct AccountsAssembly: Sendable {
 
     /// Reads the signing keys again that gateways share.
     private static func readKeys(_ shared: SharedKeys, _ store: SQLStore, _ keySets: KeySetRefresher, _ log: ServerLog) {
-        // Unstructured, because the poller goes on: it ends with the store's answer.
+        // Unstructured: the poller must not wait for it. It ends with the store's answer.
         Task {
             do {
                 if let ring = try await shared.ring(in: store) { keySets.adopt(ring) }

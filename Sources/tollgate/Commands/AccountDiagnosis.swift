@@ -17,9 +17,9 @@ struct AccountDiagnosis: Sendable {
     let session: String?
 
     static func find(user: String, session: String, _ configuration: GatewayConfiguration, at now: Moment) -> AccountDiagnosis {
-        let nobody = UserTier(user: user, status: .noAccount, version: -1)
+        let withoutAccount = UserTier(user: user, status: .noAccount, version: -1)
         guard let id = UUID(parsing: user), holdsAccounts(configuration) else {
-            return AccountDiagnosis(status: nobody, revoked: [], account: "there is none, the token's own tier counts", session: nil)
+            return AccountDiagnosis(status: withoutAccount, revoked: [], account: "there is none, the token's own tier counts", session: nil)
         }
         do throws(AccountCommandFault) {
             return try OfflineAccounts.ask(configuration, at: now) { accounts in

@@ -45,6 +45,8 @@ struct UserImportCommand: AccountCommand {
             if batch.count == Self.batch { try await add(&batch, accounts, &report) }
         }
         try await add(&batch, accounts, &report)
+        // Lines that the store refused come after those of their batch that could not be read.
+        report.refused.sort { $0.line < $1.line }
         return json ? describeAsJSON(report) : describe(report)
     }
 
@@ -79,7 +81,7 @@ struct UserImportCommand: AccountCommand {
 
     private func describe(_ report: Report) -> CommandResult {
         let name = path == "-" ? "standard input" : path
-        let refused = report.refused.sorted { $0.line < $1.line }
+        let refused = report.refused
         return CommandResult(
             output: "\(report.made) made, \(report.kept) kept, \(refused.count) refused.\n",
             errorOutput: refused.map { "\(name):\($0.line): \($0.reason)\n" }.joined(), exitCode: refused.isEmpty ? 0 : 1)
@@ -90,7 +92,7 @@ struct UserImportCommand: AccountCommand {
             json.beginObject()
             json.field("made", report.made)
             json.field("kept", report.kept)
-            json.array("refused", report.refused.sorted { $0.line < $1.line }) { json, refused in
+            json.array("refused", report.refused) { json, refused in
                 json.beginObject()
                 json.field("line", refused.line)
                 json.field("reason", refused.reason)

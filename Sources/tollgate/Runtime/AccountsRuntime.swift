@@ -33,8 +33,8 @@ final class AccountsRuntime: Sendable {
         self.contracts = Mutex(contracts)
     }
 
-    /// Opens the store and reads which sessions have ended, once there are accounts. Blocks for 10 s at most; throws for a
-    /// store that cannot be used, and goes on without one that does not answer yet.
+    /// Opens the store and reads the ended sessions, once there are accounts. Blocks for 10 s at most. Throws if the store
+    /// refuses; if it does not answer in time, the gateway starts degraded and the poller retries.
     func start(_ configuration: GatewayConfiguration) throws {
         guard configuration.settings.hasAccounts, !isStarted.withLock({ $0 }) else { return }
         let (store, cluster) = (assembly.store, cluster)
