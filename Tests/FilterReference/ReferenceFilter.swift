@@ -49,10 +49,39 @@ package struct ReferenceFilter {
         if expectsObject(progress), case .array = root.content { return .noList }
         switch judge(root, progress, isElement: false) {
         case .leaves: return .aboveTier
-        case .stays(let isLabelled, _): if isLabelled { counts.kept += 1 }
+        case .stays(let isLabelled, _):
+            if isLabelled { counts.kept += 1 }
+            if !isError, rootNeedsLabel(root), !isList(root) { return .aboveTier }
         }
         let inner = render(root, progress, text, &counts)
         return .passes(Array(text[..<root.start]) + inner + Array(text[root.end...]), counts)
+    }
+
+    /// Whether the caller may not see this root without a label that it lacks.
+    private func rootNeedsLabel(_ root: Node) -> Bool {
+        guard case .tier(let counted) = unlabelled, tier < Int(counted.rawValue), case .object(let members) = root.content else { return false }
+        return paths.contains { path in path.isAnywhere && !members.contains { .member($0.name) == path.steps[0] } }
+    }
+
+    /// Whether it holds an array that a path names; without paths, one that is empty or has objects.
+    private func isList(_ root: Node) -> Bool {
+        guard case .object(let members) = root.content else { return false }
+        if paths.contains(where: { !$0.isAnywhere }) { return holdsNamedArray(root, paths.map { $0.isAnywhere ? nil : 0 }) }
+        return members.contains { member in
+            guard case .array(let elements) = member.value.content else { return false }
+            return elements.isEmpty || elements.contains(where: \.isObject)
+        }
+    }
+
+    private func holdsNamedArray(_ node: Node, _ progress: Progress) -> Bool {
+        if case .leaves = judge(node, progress, isElement: false) { return false }
+        switch node.content {
+        case .array: return expectsArray(progress) && !expectsObject(progress)
+        case .object(let members):
+            guard !expectsArray(progress) else { return false }
+            return members.contains { holdsNamedArray($0.value, advance(progress, .member($0.name))) }
+        case .string, .null, .other: return false
+        }
     }
 
     private enum Verdict { case leaves(isLabelled: Bool), stays(isLabelled: Bool, isUnlabelled: Bool) }

@@ -20,9 +20,9 @@ import Wire
         var counts = FilterCounts()
         var mostPending = 0
 
-        init(_ plan: FilterPlan, _ text: [UInt8], cuts: [Int] = [], tier: Int = 1, isLines: Bool = false) {
+        init(_ plan: FilterPlan, _ text: [UInt8], cuts: [Int] = [], tier: Int = 1, isLines: Bool = false, isError: Bool = false) {
             var filter = JSONFilter()
-            filter.begin(plan, tier: Tier(rawValue: UInt8(tier)), isLines: isLines)
+            filter.begin(plan, tier: Tier(rawValue: UInt8(tier)), isLines: isLines, toleratesAnyRoot: isError)
             do throws(FilterFault) {
                 var start = 0
                 for end in cuts + [text.count] {
@@ -136,6 +136,32 @@ import Wire
     func anElementWithoutTheFieldCountsAsTheRouteSays(_ paths: [String], _ rule: UnlabelledRule, _ tier: Int, _ expected: String) throws {
         let text = Array(#"[{"x":1},{"tier":"free"}]"#.utf8)
         for cuts in [[], Array(0..<text.count)] { #expect(Run(try Self.plan(paths, rule), text, cuts: cuts, tier: tier).text == expected) }
+    }
+
+    /// `filter-unlabelled=plus` for callers of the lowest tier: an item without a label is refused, a list of items is not.
+    @Test(arguments: [
+        (["tier"], #"{"id":2,"title":"x"}"#, nil), (["tier"], "{}", nil), (["tier"], #"{"id":2,"tier":"free"}"#, #"{"id":2,"tier":"free"}"#),
+        (["tier"], #"{"id":2,"tags":["a"],"more":{"list":[{"tier":"free"}]}}"#, nil), (["tier"], #"{"count":0,"results":[]}"#, #"{"count":0,"results":[]}"#),
+        (["tier"], #"{"count":0,"results":[ ] }"#, #"{"count":0,"results":[ ] }"#), (["tier"], #"{"results":[[]]}"#, nil),
+        (["tier"], #"{"count":1,"results":[{"id":2}]}"#, #"{"count":1,"results":[]}"#), (["tier"], #""text""#, #""text""#),
+        (["tier"], #"{"results":["a",{"tier":"free"}]}"#, #"{"results":["a",{"tier":"free"}]}"#),
+        // A path says which array makes a list.
+        (["tier", "results[].tier"], #"{"id":2,"words":[{"tier":"free"}]}"#, nil),
+        (["tier", "results[].tier"], #"{"results":[{"id":2}],"count":1}"#, #"{"results":[],"count":1}"#),
+        (["tier", "data.results[].tier"], #"{"data":{"results":[]}}"#, #"{"data":{"results":[]}}"#),
+        (["tier", "data.results[].tier"], #"{"data":{"results":[],"tier":"plus"}}"#, nil),
+    ])
+    func aRootWithoutALabelIsRefusedUnlessItIsAList(_ paths: [String], _ document: String, _ expected: String?) throws {
+        let text = Array(document.utf8)
+        let plan = try Self.plan(paths, .tier(Tier(rawValue: 1)))
+        for cuts in [[], Array(0..<text.count)] {
+            let run = Run(plan, text, cuts: cuts, tier: 0)
+            #expect(run.fault == (expected == nil ? .aboveTier : nil))
+            if let expected { #expect(run.text == expected) } else { #expect(run.out.isEmpty) }
+            #expect(Run(plan, text, cuts: cuts, tier: 1).text == document)
+            // The upstream's own errors have no label.
+            #expect(Run(plan, text, cuts: cuts, tier: 0, isError: true).fault == nil)
+        }
     }
 
     @Test func anElementThatIsNoObjectHasNoLabelAndAnArrayInItsPlaceNeverPasses() throws {
@@ -355,9 +381,10 @@ extension String {
         // The caller has the tier 1.
         (["results[].tier"], .keep), (["tier", "results[].tier"], .keep), (["results[].tier"], .tier(Tier(rawValue: 2))),
         (["tier"], .tier(Tier(rawValue: 2))), (["tier", "results[].items[].tier"], .tier(Tier(rawValue: 1))),
+        (["tier", "data.items[].tier"], .tier(Tier(rawValue: 2))),
     ]
 
-    @Test(arguments: 0..<14) func theOutputIsThatOfTheReference(_ route: Int) throws {
+    @Test(arguments: 0..<15) func theOutputIsThatOfTheReference(_ route: Int) throws {
         let (texts, unlabelled) = Self.routes[route]
         let plan = try JSONFilterTests.plan(texts, unlabelled)
         let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, unlabelled: unlabelled)
@@ -380,7 +407,7 @@ extension String {
     }
 
     /// Typical answers of servers: the same members in each element.
-    @Test(arguments: 0..<14) func listsAreThoseOfTheReference(_ route: Int) throws {
+    @Test(arguments: 0..<15) func listsAreThoseOfTheReference(_ route: Int) throws {
         let (texts, unlabelled) = Self.routes[route]
         let plan = try JSONFilterTests.plan(texts, unlabelled)
         let reference = ReferenceFilter(paths: texts, tiers: JSONFilterTests.tiers.names, tier: 1, unlabelled: unlabelled)
@@ -399,7 +426,7 @@ extension String {
             for cuts in [[], Array(0..<text.count)] + (0..<text.count).map({ [$0] }) {
                 let run = JSONFilterTests.Run(plan, text, cuts: cuts)
                 guard case .passes(let out, let counts) = expected else {
-                    #expect(expected == .noList && run.fault == .noList)
+                    #expect(expected == .noList && run.fault == .noList || expected == .aboveTier && run.fault == .aboveTier)
                     continue
                 }
                 #expect(run.fault == nil)

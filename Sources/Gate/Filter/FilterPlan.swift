@@ -106,6 +106,13 @@ package final class FilterPlan: Sendable {
         }
     }
 
+    /// The filters by which callers of `tier` may not see a root object that has no label and is no list: with
+    /// `filter-unlabelled=TIER` it counts as labelled with that tier.
+    func needingRootLabel(for tier: Tier) -> UInt8 {
+        guard case .tier(let counted) = unlabelled, tier < counted else { return 0 }
+        return anywhere
+    }
+
     /// Whether `text` is the name of a tier that callers of `tier` may see.
     func isVisible(_ text: RawSpan, to tier: Tier) -> Bool {
         let rank = Self.find(text, among: tiers, texts)

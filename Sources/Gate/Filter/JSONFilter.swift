@@ -29,6 +29,13 @@ package struct JSONFilter: ~Copyable {
     var tier = Tier.lowest
     /// The filters that remove elements without their field.
     var needingLabels: UInt8 = 0
+    /// The filters that refuse a root object without their field, unless it is a list.
+    private var rootNeeds: UInt8 = 0
+    /// Whether the root object directly holds an array that is empty or has an object among its elements; if the plan has
+    /// paths, whether it holds an array that one of them names. Only its elements are judged by the rule for what has no label.
+    var rootIsList = false
+    /// Whether the array directly in the root object has had no element so far.
+    private var rootArrayIsEmpty = false
     /// JSON lines, each of which is a unit.
     var isLines = false
     /// Whether a root that is not an array may pass where a path begins with one, for error objects. An array never passes
@@ -78,8 +85,9 @@ package struct JSONFilter: ~Copyable {
         var judges: UInt8 = 0
         var needs: UInt8 = 0
         var labels: UInt8 = 0
-        /// The counts before it.
+        /// The counts before it, and whether the root was known to be a list.
         var counts = FilterCounts()
+        var rootIsList = false
     }
 
     /// Unusable until `begin`.
@@ -90,6 +98,8 @@ package struct JSONFilter: ~Copyable {
         self.plan = plan
         self.tier = tier
         needingLabels = plan.needingLabels(for: tier)
+        rootNeeds = isLines || toleratesAnyRoot ? 0 : plan.needingRootLabel(for: tier)
+        rootIsList = false
         self.isLines = isLines
         self.toleratesAnyRoot = toleratesAnyRoot
         counts = FilterCounts()
@@ -99,6 +109,7 @@ package struct JSONFilter: ~Copyable {
         last = 0
         held = 0
         skipped = 0
+        rootArrayIsEmpty = false
         name = -1
         fields = 0
         handedOn = 0
@@ -228,13 +239,14 @@ extension JSONFilter {
 
     private mutating func open(isObject: Bool, _ piece: RawSpan) throws(FilterFault) {
         if fields != 0 { return try condemnUnits(isLabelled: true, piece) }
+        if rootNeeds != 0 { lookForList(isObject: isObject) }
         let isElement = last == 0 ? isLines : !top.isObject
         let judges = isObject ? plan.anywhere : 0
         let needs = isElement ? judges & needingLabels : 0
         push(
             Frame(
                 mark: scanner.lead + shift, inside: scanner.offset + shift, start: before + scanner.offset - 1,
-                isObject: isObject, isElement: isElement, judges: judges, needs: needs, counts: counts))
+                isObject: isObject, isElement: isElement, judges: judges, needs: needs, counts: counts, rootIsList: rootIsList))
         if plan.paths != 0 {
             if last > 1 { advancePaths() }
             if isObject { try refuseObject(piece) } else { try enterArray(piece) }
@@ -242,6 +254,18 @@ extension JSONFilter {
         }
         name = -1
         if held == 0, top.judges != 0 { held = last }
+    }
+
+    /// Looks for the array that makes the root object a list, where the plan names none.
+    private mutating func lookForList(isObject: Bool) {
+        guard plan.paths == 0 else { return }
+        if last == 1, top.isObject, !isObject {
+            rootArrayIsEmpty = true
+            scanner.asksForScalar = true
+        } else if last == 2, !top.isObject {
+            rootArrayIsEmpty = false
+            if isObject { rootIsList = true }
+        }
     }
 
     /// Advances the paths into the array or object just opened.
@@ -262,6 +286,7 @@ extension JSONFilter {
             return try condemn(last, isLabelled: false, piece)
         }
         scanner.asksForScalar = plan.expectsArray(top.progress)
+        if scanner.asksForScalar { rootIsList = true }
     }
 
     /// Removes an object where a path names an array, because it would not be judged.
@@ -278,6 +303,7 @@ extension JSONFilter {
         if fields != 0 { return try judgeLabel(piece) }
         let known = name
         name = -1
+        if last == 2, !top.isObject { rootArrayIsEmpty = false }
         guard plan.paths != 0, scanner.depth > 0 else { return }
         let progress = top.progress
         if top.isObject {
@@ -336,6 +362,7 @@ extension JSONFilter {
 
     private mutating func close(_ piece: RawSpan) throws(FilterFault) {
         if skipped == last { return endSkipping() }
+        if last == 2, !top.isObject, rootArrayIsEmpty { rootIsList = true }
         let mark = top.mark
         let leaves = top.judges != 0 ? try judge() : false
         pop(to: last - 1)
@@ -354,8 +381,13 @@ extension JSONFilter {
         if held == last { held = 0 }
         let isElement = top.isElement
         let labels = top.labels
+        if isRoot, !rootIsList, rootNeeds & ~labels != 0 {
+            counts = FilterCounts(dropped: 1, unlabelled: 1)
+            throw .aboveTier
+        }
         if top.needs & ~labels != 0 {
             counts = top.counts
+            rootIsList = top.rootIsList
             counts.dropped &+= 1
             counts.unlabelled &+= 1
             return true

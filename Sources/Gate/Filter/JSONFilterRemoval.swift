@@ -11,6 +11,7 @@ extension JSONFilter {
         pop(to: unit)
         guard before + scanner.offset - top.start <= Self.mostHeld else { throw .tooLarge }
         counts = top.counts
+        rootIsList = top.rootIsList
         counts.dropped &+= 1
         if !isLabelled { counts.unlabelled &+= 1 }
         cut(to: top.mark, piece)
