@@ -117,10 +117,9 @@ extension Worker {
                 begin(client, isSampled: isSampled, &input, &scratch)
                 guard downstream.clients.isCurrent(handle) else { return }
                 continue reading
-            case .content(_, let count): pumpRequest(count, of: &input, downstream.clients[client].exchange.index, client, &scratch)
+            case .content(_, let count): pump(.request, downstream.clients[client].exchange.index, count, of: &input, &scratch)
             case .trailers(_, let length):
-                pumpTrailers(client, input.readable, &scratch)
-                input.discard(length)
+                pumpTrailers(.request, downstream.clients[client].exchange.index, length, of: &input, &scratch)
             case .end: requestEnded(client, &scratch)
             case .reset: cut(client)
             case .fault(let fault): refuse(client, fault, &scratch)
@@ -153,7 +152,7 @@ extension Worker {
         // The end of a body needs no room: it is handled at once, not when the upstream or the client moves again.
         case .body:
             if downstream.clients[client].http.isBodyAtEnd { return true }
-            return hasInput && (gathers || exchanges[downstream.clients[client].exchange.index].takesBody)
+            return hasInput && (gathers || hasRoom(.request, downstream.clients[client].exchange.index))
         case .discard: return hasInput
         case .nothing: return false
         }
@@ -257,7 +256,7 @@ extension Worker {
         }
         switch downstream.clients[client].http.reading {
         case .head: return downstream.clients[client].output.isEmpty
-        case .body: return exchanges[downstream.clients[client].exchange.index].takesBody
+        case .body: return hasRoom(.request, downstream.clients[client].exchange.index)
         case .discard: return true
         // One read ahead, which notices that the client has gone.
         case .nothing: return downstream.clients[client].input.isEmpty

@@ -10,33 +10,184 @@ enum BodyDirection: Sendable {
     case answer
 }
 
-/// The destination of received content, for both directions.
+/// The destination of content that was read. Spliced content is not read and takes none of these; see `Worker.splice`.
 enum BodyRoute: Equatable, Sendable {
     /// Sent to the other side, or queued behind what waits for it.
     case copy
-    /// Moved by the kernel between two plain sockets, without coming into this process.
-    case splice
     /// Through the JSON filter of the route.
     case filter
     /// Into the body of a request that the gateway answers itself.
     case collect
-    /// Read and dropped: the upstream takes no more.
+    /// Dropped: the upstream takes no more.
     case discard
 
-    /// The last part of a body, in bytes, is always copied, so that its end is found in one place.
-    static let tail: UInt64 = 64 * 1_024
+    init(_ direction: BodyDirection, _ state: ExchangeState, isFiltering: Bool) {
+        switch (direction, state.phase) {
+        case (.request, .collecting): self = .collect
+        case (.request, .connecting), (.request, .relaying): self = state.upstreamStoppedReading ? .discard : .copy
+        case (.answer, .relaying): self = isFiltering ? .filter : .copy
+        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .answered):
+            preconditionFailure("content was read that has nowhere to go")
+        }
+    }
+}
 
-    /// For content of a request that was read.
-    init(request state: ExchangeState) {
-        switch state.phase {
-        case .collecting: self = .collect
-        case .connecting, .relaying: self = state.upstreamStoppedReading ? .discard : .copy
-        case .deciding, .waiting, .answered: preconditionFailure("content was read that has nowhere to go")
+/// Relays both bodies of an exchange, with backpressure. `ClientDriver` and `AnswerDriver` receive them.
+extension Worker {
+    /// Up to this many bytes are gathered behind the head of an answer and sent with it; more are sent from where they were received.
+    private static var mostGathered: Int { 32 * 1_024 }
+
+    /// Backpressure: whether the receiver of this body takes more content. Without room, the body is not read.
+    func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
+        switch direction {
+        case .request: exchanges[exchange].takesBody
+        case .answer: downstream.clients[exchanges[exchange].client.index].room(on: exchanges[exchange].stream) > 0
         }
     }
 
-    /// For content of an answer that was read.
-    init(answer filter: borrowing AnswerFilter) { self = filter.isFiltering ? .filter : .copy }
+    // MARK: content
+
+    /// Moves the first `count` bytes of `input`, which are content of this body, along their route. The exchange may be over
+    /// afterwards.
+    mutating func pump(
+        _ direction: BodyDirection, _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
+    ) {
+        let route = BodyRoute(direction, exchanges[exchange].state, isFiltering: exchanges[exchange].filter.isFiltering)
+        // Instead of filtered content the client gets the filter's output, which is counted there.
+        if route != .filter { exchanges[exchange].passed(count, direction) }
+        guard direction == .answer || exchanges[exchange].record.bytesIn <= exchanges[exchange].bodyLimit else {
+            input.removeAll()
+            return faulted(exchanges[exchange].client.index, HTTPFault(.contentTooLarge), &scratch)
+        }
+        switch route {
+        case .copy where direction == .answer: return copyAnswer(exchange, count, of: &input, &scratch)
+        case .copy, .collect:
+            guard exchanges[exchange].queue(input.readable.extracting(0..<count)) else {
+                return sendToUpstream(exchange, count, of: &input)
+            }
+        case .filter:
+            do throws(FilterFailure) {
+                try exchanges[exchange].filter.feed(input.readable.extracting(0..<count))
+            } catch {
+                return refuseAnswer(exchange, error, &scratch)
+            }
+        case .discard: exchanges[exchange].state.streamed()
+        }
+        input.discard(count)
+    }
+
+    /// Gathers content of an answer, or sends it after what was gathered.
+    private mutating func copyAnswer(
+        _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
+    ) {
+        let client = exchanges[exchange].client.index
+        if exchanges[exchange].filter.isJudging { watch(exchange, input.readable.extracting(0..<count)) }
+        if downstream.clients[client].http.framesContent || scratch.output.count + count <= Self.mostGathered {
+            downstream.clients[client].http.sendContent(
+                input.readable.extracting(0..<count), on: exchanges[exchange].stream, into: &scratch.output)
+            return input.discard(count)
+        }
+        if sendGathered(exchanges.handle(exchange), &scratch) { sendToClient(client, count, of: &input, &scratch) }
+    }
+
+    /// Sends the client what was gathered of its answer; returns whether the exchange still exists.
+    mutating func sendGathered(_ exchange: Handle<Exchange>, _ scratch: inout Scratch) -> Bool {
+        guard !scratch.output.isEmpty else { return true }
+        var out = ByteBuffer()
+        swap(&out, &scratch.output)
+        sendToClient(exchanges[exchange.index].client.index, out.count, of: &out, &scratch)
+        scratch.putBackOutput(out)
+        return exchanges.isCurrent(exchange)
+    }
+
+    // MARK: to the upstream
+
+    /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them.
+    private mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
+        let upstream = exchanges[exchange].upstream.index
+        switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].pending) {
+        case .sent: break
+        case .queued: refreshUpstreamInterest(upstream)
+        case .lost: upstreamStoppedReading(exchange, upstream)
+        }
+    }
+
+    /// Sends what waits of the request, whose connection is established.
+    mutating func flushRequest(_ exchange: ExchangeIndex) {
+        let upstream = exchanges[exchange].upstream.index
+        while !exchanges[exchange].isFlushed {
+            switch exchanges[exchange].sendWaiting(on: &upstreams.connections[upstream].connection) {
+            case .done: break
+            case .wouldBlock: return refreshUpstreamInterest(upstream)
+            case .closed, .failed: return upstreamStoppedReading(exchange, upstream)
+            }
+        }
+        refreshUpstreamInterest(upstream)
+    }
+
+    /// Sending to the upstream failed. It may have answered before that, so its answer is still read: the loop reports the lost
+    /// connection as readable.
+    private mutating func upstreamStoppedReading(_ exchange: ExchangeIndex, _ upstream: UpstreamIndex) {
+        exchanges[exchange].state.stoppedReading()
+        if exchanges[exchange].hasPiped(.request) { dropPipe(exchange) }
+        exchanges[exchange].pending.reuse()
+        refreshUpstreamInterest(upstream)
+    }
+
+    // MARK: ends
+
+    /// Passes on the trailer fields in `scratch.trailers`, the first `length` bytes of `input`, if their receiver gets them; returns
+    /// whether: then they have ended the content.
+    @discardableResult
+    mutating func pumpTrailers(
+        _ direction: BodyDirection, _ exchange: ExchangeIndex, _ length: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
+    ) -> Bool {
+        let passes =
+            switch direction {
+            // A body that is dropped, or collected for a handler, has no use for them.
+            case .request: exchanges[exchange].requestIsChunked && exchanges[exchange].passesTrailers
+            // Those of a filtered answer describe the upstream's content, not the client's.
+            case .answer:
+                downstream.clients[exchanges[exchange].client.index].http.framesContent && !exchanges[exchange].filter.isFiltering
+            }
+        if passes {
+            Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
+            if direction == .request {
+                exchanges[exchange].appendEnd(scratch.output.readable)
+                scratch.output.removeAll()
+            }
+        }
+        input.discard(length)
+        return passes
+    }
+
+    /// The request's last byte was received.
+    mutating func requestReceived(_ exchange: ExchangeIndex) {
+        if exchanges[exchange].requestIsChunked { exchanges[exchange].appendEnd(ChunkWriter.lastChunk.rawBytes) }
+        exchanges[exchange].state.requestReceived()
+        switch exchanges[exchange].state.phase {
+        case .collecting: startHandler(exchange)
+        case .relaying: flushRequest(exchange)
+        case .deciding, .waiting, .connecting, .answered: break
+        }
+    }
+
+    /// The answer's last byte was received: sends its end, and keeps the connection if nothing is left on it.
+    mutating func answerReceived(
+        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, hasTrailers: Bool, hasMore: Bool, _ scratch: inout Scratch
+    ) throws(FilterFailure) {
+        let client = exchanges[exchange].client.index
+        if exchanges[exchange].filter.isFiltering {
+            try exchanges[exchange].endFiltered(&downstream.clients[client].http, into: &scratch.output)
+        }
+        if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output) }
+        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
+        let isReusable =
+            upstreams.connections[upstream].http.isReusable && !hasMore && !upstreams.connections[upstream].connection.hasPending
+            && exchanges[exchange].isSent
+        upstreams.directory.answerEnded(exchanges[exchange].endpoint)
+        finishAnswer(exchange, reusable: isReusable, &scratch)
+    }
 }
 
 /// How sending ended.
@@ -79,135 +230,5 @@ extension ByteBuffer {
         if isEmpty, count == input.count, count >= Self.leastSwapped { return swap(&self, &input) }
         append(input.readable.extracting(0..<count))
         input.discard(count)
-    }
-}
-
-/// Splices the middle of large bodies of known length between plain sockets. The start and the last 64 KiB are copied, and with
-/// them the end: an exchange whose pipe holds bytes is never over.
-extension Worker {
-    /// Bytes that may be spliced at once; 0 where the body takes another route.
-    private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
-        let client = exchanges[exchange].client.index
-        let upstream = exchanges[exchange].upstream.index
-        let remaining: UInt64?
-        let size: Int
-        switch direction {
-        case .request:
-            remaining = downstream.clients[client].http.bodyRemaining
-            size = downstream.clients[client].readSize.bytes
-            guard exchanges[exchange].state.phase == .relaying, exchanges[exchange].isFlushed,
-                !exchanges[exchange].state.upstreamStoppedReading, !exchanges[exchange].requestIsChunked,
-                downstream.clients[client].input.isEmpty, downstream.clients[client].phase == .open
-            else { return 0 }
-        case .answer:
-            remaining = upstreams.connections[upstream].http.bodyRemaining
-            size = exchanges[exchange].answerReadSize.bytes
-            guard exchanges[exchange].state.answer == .started, !exchanges[exchange].filter.isJudging,
-                upstreams.connections[upstream].input.isEmpty, downstream.clients[client].http.sendsKnownLength,
-                !downstream.clients[client].hasUnsent
-            else { return 0 }
-        }
-        guard let remaining, remaining > BodyRoute.tail, downstream.clients[client].connection.isPlain,
-            upstreams.connections[upstream].connection.isPlain, exchanges[exchange].pipedCount == 0
-        else { return 0 }
-        return Int(min(remaining - BodyRoute.tail, UInt64(size)))
-    }
-
-    /// Moves content of this body, if it is spliced now.
-    ///
-    /// - Returns: whether it is; then there is nothing more to receive for now.
-    mutating func splice(_ direction: BodyDirection, _ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        let room = spliceable(direction, exchange)
-        guard room > 0, acquirePipe(exchange) else { return false }
-        let client = exchanges[exchange].client.index
-        let upstream = exchanges[exchange].upstream.index
-        exchanges[exchange].pipeDirection = direction
-        let source = direction == .request ? downstream.clients[client].connection.socket : upstreams.connections[upstream].connection.socket
-        let outcome = exchanges[exchange].pipe!.fill(from: source, upTo: room)
-        switch (outcome, direction) {
-        case (.done(let count), .request):
-            exchanges[exchange].state.streamed()
-            exchanges[exchange].record.bytesIn += UInt64(count)
-            downstream.clients[client].http.bodyPassed(count)
-            downstream.bodyMoved(client, by: count, timeout: settings.bodyTimeout)
-            flushRequest(exchange)
-            downstream.clients[client].readSize.received(count, wasKept: !exchanges[exchange].isFlushed)
-        case (.done(let count), .answer):
-            exchanges[exchange].record.bytesOut += UInt64(count)
-            upstreams.connections[upstream].http.bodyPassed(count)
-            startAnswerClock(exchange, upstream)
-            let handle = exchanges.handle(exchange)
-            let isTaken = drainAnswer(client, &scratch)
-            guard exchanges.isCurrent(handle) else { return true }
-            exchanges[exchange].answerReadSize.received(count, wasKept: !isTaken)
-            refreshUpstreamInterest(upstream)
-        case (.wouldBlock, _): break
-        case (.closed, .request): inputClosed(client, &scratch)
-        case (.closed, .answer): answerInputClosed(upstream, &scratch)
-        case (.failed, _) where outcome.isUnsupported:
-            // The system cannot splice between such sockets: nothing was moved, and it is not tried again.
-            exchanges[exchange].pipe = nil
-            pipes = nil
-            return false
-        case (.failed, .request): abandon(client, &scratch)
-        case (.failed, .answer): lostWhileReading(upstream, &scratch)
-        }
-        return true
-    }
-
-    /// Sends the client what the pipe holds. The connection may be gone afterwards.
-    ///
-    /// - Returns: whether nothing waits any more.
-    mutating func drainAnswer(_ client: ClientIndex, _ scratch: inout Scratch) -> Bool {
-        let exchange = downstream.clients[client].exchange.index
-        while exchanges[exchange].pipedCount > 0 {
-            switch exchanges[exchange].pipe!.drain(into: downstream.clients[client].connection.socket) {
-            case .done(let count):
-                if downstream.clients[client].awaitsPipe { downstream.taken(client, count, at: now.monotonic, timeout: settings.sendTimeout) }
-            case .wouldBlock:
-                if !downstream.clients[client].hasUnsent {
-                    downstream.startTakingClock(client, at: now.monotonic, timeout: settings.sendTimeout)
-                }
-                downstream.clients[client].awaitsPipe = true
-                refreshInterest(client)
-                return false
-            case .closed, .failed:
-                abandon(client, &scratch)
-                return false
-            }
-        }
-        downstream.clients[client].awaitsPipe = false
-        refreshInterest(client)
-        return true
-    }
-
-    // MARK: pipes
-
-    /// Pipes of one worker, of two descriptors each. Above it, bodies are copied.
-    private static var mostPipes: Int { 256 }
-
-    /// Pipes that are kept for later exchanges.
-    private static var mostIdlePipes: Int { 32 }
-
-    /// Gives the exchange a pipe, unless it has one; false if there is none to be had.
-    private mutating func acquirePipe(_ exchange: ExchangeIndex) -> Bool {
-        if exchanges[exchange].pipe != nil { return true }
-        guard let count = pipes, count < Self.mostPipes, let pipe = KernelPipe() else { return false }
-        exchanges[exchange].pipe = consume pipe
-        pipes = count + 1
-        return true
-    }
-
-    /// The exchange is over: keeps its pipe if it is empty.
-    mutating func releasePipe(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].pipe != nil else { return }
-        if exchanges[exchange].pipedCount > 0 || (pipes ?? .max) > Self.mostIdlePipes { dropPipe(exchange) }
-    }
-
-    /// Closes the pipe, with the bytes in it.
-    mutating func dropPipe(_ exchange: ExchangeIndex) {
-        if exchanges[exchange].hasPiped(.answer) { downstream.clients[exchanges[exchange].client.index].awaitsPipe = false }
-        exchanges[exchange].pipe = nil
-        if let count = pipes { pipes = count - 1 }
     }
 }

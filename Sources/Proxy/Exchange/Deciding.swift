@@ -51,6 +51,39 @@ extension Worker {
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
     }
 
+    /// Fills the exchange from the parsed head and the decision, and writes the head for the upstream.
+    ///
+    /// - Returns: whether any address of the upstream may be used now.
+    mutating func prepareForward(
+        _ exchange: ExchangeIndex, upstream number: Int, _ bytes: RawSpan, _ scratch: inout Scratch
+    ) -> Bool {
+        guard let pool = upstreams.directory.pool(of: number),
+            let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
+        else { return false }
+        exchanges[exchange].endpoint = endpoint
+        exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
+        exchanges[exchange].passesTrailers = scratch.decision.passesTrailers
+        exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
+        exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
+        exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
+        exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
+        exchanges[exchange].life = admission.streamLife(scratch.decision)
+        exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
+        let filter = admission.filter(scratch.decision)
+        let tier = scratch.decision.tier ?? .lowest
+        if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }
+        let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
+        var head = ByteBuffer()
+        swap(&head, &exchanges[exchange].replayBuffer)
+        exchanges[exchange].endpointSlices = ForwardedRequest.write(
+            scratch.request, bytes, scratch.decision, ids: exchanges[exchange].ids,
+            from: downstream.clients[exchanges[exchange].client.index].peer, to: upstreams.directory.address(endpoint),
+            sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost, filtered: fields, into: &head)
+        swap(&head, &exchanges[exchange].replayBuffer)
+        exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
+        return true
+    }
+
     /// Starts what was decided, at once or after a wait. `bodyHasArrived`: bytes of the body have been received.
     mutating func start(_ handle: Handle<Exchange>, bodyHasArrived: Bool, _ scratch: inout Scratch) {
         guard exchanges.isCurrent(handle) else { return }

@@ -132,12 +132,28 @@ package struct Exchange: ~Copyable {
         state.upstreamStoppedReading || replaySent == replayBuffer.count && pending.isEmpty && !hasPiped(.request)
     }
 
+    /// Whether all of it was received and sent.
+    var isSent: Bool { state.hasWholeRequest && isFlushed && !state.upstreamStoppedReading }
+
+    /// Queues content: in the replay buffer while there is no connection, or behind other chunks. Returns false for content that
+    /// is sent at once.
+    mutating func queue(_ content: RawSpan) -> Bool {
+        guard state.phase == .relaying else {
+            replayBuffer.appendContent(content, chunked: requestIsChunked)
+            return true
+        }
+        state.streamed()
+        if requestIsChunked { pending.appendContent(content, chunked: true) }
+        return requestIsChunked
+    }
+
     /// Appends the end of the body. It goes behind the replay buffer while that holds all of the request.
     mutating func appendEnd(_ end: RawSpan) {
         switch state.delivery {
         case .nothing, .replayable: replayBuffer.append(end)
         case .streamed: pending.append(end)
         }
+        requestIsChunked = false
     }
 
     /// Sends once of what waits for the upstream: from the pipe, the replay buffer, or what is queued behind it.
@@ -151,6 +167,16 @@ package struct Exchange: ~Copyable {
         state.sent()
         if isReplay { replaySent += count } else { pending.discard(count) }
         return outcome
+    }
+
+    // MARK: both bodies
+
+    /// Counts content of a body as it passes.
+    mutating func passed(_ count: Int, _ direction: BodyDirection) {
+        switch direction {
+        case .request: record.bytesIn += UInt64(count)
+        case .answer: record.bytesOut += UInt64(count)
+        }
     }
 
     // MARK: the pipe

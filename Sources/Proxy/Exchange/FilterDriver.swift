@@ -25,7 +25,7 @@ extension Exchange {
     mutating func writeFiltered(_ http: inout ServerConnection, into out: inout ByteBuffer) {
         guard filter.ready > 0 else { return }
         releaseHead(&http, into: &out)
-        record.bytesOut += UInt64(filter.handOn(to: &out, isChunked: http.framesContent))
+        passed(filter.handOn(to: &out, isChunked: http.framesContent), .answer)
     }
 
     /// Ends the content of the answer.
@@ -77,17 +77,13 @@ extension Worker {
     }
 
     /// Decompresses and filters what waits, as long as the client has room; returns whether the exchange still exists.
-    mutating func unpackWaiting(
-        _ exchange: ExchangeIndex, _ out: inout ByteBuffer, _ scratch: inout Scratch
-    ) throws(FilterFailure) -> Bool {
-        let client = exchanges[exchange].client.index
-        let handle = exchanges.handle(exchange)
-        while exchanges[exchange].filter.isWaiting, clientHasRoom(exchange) {
-            try exchanges[exchange].filter.unpack()
-            exchanges[exchange].writeFiltered(&downstream.clients[client].http, into: &out)
-            guard out.count >= Self.mostGathered else { continue }
-            sendToClient(client, out.count, of: &out, &scratch)
-            guard exchanges.isCurrent(handle) else { return false }
+    mutating func unpackWaiting(_ exchange: Handle<Exchange>, _ scratch: inout Scratch) throws(FilterFailure) -> Bool {
+        let index = exchange.index
+        let client = exchanges[index].client.index
+        while exchanges[index].filter.isWaiting, hasRoom(.answer, index) {
+            try exchanges[index].filter.unpack()
+            exchanges[index].writeFiltered(&downstream.clients[client].http, into: &scratch.output)
+            guard scratch.output.count < Self.mostGathered || sendGathered(exchange, &scratch) else { return false }
         }
         return true
     }
@@ -107,6 +103,7 @@ extension Worker {
 
     /// The filter stops the answer: it is refused, or cut if the client has received some of it.
     mutating func refuseAnswer(_ exchange: ExchangeIndex, _ failure: FilterFailure, _ scratch: inout Scratch) {
+        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         exchanges[exchange].record.error = failure.text
         telemetry.metrics.filterFailed(failure.reason)
         noteUnfit(exchange, failure)

@@ -144,7 +144,7 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange.index
             // Only the upstream's own silence counts, not time that the client takes to send or read.
             let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
-            guard clientHasRoom(exchange), hasAll || !exchanges[exchange].isFlushed else {
+            guard hasRoom(.answer, exchange), hasAll || !exchanges[exchange].isFlushed else {
                 return startAnswerClock(exchange, upstream)
             }
             lost(upstream, .timeout, &scratch)
@@ -233,7 +233,7 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange.index
             if !exchanges[exchange].isFlushed { interest.insert(.write) }
             // Backpressure: what the client does not take stays with the upstream.
-            if !clientHasRoom(exchange) { interest.remove(.read) }
+            if !hasRoom(.answer, exchange) { interest.remove(.read) }
         }
         guard upstreams.connections[upstream].connection.interest != interest else { return }
         let token = Token(.upstream, upstreams.connections.handle(upstream)).bits

@@ -6,8 +6,8 @@ import Wire
 struct Scratch: ~Copyable {
     /// Where bytes are received; moved out while a connection works on them.
     private var input = ByteBuffer(capacity: AdaptiveReadSize.most + 64 * 1_024)
-    /// Where answers are put together; moved out while one is.
-    private var output = ByteBuffer(capacity: 64 * 1_024)
+    /// Where what a client is sent is put together: an upstream's answer in place, anything else moved out. Empty in between.
+    var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
     var response = ResponseHead()
     var trailers = FieldTable()
@@ -37,10 +37,16 @@ struct Scratch: ~Copyable {
 
     /// Moves out the buffer to write into, which is empty. `putBackOutput` must follow.
     mutating func takeOutput() -> ByteBuffer {
+        precondition(output.isEmpty, "bytes for another client would be mixed in")
+        prepareOutput()
         var taken = ByteBuffer()
         swap(&taken, &output)
-        if taken.capacity == 0 { swap(&taken, &spare) }
         return taken
+    }
+
+    /// Gives `output` memory, if a client's queue has kept its own.
+    mutating func prepareOutput() {
+        if output.capacity == 0 { swap(&output, &spare) }
     }
 
     mutating func putBackOutput(_ buffer: consuming ByteBuffer) {

@@ -3,20 +3,8 @@ import HTTP
 import Transport
 import Wire
 
-/// How far the bytes at hand have brought an answer.
-enum AnswerProgress {
-    case more, ended
-    /// The exchange ended while they were sent.
-    case gone
-    /// The upstream's bytes are no answer, or break off.
-    case broken(HTTPFault)
-}
-
-/// Carries an upstream's answer to its client: the head rewritten, the body as it arrives, with backpressure.
+/// Receives an upstream's answer: its head is rewritten for the client, its body goes through the pump.
 extension Worker {
-    /// Up to this many bytes are gathered behind the head and sent with it; more are sent from where they were received.
-    private static var mostGathered: Int { 32 * 1_024 }
-
     // MARK: receiving
 
     mutating func receiveAnswer(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
@@ -33,7 +21,7 @@ extension Worker {
             keepAnswer(handle, input, &scratch)
             guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
             switch outcome {
-            case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !clientHasRoom(exchange))
+            case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
             case .closed: return answerInputClosed(upstream, &scratch)
             case .failed: return lostWhileReading(upstream, &scratch)
@@ -73,126 +61,50 @@ extension Worker {
         upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: exchanges[exchange].timeout))
     }
 
-    /// Backpressure: whether the client takes more content of the answer. Without room, the upstream is not read.
-    func clientHasRoom(_ exchange: ExchangeIndex) -> Bool {
-        downstream.clients[exchanges[exchange].client.index].room(on: exchanges[exchange].stream) > 0
-    }
-
-    // MARK: the pump
-
     /// Passes on all that `input` holds of the answer, as far as the client takes it. `inputEnded`: no more will come.
     private mutating func relayAnswer(
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool = false,
         _ scratch: inout Scratch
     ) {
-        var out = scratch.takeOutput()
         let handle = exchanges.handle(exchange)
-        var progress = AnswerProgress.more
-        var failure: FilterFailure?
-        do throws(FilterFailure) {
-            progress = try pumpAnswer(exchange, upstream, &input, inputEnded: inputEnded, &out, &scratch)
-        } catch {
-            failure = error
-        }
-        if !out.isEmpty, exchanges.isCurrent(handle) { sendToClient(exchanges[exchange].client.index, out.count, of: &out, &scratch) }
-        scratch.putBackOutput(out)
-        guard exchanges.isCurrent(handle) else { return }
-        if let failure {
-            input.removeAll()
-            return refuseAnswer(exchange, failure, &scratch)
-        }
-        switch progress {
-        case .gone: break
-        case .more: refreshUpstreamInterest(upstream)
-        case .broken(let fault):
-            input.removeAll()
-            lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer(fault) : .brokenAnswer, &scratch)
-        case .ended:
-            let isReusable =
-                upstreams.connections[upstream].http.isReusable && input.isEmpty && !upstreams.connections[upstream].connection.hasPending
-                && exchanges[exchange].state.hasWholeRequest && exchanges[exchange].isFlushed
-                && !exchanges[exchange].state.upstreamStoppedReading
-            input.removeAll()
-            upstreams.directory.answerEnded(exchanges[exchange].endpoint)
-            finishAnswer(exchange, reusable: isReusable, &scratch)
-        }
-    }
-
-    /// Moves what `input` holds into `out`; large pieces go straight to the client.
-    private mutating func pumpAnswer(
-        _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool, _ out: inout ByteBuffer,
-        _ scratch: inout Scratch
-    ) throws(FilterFailure) -> AnswerProgress {
-        let handle = exchanges.handle(exchange)
-        let client = exchanges[exchange].client.index
         var hasTrailers = false
-        while true {
-            if exchanges[exchange].filter.isWaiting {
-                guard try unpackWaiting(exchange, &out, &scratch) else { return .gone }
-                if exchanges[exchange].filter.isWaiting { return .more }
-            }
-            var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
-            if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
-            switch event {
-            case .content(_, let count):
-                switch BodyRoute(answer: exchanges[exchange].filter) {
-                case .copy: copyAnswer(count, of: &input, exchange, &out, &scratch)
-                case .filter:
-                    try exchanges[exchange].filter.feed(input.readable.extracting(0..<count))
-                    input.discard(count)
-                case .splice, .collect, .discard: preconditionFailure("an answer is passed on or cut")
+        scratch.prepareOutput()
+        do throws(FilterFailure) {
+            while exchanges.isCurrent(handle) {
+                if exchanges[exchange].filter.isWaiting {
+                    guard try unpackWaiting(handle, &scratch) else { return }
+                    if exchanges[exchange].filter.isWaiting { return answerPaused(handle, upstream, &scratch) }
                 }
-                guard exchanges.isCurrent(handle) else { return .gone }
-            case .needMore:
-                if exchanges[exchange].filter.isFiltering {
-                    exchanges[exchange].writeFiltered(&downstream.clients[client].http, into: &out)
+                var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
+                if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
+                switch event {
+                case .content(_, let count): pump(.answer, exchange, count, of: &input, &scratch)
+                case .needMore: return answerPaused(handle, upstream, &scratch)
+                case .interim:
+                    passInterim(exchange, input.readable, &scratch)
+                    input.discard(scratch.response.length)
+                case .head:
+                    try startAnswer(exchange, input.readable, &scratch)
+                    input.discard(scratch.response.length)
+                case .trailers(_, let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
+                case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, hasMore: !input.isEmpty, &scratch)
+                case .fault(let fault):
+                    guard sendGathered(handle, &scratch) else { return }
+                    return lost(upstream, exchanges[exchange].state.answer == .none ? .badAnswer(fault) : .brokenAnswer, &scratch)
                 }
-                return .more
-            case .interim:
-                passInterim(exchange, input.readable, &scratch)
-                guard exchanges.isCurrent(handle) else { return .gone }
-                input.discard(scratch.response.length)
-            case .head:
-                try startAnswer(exchange, input.readable, &out, &scratch)
-                input.discard(scratch.response.length)
-            case .trailers(_, let length):
-                hasTrailers = passTrailers(exchange, input.readable, &out, &scratch)
-                input.discard(length)
-            case .end:
-                if exchanges[exchange].filter.isFiltering { try exchanges[exchange].endFiltered(&downstream.clients[client].http, into: &out) }
-                if !hasTrailers { downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &out) }
-                return .ended
-            case .fault(let fault): return .broken(fault)
             }
+        } catch {
+            refuseAnswer(exchange, error, &scratch)
         }
     }
 
-    /// Writes trailers, which end the content; returns whether. Those of a filtered answer describe the upstream's content, not the
-    /// client's, and are dropped.
-    private mutating func passTrailers(
-        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ out: inout ByteBuffer, _ scratch: inout Scratch
-    ) -> Bool {
-        let client = exchanges[exchange].client.index
-        guard !exchanges[exchange].filter.isFiltering, downstream.clients[client].http.framesContent else { return false }
-        Trailers.writeEnd(scratch.trailers, bytes, into: &out)
-        return true
-    }
-
-    /// Moves the first `count` bytes of `input`, which are content, into `out`; large ones, after that, to the client.
-    private mutating func copyAnswer(
-        _ count: Int, of input: inout ByteBuffer, _ exchange: ExchangeIndex, _ out: inout ByteBuffer, _ scratch: inout Scratch
-    ) {
-        let client = exchanges[exchange].client.index
-        exchanges[exchange].record.bytesOut += UInt64(count)
-        if exchanges[exchange].filter.isJudging { watch(exchange, input.readable.extracting(0..<count)) }
-        if downstream.clients[client].http.framesContent || out.count + count <= Self.mostGathered {
-            downstream.clients[client].http.sendContent(
-                input.readable.extracting(0..<count), on: exchanges[exchange].stream, into: &out)
-            return input.discard(count)
+    /// Sends what has come of the answer; the rest waits for the upstream, or for the client to have room.
+    private mutating func answerPaused(_ exchange: Handle<Exchange>, _ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        let client = exchanges[exchange.index].client.index
+        if exchanges[exchange.index].filter.isFiltering {
+            exchanges[exchange.index].writeFiltered(&downstream.clients[client].http, into: &scratch.output)
         }
-        let handle = exchanges.handle(exchange)
-        if !out.isEmpty { sendToClient(client, out.count, of: &out, &scratch) }
-        if exchanges.isCurrent(handle) { sendToClient(client, count, of: &input, &scratch) }
+        if sendGathered(exchange, &scratch) { refreshUpstreamInterest(upstream) }
     }
 
     // MARK: heads
@@ -205,9 +117,9 @@ extension Worker {
         sendToClient(exchanges[exchange].client.index, hint.count, of: &hint, &scratch)
     }
 
-    /// Writes the head for the client into `out`, or into the filter, which may hold it back or refuse the answer.
+    /// Writes the head for the client, or gives it to the filter, which may hold it back or refuse the answer.
     private mutating func startAnswer(
-        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ out: inout ByteBuffer, _ scratch: inout Scratch
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
     ) throws(FilterFailure) {
         let client = exchanges[exchange].client.index
         upstreams.directory.answerBegan(exchanges[exchange].endpoint)
@@ -231,7 +143,7 @@ extension Worker {
         let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
         ForwardedResponse.write(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].ids.requestID.readable,
-            edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &out)
+            edits: exchanges[exchange].answerEdits, persistence: persistence, filtered: fields, into: &scratch.output)
     }
 
     // MARK: backpressure
