@@ -1,3 +1,4 @@
+import HTTP
 import Transport
 import Wire
 
@@ -35,6 +36,16 @@ struct Downstream: ~Copyable {
                 // The kernel has no reason to refuse this for a socket that it watches.
             }
         }
+    }
+
+    /// Adopts new certificates, for new connections.
+    mutating func adopt(_ context: TLSServerContext) {
+        for index in listeners.indices where listeners[index].tls != nil { listeners[index].tls = context }
+    }
+
+    /// Whether the client is still connected, and no request of its is under way or has begun to arrive.
+    func isAtRest(_ client: Handle<Client>) -> Bool {
+        clients.isCurrent(client) && clients[client.index].phase == .open && clients[client.index].http.isAtRest
     }
 
     // MARK: clocks

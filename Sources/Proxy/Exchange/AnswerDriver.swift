@@ -18,7 +18,8 @@ extension Worker {
                 startAnswerClock(exchange, upstream)
                 relayAnswer(exchange, upstream, &input, &scratch)
             }
-            keepAnswer(handle, input, &scratch)
+            upstreams.keepInput(input, of: handle)
+            scratch.putBack(input)
             guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
             switch outcome {
             case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
@@ -27,14 +28,6 @@ extension Worker {
             case .failed: return lostWhileReading(upstream, &scratch)
             }
         } while upstreams.connections[upstream].connection.interest.contains(.read) && upstreams.connections[upstream].connection.hasPending
-    }
-
-    /// Puts the receive buffer back; what was not consumed is kept if the connection still exists.
-    private mutating func keepAnswer(_ upstream: Handle<UpstreamConnection>, _ input: consuming ByteBuffer, _ scratch: inout Scratch) {
-        if !input.isEmpty, upstreams.connections.isCurrent(upstream) {
-            upstreams.connections[upstream.index].input.append(input.readable)
-        }
-        scratch.putBack(input)
     }
 
     mutating func lostWhileReading(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
@@ -53,7 +46,8 @@ extension Worker {
         let handle = upstreams.connections.handle(upstream)
         var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
         relayAnswer(upstreams.connections[upstream].exchange.index, upstream, &input, inputEnded: inputEnded, &scratch)
-        keepAnswer(handle, input, &scratch)
+        upstreams.keepInput(input, of: handle)
+        scratch.putBack(input)
     }
 
     /// The upstream's time to send more of its answer begins anew.
@@ -124,7 +118,7 @@ extension Worker {
         let client = exchanges[exchange].client.index
         upstreams.directory.answerBegan(exchanges[exchange].endpoint)
         exchanges[exchange].record.status = scratch.response.status
-        noteAttemptEnded(exchange, status: scratch.response.status)
+        telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
         if exchanges[exchange].filter.plan == nil {
             exchanges[exchange].state.answerBegan(isHeld: false)
         } else {

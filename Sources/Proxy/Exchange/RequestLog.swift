@@ -15,7 +15,7 @@ extension Worker {
         telemetry.metrics.requestStarted()
         exchanges[exchange].record.route = telemetry.labels.routes[scratch.decision.routeIndex]
         if let tier = scratch.decision.tier { exchanges[exchange].record.tier = telemetry.labels.tiers[Int(tier.rawValue)] }
-        count(scratch.decision, exchanges[exchange].record.route)
+        telemetry.count(scratch.decision, exchanges[exchange].record.route, at: now.monotonic)
         if telemetry.logs {
             telemetry.beginLine(
                 scratch.request, bytes, scratch.decision, downstream.clients[client].peer, admission.policy, at: now.wall,
@@ -23,24 +23,14 @@ extension Worker {
             addLimitKeys(exchange, &scratch)
             exchanges[exchange].addIDs(telemetry.line)
         }
-        noteLimit(exchange, scratch.decision.limit)
+        telemetry.noteLimit(scratch.decision.limit, at: now.wall, &exchanges[exchange].record)
         exchanges[exchange].note.record(scratch.decision, scratch.request, bytes, policyVersion: admission.policy.version, at: now.wall)
     }
 
     /// The request's limits answered after the rest was decided.
     mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome, _ verdict: inout LimitVerdict) {
-        noteLimit(exchange, limit)
+        telemetry.noteLimit(limit, at: now.wall, &exchanges[exchange].record)
         exchanges[exchange].note.limited(limit, &verdict)
-    }
-
-    /// Counts and logs the outcome of the request's limits, if they have answered.
-    private mutating func noteLimit(_ exchange: ExchangeIndex, _ limit: LimitOutcome) {
-        guard exchanges[exchange].record.isRecorded else { return }
-        if case .none = limit.result { return }
-        telemetry.metrics.rateLimitDecision(
-            route: exchanges[exchange].record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
-        guard telemetry.logs else { return }
-        telemetry.addLimit(limit, at: now.wall, to: &exchanges[exchange].record.line)
     }
 
     /// Counts a request whose head was malformed, and begins its line.
@@ -62,31 +52,20 @@ extension Worker {
     /// The exchange has ended: counts it and completes its line.
     mutating func finishRecord(_ exchange: ExchangeIndex) {
         guard exchanges[exchange].record.isRecorded else { return }
-        noteFiltered(exchange)
+        telemetry.noteFiltered(&exchanges[exchange])
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.status, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
         guard telemetry.logs else { return }
-        nameUpstream(exchange)
+        if exchanges[exchange].record.attempts > 0 {
+            // The address of the last attempt.
+            let endpoint = exchanges[exchange].endpoint
+            telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
+            telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
+        }
         telemetry.log(&exchanges[exchange].record, micros: micros)
-    }
-
-    /// Adds the upstream and the address of the last attempt.
-    private mutating func nameUpstream(_ exchange: ExchangeIndex) {
-        guard exchanges[exchange].record.attempts > 0 else { return }
-        let endpoint = exchanges[exchange].endpoint
-        telemetry.line.add(.upstream, upstreams.directory.pools[endpoint.pool].settings.name, to: &exchanges[exchange].record.line)
-        telemetry.line.add(.upstreamAddress, upstreams.directory.address(endpoint).addressText, to: &exchanges[exchange].record.line)
-    }
-
-    private mutating func noteFiltered(_ exchange: ExchangeIndex) {
-        guard let counts = exchanges[exchange].filter.counts else { return }
-        telemetry.metrics.filtered(
-            route: exchanges[exchange].record.route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped),
-            unlabelled: UInt64(counts.unlabelled), isShadow: exchanges[exchange].filter.isShadow)
-        exchanges[exchange].record.filtered = counts
     }
 
     /// Adds whom the limits count. Also before they have answered, as the request's bytes are in memory only now.
@@ -99,45 +78,51 @@ extension Worker {
         telemetry.line.add(.limitKeys, keys.readable, to: &exchanges[exchange].record.line)
         scratch.putBackOutput(keys)
     }
-
-    // MARK: upstreams
-
-    /// An attempt ended: with the status of an answer's head, or 0 for none.
-    mutating func noteAttemptEnded(_ exchange: ExchangeIndex, status: Int) {
-        let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.sentAt) / 1_000
-        exchanges[exchange].record.upstreamStatus = status
-        exchanges[exchange].record.upstreamMicros = micros
-        telemetry.metrics.upstreamFinished(
-            upstream: exchanges[exchange].record.upstream, statusCode: status, durationMicros: micros)
-    }
-
-    // MARK: decisions
-
-    private mutating func count(_ decision: borrowing Decision, _ route: LabelID) {
-        telemetry.metrics.authDecision(
-            route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
-        countToken(decision)
-        if let issuer = decision.effects.keysWanted {
-            telemetry.metrics.unknownKeyID(issuer: telemetry.labels.issuers[issuer])
-        }
-    }
-
-    /// Counts the verification of the request's token.
-    mutating func countToken(_ decision: borrowing Decision) {
-        switch decision.tokenSource {
-        case .none: break
-        case .hit: telemetry.metrics.tokenCacheHit()
-        case .miss:
-            telemetry.metrics.tokenCacheMiss()
-            telemetry.metrics.tokenVerified(
-                algorithm: decision.verifiedAlgorithm.map { Int($0.rawValue) }, reason: Int(decision.authReason.rawValue),
-                nanoseconds: EventLoop.now().monotonic.nanoseconds(since: now.monotonic))
-            telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
-        }
-    }
 }
 
 extension WorkerTelemetry {
+    /// Counts and logs the outcome of a request's limits, if they have answered.
+    fileprivate mutating func noteLimit(_ limit: LimitOutcome, at now: WallTime, _ record: inout RequestRecord) {
+        guard record.isRecorded else { return }
+        if case .none = limit.result { return }
+        metrics.rateLimitDecision(route: record.route, outcome: Int(limit.result.rawValue), source: Int(limit.source.rawValue))
+        if logs { addLimit(limit, at: now, to: &record.line) }
+    }
+
+    fileprivate mutating func noteFiltered(_ exchange: inout Exchange) {
+        guard let counts = exchange.filter.counts else { return }
+        metrics.filtered(
+            route: exchange.record.route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped),
+            unlabelled: UInt64(counts.unlabelled), isShadow: exchange.filter.isShadow)
+        exchange.record.filtered = counts
+    }
+
+    /// An attempt ended: with the status of an answer's head, or 0 for none.
+    mutating func attemptEnded(_ record: inout RequestRecord, status: Int, at now: MonotonicTime) {
+        record.upstreamStatus = status
+        record.upstreamMicros = now.nanoseconds(since: record.sentAt) / 1_000
+        metrics.upstreamFinished(upstream: record.upstream, statusCode: status, durationMicros: record.upstreamMicros)
+    }
+
+    fileprivate mutating func count(_ decision: borrowing Decision, _ route: LabelID, at now: MonotonicTime) {
+        metrics.authDecision(route: route, outcome: Int(decision.auth.rawValue), reason: Int(decision.authReason.rawValue))
+        countToken(decision, since: now)
+        if let issuer = decision.effects.keysWanted { metrics.unknownKeyID(issuer: labels.issuers[issuer]) }
+    }
+
+    /// Counts the verification of the request's token, in a turn that began then.
+    mutating func countToken(_ decision: borrowing Decision, since turn: MonotonicTime) {
+        switch decision.tokenSource {
+        case .none: break
+        case .hit: metrics.tokenCacheHit()
+        case .miss:
+            metrics.tokenCacheMiss()
+            metrics.tokenVerified(
+                algorithm: decision.verifiedAlgorithm.map { Int($0.rawValue) }, reason: Int(decision.authReason.rawValue),
+                nanoseconds: EventLoop.now().monotonic.nanoseconds(since: turn))
+        }
+    }
+
     /// Begins the line with all that the decision knows.
     fileprivate func beginLine(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer, _ policy: Policy,

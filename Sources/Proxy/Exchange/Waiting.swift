@@ -13,7 +13,7 @@ extension Worker {
 
     /// Single flight: each user is looked up once, however many requests wait.
     mutating func waitForEntitlement(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
-        countToken(scratch.decision)
+        telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .entitlement)
         let user = scratch.decision.userID.text
         if waitingForUser[user] == nil { services.lookUpUser(user) }
@@ -29,7 +29,7 @@ extension Worker {
             log(exchange, bytes, &scratch)
             return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
         }
-        countToken(scratch.decision)
+        telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .refresh)
         refreshesUnderWay += 1
         setWaitDeadline(exchange, settings.refreshTimeout)
@@ -60,7 +60,7 @@ extension Worker {
         admission.learn(users)
         guard !waitingForUser.isEmpty else { return }
         for user in users {
-            for exchange in waitingForUser.removeValue(forKey: user.user) ?? [] where isResumed(exchange, .entitlement) {
+            for exchange in waitingForUser.removeValue(forKey: user.user) ?? [] where exchanges.resume(exchange, from: .entitlement) {
                 decideAgain(exchange.index, &scratch)
             }
         }
@@ -68,7 +68,7 @@ extension Worker {
 
     /// The refresh is over.
     mutating func refreshed(_ exchange: Handle<Exchange>, _ answer: RefreshAnswer, _ scratch: inout Scratch) {
-        guard isResumed(exchange, .refresh) else { return }
+        guard exchanges.resume(exchange, from: .refresh) else { return }
         refreshesUnderWay -= 1
         telemetry.metrics.refreshed(RefreshResult(answer.outcome), RefreshSource(answer.role))
         exchanges[exchange.index].waitsUntil = nil
@@ -78,7 +78,7 @@ extension Worker {
 
     /// Resumes a request after Redis has decided its limits: it is forwarded or refused.
     mutating func limited(_ exchange: Handle<Exchange>, _ verdict: inout LimitVerdict, _ scratch: inout Scratch) {
-        guard isResumed(exchange, .limits), let awaited = exchanges[exchange.index].limits.take() else { return }
+        guard exchanges.resume(exchange, from: .limits), let awaited = exchanges[exchange.index].limits.take() else { return }
         let index = exchange.index
         let client = exchanges[index].client
         let outcome = awaited.pending.settle(&verdict, into: &exchanges[index].answerEdits)
@@ -95,7 +95,7 @@ extension Worker {
 
     /// The handler has answered.
     mutating func answered(_ exchange: Handle<Exchange>, _ response: LocalResponse, _ scratch: inout Scratch) {
-        guard isResumed(exchange, .handler) else { return }
+        guard exchanges.resume(exchange, from: .handler) else { return }
         let client = exchanges[exchange.index].client
         answer(exchange.index, with: response, &scratch)
         resumeClient(client, &scratch)
@@ -103,15 +103,11 @@ extension Worker {
 
     /// The other workers have answered: the request gets a connection, waits again if `mayWait`, or is refused.
     mutating func roomFound(_ exchange: Handle<Exchange>, mayWait: Bool, _ scratch: inout Scratch) {
-        guard isResumed(exchange, .room) else { return }
+        guard exchanges.resume(exchange, from: .room) else { return }
         let client = exchanges[exchange.index].client
         exchanges[exchange.index].resumeTarget()
         findConnection(exchange.index, mayWait: mayWait, &scratch)
         resumeClient(client, &scratch)
-    }
-
-    private mutating func isResumed(_ exchange: Handle<Exchange>, _ wait: ExchangeState.Wait) -> Bool {
-        exchanges.isCurrent(exchange) && exchanges[exchange.index].state.resumed(from: wait)
     }
 
     /// Starts a request, and sends it if its body has arrived or not begun; any other is sent with the first of its body.
@@ -163,6 +159,13 @@ extension Worker {
         if phase == .waiting(.refresh) { refreshesUnderWay -= 1 }
         if phase == .waiting(.room) { upstreams.directory[exchanges[exchange].endpoint].outstanding -= 1 }
         if let awaited = exchanges[exchange].limits.take() { shared!.limitClient.cancel(awaited.wait) }
+    }
+}
+
+extension Slab where Element == Exchange {
+    /// An answer has come; returns whether the exchange still waits for it.
+    fileprivate mutating func resume(_ exchange: Handle<Exchange>, from wait: ExchangeState.Wait) -> Bool {
+        isCurrent(exchange) && self[exchange.index].state.resumed(from: wait)
     }
 }
 

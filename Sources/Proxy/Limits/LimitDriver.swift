@@ -28,7 +28,7 @@ extension Worker {
     mutating func shareCounts(_ scratch: inout Scratch) {
         guard shared != nil else { return }
         shared!.redis.timedOut(now.monotonic, loop)
-        readResults()
+        shared!.readResults(now.monotonic, &telemetry.metrics)
         shared!.limitClient.expire(now.monotonic)
         shared!.lookAfterStore(now.monotonic)
         shared!.sendHeartbeat(now.monotonic)
@@ -54,57 +54,43 @@ extension Worker {
         }
         return gave
     }
-
-    private mutating func readResults() {
-        while let result = shared!.redis.next(now.monotonic) {
-            if result.tag == SharedCounting.heartbeatTag {
-                heartbeatEnded(result.outcome)
-            } else if SharedCounting.isAsked(result.tag) {
-                let name = shared!.askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
-                if let name { telemetry.metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
-            } else {
-                takeEnded(result)
-            }
-        }
-    }
-
-    private mutating func heartbeatEnded(_ outcome: RedisOutcome) {
-        telemetry.metrics.redisCommand(.heartbeat, outcome.metric, nanoseconds: nil)
-        if outcome.isAnswered { shared!.readCensus() }
-    }
-
-    private mutating func takeEnded(_ result: RedisResult) {
-        let isAnswered = result.outcome.isAnswered
-        let sentAt = shared!.limitClient.inFlight(result.tag)?.at
-        telemetry.metrics.redisCommand(
-            .take, result.outcome.metric,
-            nanoseconds: isAnswered ? sentAt.map { now.monotonic.nanoseconds(since: $0) } : nil)
-        guard isAnswered, var replies = shared!.chargeReplies() else { return shared!.takeFailed(result.tag, now.monotonic) }
-        var next = Optional(result.tag)
-        while let id = next, let asked = shared!.limitClient.inFlight(id) {
-            guard var reply = shared!.nextReply(&replies, counts: asked.counts, isLast: asked.next == nil) else {
-                return shared!.takeFailed(id, now.monotonic)
-            }
-            if reply.granted > asked.waiting { telemetry.metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
-            shared!.limitClient.answered(id, &reply, now: now.monotonic)
-            next = asked.next
-        }
-    }
 }
 
 extension SharedCounting {
+    /// Reads Redis's replies.
+    fileprivate mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
+        while let result = redis.next(now) {
+            if result.tag == Self.heartbeatTag {
+                metrics.redisCommand(.heartbeat, result.outcome.metric, nanoseconds: nil)
+                if result.outcome.isAnswered { readCensus() }
+            } else if Self.isAsked(result.tag) {
+                let name = askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
+                if let name { metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
+            } else {
+                takeEnded(result, now, &metrics)
+            }
+        }
+    }
+
     /// Reads the reply to a heartbeat.
-    fileprivate mutating func readCensus() {
+    private mutating func readCensus() {
         if let count = GatewayHeartbeat.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
     }
 
-    /// The replies to a call of charges; nil if the reply holds none.
-    fileprivate mutating func chargeReplies() -> GCRAReplies? { GCRAReplies(redis.reader.reply.bytes(0)) }
-
-    /// The next of them; nil if there is none.
-    fileprivate mutating func nextReply(_ replies: inout GCRAReplies, counts: Int, isLast: Bool) -> GCRAReply? {
-        guard let reply = replies.next(counts: counts, redis.reader.reply.bytes(0)), replies.isAtEnd == isLast else { return nil }
-        return reply
+    private mutating func takeEnded(_ result: RedisResult, _ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
+        let isAnswered = result.outcome.isAnswered
+        let sentAt = limitClient.inFlight(result.tag)?.at
+        metrics.redisCommand(
+            .take, result.outcome.metric, nanoseconds: isAnswered ? sentAt.map { now.nanoseconds(since: $0) } : nil)
+        guard isAnswered, var replies = GCRAReplies(redis.reader.reply.bytes(0)) else { return takeFailed(result.tag, now) }
+        var next = Optional(result.tag)
+        while let id = next, let asked = limitClient.inFlight(id) {
+            guard var reply = replies.next(counts: asked.counts, redis.reader.reply.bytes(0)), replies.isAtEnd == (asked.next == nil)
+            else { return takeFailed(id, now) }
+            if reply.granted > asked.waiting { metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
+            limitClient.answered(id, &reply, now: now)
+            next = asked.next
+        }
     }
 }
 

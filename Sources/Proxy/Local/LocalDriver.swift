@@ -12,30 +12,13 @@ extension Worker {
         exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
-        exchanges[exchange].local = LocalExchange(handler: handler, request: localRequest(exchange, client, bytes, scratch))
-        exchanges[exchange].state.collect(isWhole: !scratch.request.framing.hasContent)
-    }
-
-    private func localRequest(
-        _ exchange: ExchangeIndex, _ client: ClientIndex, _ bytes: RawSpan, _ scratch: borrowing Scratch
-    ) -> LocalRequest {
-        var fields: [(name: String, value: String)] = []
-        for index in 0..<scratch.request.fields.count {
-            let field = scratch.request.fields[index]
-            fields.append((name: bytes[field.name].text, value: bytes[field.value].text))
-        }
         // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
-        return LocalRequest(
-            method: bytes[scratch.request.methodText].text, target: bytes[scratch.request.target].text,
-            path: bytes[scratch.request.path].text,
-            query: bytes[scratch.request.query].text, fields: fields, body: [], client: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
-            requestID: exchanges[exchange].ids.requestID.readable.text, caller: Self.caller(scratch.decision))
-    }
-
-    private static func caller(_ decision: borrowing Decision) -> LocalCaller? {
-        guard let identity = decision.identity else { return nil }
-        return LocalCaller(userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn)
+        let request = LocalRequest(
+            scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
+            requestID: exchanges[exchange].ids.requestID.readable.text, caller: LocalCaller(scratch.decision))
+        exchanges[exchange].local = LocalExchange(handler: handler, request: request)
+        exchanges[exchange].state.collect(isWhole: !scratch.request.framing.hasContent)
     }
 
     /// Calls the handler with the complete request.
@@ -61,4 +44,25 @@ extension Worker {
 struct LocalExchange {
     var handler: LocalHandler
     var request: LocalRequest
+}
+
+extension LocalRequest {
+    /// The request without its body, from its parsed head.
+    fileprivate init(_ head: borrowing RequestHead, _ bytes: RawSpan, from client: IPAddress, requestID: String, caller: LocalCaller?) {
+        var fields: [(name: String, value: String)] = []
+        for index in 0..<head.fields.count {
+            fields.append((name: bytes[head.fields[index].name].text, value: bytes[head.fields[index].value].text))
+        }
+        self.init(
+            method: bytes[head.methodText].text, target: bytes[head.target].text, path: bytes[head.path].text,
+            query: bytes[head.query].text, fields: fields, body: [], client: client, requestID: requestID, caller: caller)
+    }
+}
+
+extension LocalCaller {
+    /// nil without a valid token.
+    fileprivate init?(_ decision: borrowing Decision) {
+        guard let identity = decision.identity else { return nil }
+        self.init(userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn)
+    }
 }

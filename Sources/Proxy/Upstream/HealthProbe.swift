@@ -22,11 +22,11 @@ extension Worker {
     }
 
     private mutating func probe(_ endpoint: EndpointIndex) {
-        do throws(UpstreamLoss) {
-            let upstream = try openUpstream(endpoint)
+        do throws(SystemFault) {
+            let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)
             upstreams.connections[upstream].isProbe = true
         } catch {
-            if error.countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
+            if cannotBegin(error).countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
         }
     }
 

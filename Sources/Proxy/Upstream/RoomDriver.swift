@@ -4,9 +4,6 @@ import Wire
 /// Finds a connection to an upstream whose `max-connections` is reached: an idle connection of this worker to another address is
 /// closed at once, one of another worker on request. A request is refused only if all connections are busy.
 extension Worker {
-    /// Milliseconds that the other workers have to answer: one that is blocked must not block requests here.
-    private static var patience: UInt64 { 1_000 }
-
     /// Gives the exchange a connection, makes it wait for one if `mayWait`, or refuses it.
     mutating func findConnection(_ exchange: ExchangeIndex, mayWait: Bool, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
@@ -17,13 +14,9 @@ extension Worker {
         switch upstreams.reserveConnection(endpoint.pool) {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.
-        case .idleElsewhere where mayWait || hasPatience(exchange): waitForRoom(exchange)
+        case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic): waitForRoom(exchange)
         case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
-    }
-
-    private func hasPatience(_ exchange: ExchangeIndex) -> Bool {
-        exchanges[exchange].wantsRoomSince.map { now.monotonic < $0.advanced(milliseconds: Self.patience) } ?? false
     }
 
     /// Makes the exchange wait until the other workers have answered.
@@ -46,7 +39,7 @@ extension Worker {
             }
             let count = upstreams.directory.pools[pool].room.waiting.count
             upstreams.directory.pools[pool].room.asked = count
-            upstreams.directory.pools[pool].room.askedUntil = now.monotonic.advanced(milliseconds: Self.patience)
+            upstreams.directory.pools[pool].room.askedUntil = now.monotonic.advanced(milliseconds: RoomQueue.patience)
             if !services.makeRoom(upstreams.directory.pools[pool].settings.name, count) { roomMade(pool, &scratch) }
         }
     }
@@ -64,9 +57,19 @@ extension Worker {
 
 /// The exchanges of one worker that wait for a connection to one upstream.
 struct RoomQueue {
+    /// Milliseconds that the other workers have to answer: one that is blocked must not block requests here.
+    static let patience: UInt64 = 1_000
+
     var waiting: [Handle<Exchange>] = []
     /// The first so many of them are those that the other workers were asked for.
     var asked = 0
     /// Deadline of the other workers' answer; nil while they have not been asked.
     var askedUntil: MonotonicTime?
+}
+
+extension Exchange {
+    /// Whether it began to wait for a connection so recently that it may wait again.
+    fileprivate func mayWaitForRoom(at now: MonotonicTime) -> Bool {
+        wantsRoomSince.map { now < $0.advanced(milliseconds: RoomQueue.patience) } ?? false
+    }
 }

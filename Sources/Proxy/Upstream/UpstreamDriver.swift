@@ -19,41 +19,18 @@ extension Worker {
     /// Connects for the exchange, within a reservation that was made.
     mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
-        do throws(UpstreamLoss) {
-            let upstream = try openUpstream(endpoint)
+        do throws(SystemFault) {
+            let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)
             upstreams.connections[upstream].holdsRoom = true
             attach(upstream, exchange)
         } catch {
             upstreams.directory.pools[endpoint.pool].connections.release()
-            failed(exchange, error, wasUsed: false, &scratch)
+            failed(exchange, cannotBegin(error), wasUsed: false, &scratch)
         }
     }
 
-    /// Starts a connection, for an exchange or a probe.
-    mutating func openUpstream(_ endpoint: EndpointIndex) throws(UpstreamLoss) -> UpstreamIndex {
-        let socket: Socket
-        switch Socket.connect(to: upstreams.directory.address(endpoint).address) {
-        case .connected(let made), .inProgress(let made): socket = made
-        case .failed(let fault): throw cannotBegin(fault)
-        }
-        let handle = upstreams.connections.acquire()
-        let upstream = handle.index
-        upstreams.connections[upstream].endpoint = endpoint
-        upstreams.connections[upstream].phase = .connecting
-        upstreams.directory[endpoint].connections += 1
-        upstreams.timers.set(
-            upstream.id,
-            deadline: now.monotonic.advanced(milliseconds: upstreams.directory.pools[endpoint.pool].settings.connectTimeout))
-        do throws(SystemFault) {
-            try upstreams.connections[upstream].connection.open(socket, token: Token(.upstream, handle).bits, .write, in: loop)
-        } catch {
-            upstreams.close(upstream)
-            throw cannotBegin(error)
-        }
-        return upstream
-    }
-
-    private func cannotBegin(_ fault: SystemFault) -> UpstreamLoss {
+    /// The loss when a connection could not even be started. Reports a shortage of the process.
+    func cannotBegin(_ fault: SystemFault) -> UpstreamLoss {
         let loss = UpstreamLoss(beginning: fault)
         if loss == .shortage { services.shortage(fault) }
         return loss
@@ -172,7 +149,9 @@ extension Worker {
         upstreams.directory[endpoint].outstanding -= 1
         exchanges[exchange].upstream = .none
         exchanges[exchange].state.disconnected()
-        if exchanges[exchange].state.answer == .none { noteAttemptEnded(exchange, status: 0) }
+        if exchanges[exchange].state.answer == .none {
+            telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
+        }
         // A reused connection that turned out closed says nothing about the health of the address.
         let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
         let isBehindHead = exchanges[exchange].state.answer != .none

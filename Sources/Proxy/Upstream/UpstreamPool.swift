@@ -97,6 +97,9 @@ struct UpstreamPool {
         return best
     }
 
+    /// Addresses that requests may be sent to.
+    func availableCount(at now: MonotonicTime) -> Int { endpoints.count { !$0.isRetired && $0.health.isAvailable(at: now) } }
+
     /// Adopts new settings and addresses. An address that stays keeps its state; one that is gone is retired, but keeps its index
     /// while it is in use.
     mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress]) {

@@ -1,3 +1,4 @@
+import Telemetry
 import Transport
 import Wire
 
@@ -12,7 +13,46 @@ struct Upstreams: ~Copyable {
         timers = TimerWheel(now: now)
     }
 
+    // MARK: connections
+
+    /// Starts a connection, for an exchange or a probe.
+    mutating func open(_ endpoint: EndpointIndex, at now: MonotonicTime, in loop: borrowing EventLoop) throws(SystemFault) -> UpstreamIndex {
+        let socket: Socket
+        switch Socket.connect(to: directory.address(endpoint).address) {
+        case .connected(let made), .inProgress(let made): socket = made
+        case .failed(let fault): throw fault
+        }
+        let handle = connections.acquire()
+        let upstream = handle.index
+        connections[upstream].endpoint = endpoint
+        connections[upstream].phase = .connecting
+        directory[endpoint].connections += 1
+        timers.set(upstream.id, deadline: now.advanced(milliseconds: directory.pools[endpoint.pool].settings.connectTimeout))
+        do throws(SystemFault) {
+            try connections[upstream].connection.open(socket, token: Token(.upstream, handle).bits, .write, in: loop)
+        } catch {
+            close(upstream)
+            throw error
+        }
+        return upstream
+    }
+
+    /// Keeps bytes of an answer that were not consumed, if the connection still exists.
+    mutating func keepInput(_ input: borrowing ByteBuffer, of upstream: Handle<UpstreamConnection>) {
+        if !input.isEmpty, connections.isCurrent(upstream) { connections[upstream.index].input.append(input.readable) }
+    }
+
     // MARK: idle connections
+
+    /// Closes idle connections that have received something, before a request of this turn is sent on one of them: the bytes would
+    /// be read as its answer.
+    mutating func closeUnasked(_ ready: Int, in loop: borrowing EventLoop) {
+        for index in 0..<ready {
+            let token = Token(loop.ready(index).token)
+            guard token.kind == .upstream, let upstream = token.element(of: connections) else { continue }
+            if connections[upstream].phase == .idle { close(upstream) }
+        }
+    }
 
     /// Removes the most recently used idle connection from its list. One that was idle for longer than `trust`, in milliseconds, is
     /// probed first, and closed if the upstream has closed it or sent something.
@@ -66,6 +106,20 @@ struct Upstreams: ~Copyable {
             }
             at = connections[current].nextIdle
         }
+    }
+
+    /// How many connections of a pool are in each state.
+    func states(_ pool: Int) -> [UpstreamConnectionState: Int] {
+        var states: [UpstreamConnectionState: Int] = [:]
+        for upstream in connections.indices where connections[upstream].endpoint.pool == pool {
+            switch connections[upstream].phase {
+            case .free: break
+            case .connecting, .handshaking: states[.connecting, default: 0] += 1
+            case .busy, .probing: states[.active, default: 0] += 1
+            case .idle: states[.idle, default: 0] += 1
+            }
+        }
+        return states
     }
 
     // MARK: room

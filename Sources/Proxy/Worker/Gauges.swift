@@ -39,21 +39,11 @@ extension Worker {
     private mutating func countUpstreams() {
         for pool in upstreams.directory.pools.indices {
             let label = upstreams.directory.label(pool, telemetry.labels)
-            var states: [UpstreamConnectionState: Int] = [:]
-            for upstream in upstreams.connections.indices where upstreams.connections[upstream].endpoint.pool == pool {
-                switch upstreams.connections[upstream].phase {
-                case .free: break
-                case .connecting, .handshaking: states[.connecting, default: 0] += 1
-                case .busy, .probing: states[.active, default: 0] += 1
-                case .idle: states[.idle, default: 0] += 1
-                }
-            }
+            let states = upstreams.states(pool)
             for state in UpstreamConnectionState.allCases {
                 telemetry.metrics.upstreamConnections(upstream: label, state, states[state] ?? 0)
             }
-            let available = upstreams.directory.pools[pool].endpoints.count {
-                !$0.isRetired && $0.health.isAvailable(at: now.monotonic)
-            }
+            let available = upstreams.directory.pools[pool].availableCount(at: now.monotonic)
             telemetry.metrics.upstreamHealthy(upstream: label, addresses: available)
         }
     }

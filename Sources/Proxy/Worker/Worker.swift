@@ -9,7 +9,7 @@ import Wire
 ///
 /// Built and run on one thread. It shares nothing; other threads reach it only through its mailbox.
 ///
-/// A method stands here if it touches several of its tables. Those of one table stand on `Downstream`, `Exchange` or `Upstreams`.
+/// A method stands here if it touches several of its tables. Those of one table stand on that table's type.
 package struct Worker: ~Copyable {
     let id: Int
     var settings: WorkerSettings
@@ -63,22 +63,12 @@ extension Worker {
     /// A turn without the wait: handles `ready` reports of the loop, and what is due at `moment`.
     mutating func work(on ready: Int, at moment: Moment, _ scratch: inout Scratch) {
         now = moment
-        closeUnasked(ready)
+        upstreams.closeUnasked(ready, in: loop)
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }
         shareCounts(&scratch)
         finishTurn(&scratch)
-    }
-
-    /// Closes idle upstream connections that have received something, before a request of this turn is sent on one of them: the bytes
-    /// would be read as its answer.
-    private mutating func closeUnasked(_ ready: Int) {
-        for index in 0..<ready {
-            let token = Token(loop.ready(index).token)
-            guard token.kind == .upstream, let upstream = token.element(of: upstreams.connections) else { continue }
-            if upstreams.connections[upstream].phase == .idle { upstreams.close(upstream) }
-        }
     }
 
     private mutating func waitTime() -> Int32 {

@@ -113,8 +113,7 @@ extension Worker {
             case .refund(let items, let chargedAt):
                 if shared != nil { shared!.refund(items, chargedAt: chargedAt, now.monotonic) }
             case .lease(let call, let reply): if shared == nil { reply(nil) } else { shared!.ask(call, reply, now.monotonic) }
-            case .adoptCertificates(let context):
-                for index in downstream.listeners.indices where downstream.listeners[index].tls != nil { downstream.listeners[index].tls = context }
+            case .adoptCertificates(let context): downstream.adopt(context)
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses)
                 upstreams.closeRetired()
@@ -165,8 +164,8 @@ extension Worker {
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
-        if isAtRest(handle), wantsRead(client) { receive(client, &scratch) }
-        if isAtRest(handle) {
+        if downstream.isAtRest(handle), wantsRead(client) { receive(client, &scratch) }
+        if downstream.isAtRest(handle) {
             if downstream.clients[client].wasUsed {
                 apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
             } else {
@@ -174,9 +173,5 @@ extension Worker {
             }
         }
         if downstream.clients.isCurrent(handle) { refreshInterest(client) }
-    }
-
-    private func isAtRest(_ client: Handle<Client>) -> Bool {
-        downstream.clients.isCurrent(client) && downstream.clients[client.index].phase == .open && downstream.clients[client.index].http.isAtRest
     }
 }
