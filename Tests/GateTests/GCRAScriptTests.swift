@@ -30,30 +30,25 @@ extension LimitCharge {
             """)
 
     /// The keys of some charges, then the numbers by which each is counted, a run for each that is unlike the one before.
-    private func words(_ takes: [(charge: LimitCharge, want: UInt32)]) -> (keys: [String], arguments: [String]) {
-        var (keys, runs) = ([String](), [(length: Int, numbers: [UInt64])]())
+    private func words(_ takes: [(charge: LimitCharge, want: UInt32)]) -> (keys: [LimitKey], arguments: [String]) {
+        var runs: [(length: Int, numbers: [UInt64])] = []
         for take in takes {
             var command = LimitCommand()
             command.charge = take.charge
             command.want = take.want
-            for index in 0..<command.count {
-                var out = ByteBuffer()
-                command.writeKey(index, into: &out)
-                keys.append(out.readable.text)
-            }
             var numbers = LimitNumbers(repeating: 0)
             _ = command.update(&numbers)
             let its = (0..<2 + 2 * command.count).map { numbers[$0] }
             if runs.last?.numbers == its { runs[runs.count - 1].length += 1 } else { runs.append((1, its)) }
         }
+        let keys = takes.flatMap { take in (0..<take.charge.count).map { take.charge[$0].key } }
         return (keys, runs.flatMap { ["\($0.length)"] + $0.numbers.map { "\($0)" } })
     }
 
     /// The server's reply at `now`, or by its own clock.
     private func take(_ takes: [(charge: LimitCharge, want: UInt32)], now: UInt64? = nil) throws -> [GCRAReply] {
         let (keys, arguments) = words(takes)
-        let call = ["EVAL", now == nil ? GCRAScript.source : Self.timed, "\(keys.count)"] + keys + arguments
-        let answer = try link.ask(call + (now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? []))
+        let answer = try link.run(GCRAScript.source, timed: Self.timed, keys: keys, arguments, now: now)
         let text = try #require(answer.text, "\(answer)")
         return try #require(GCRAReply.all(takes.map(\.charge.count), text), "\(answer)")
     }
@@ -63,14 +58,6 @@ extension LimitCharge {
     }
 
     private func rate(_ text: String) throws -> LimitRate { try #require(LimitRate(parsing: text)) }
-
-    private func key(_ number: UInt64) -> LimitKey { LimitKey(high: number, low: ~number) }
-
-    private func name(_ key: LimitKey) -> String {
-        var out = ByteBuffer()
-        GCRAScript.writeKey(key, into: &out)
-        return out.readable.text
-    }
 
     /// The same seeded traffic, one to four counts at a time, gives the same answers and the same counts in both.
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
@@ -87,7 +74,7 @@ extension LimitCharge {
             let charge = LimitCharge(
                 (0..<1 + random.next() % 4).map { index in
                     let number = (first + index) % 8
-                    return .init(key: key(number), rate: rates[Int(number)])
+                    return .init(key: LimitKey(number), rate: rates[Int(number)])
                 })
             let want = UInt32(1 + random.next() % (random.next() % 5 == 0 ? 5_000 : 4))
             let told = try take(charge, want: want, now: now)
@@ -95,7 +82,7 @@ extension LimitCharge {
             granted += told.granted
         }
         #expect(granted > 1_000)
-        for (key, tat) in store.tats where tat > now + 5_000_000 { #expect(try link.ask("GET", name(key)) == .text("\(tat)")) }
+        for (key, tat) in store.tats where tat > now + 5_000_000 { #expect(try link.ask("GET", key.name) == .text("\(tat)")) }
     }
 
     /// Charges of one command are as if each had come by itself, those that share counts with one before included.
@@ -112,7 +99,7 @@ extension LimitCharge {
             let takes = (0..<1 + random.next() % UInt64(GCRAScript.mostCharges)).map { _ in
                 let first = random.next() % 12
                 let items = (0..<1 + random.next() % counts).map { index in
-                    LimitCharge.Item(key: key((first + index) % 12), rate: rates[Int((first + index) % 12 / 3)])
+                    LimitCharge.Item(key: LimitKey((first + index) % 12), rate: rates[Int((first + index) % 12 / 3)])
                 }
                 return (charge: LimitCharge(items), want: UInt32(1 + random.next() % 2))
             }
@@ -126,18 +113,18 @@ extension LimitCharge {
 
     /// By the server's own clock, which is in each reply.
     @Test func theProductsScriptGoesByTheServersClock() throws {
-        let charge = LimitCharge([.init(key: key(1), rate: try rate("2000/s+burst=40"))])
+        let charge = LimitCharge([.init(key: LimitKey(1), rate: try rate("2000/s+burst=40"))])
         var store = SimulatedRedis()
         var granted: UInt32 = 0
         var random = SplitMix64(seed: 8)
         for _ in 0..<600 {
-            let before = try serverTime()
+            let before = try link.time()
             let want = UInt32(1 + random.next() % 6)
             let told = try take(charge, want: want)
-            let after = try serverTime()
-            let kept = try link.ask("GET", name(key(1))).text
+            let after = try link.time()
+            let kept = try link.ask("GET", LimitKey(1).name).text
             // On a busy machine a count of twenty milliseconds may be full, and gone, by now.
-            let isFull = try kept == nil && serverTime() > told.tats[0]
+            let isFull = try kept == nil && link.time() > told.tats[0]
             #expect(kept == "\(told.tats[0])" || isFull)
             #expect((before...after).contains(told.at))
             #expect(told == store.take(charge, want: want, now: told.at))
@@ -146,30 +133,25 @@ extension LimitCharge {
         #expect(granted > 40 && granted < 3_600)
     }
 
-    private func serverTime() throws -> UInt64 {
-        let parts = try link.ask("TIME").elements.compactMap { $0.text.flatMap { UInt64($0) } }
-        return try #require(parts.count == 2 ? parts[0] * 1_000_000 + parts[1] : nil)
-    }
-
     /// Nothing stays in the server for ever, and nothing goes before it is full again.
     @Test func everyCountLivesUntilItIsFull() throws {
         for (number, text) in ["10/s", "3/d", "60/m+burst=1", "1000000/s+burst=1"].enumerated() {
-            let charge = LimitCharge([.init(key: key(UInt64(number)), rate: try rate(text))])
+            let charge = LimitCharge([.init(key: LimitKey(UInt64(number)), rate: try rate(text))])
             let told = try take(charge, want: 1)
             let reset = Int64(told.tats[0] - told.at)
-            let life = try #require(try link.ask("PTTL", name(key(UInt64(number)))).integer)
+            let life = try #require(try link.ask("PTTL", LimitKey(UInt64(number)).name).integer)
             // A count of some microseconds may have gone by now.
             guard reset > 10_000_000 || life > 0 else { continue }
             #expect(life <= reset / 1_000 + 2, "\(text)")
             #expect(reset < 10_000_000 || life > reset / 1_000 - 5_000, "\(text)")
         }
-        #expect(try take(LimitCharge([.init(key: key(50), rate: try rate("1/d"))]), want: 0).granted == 0)
-        #expect(try link.ask("EXISTS", name(key(50))) == .integer(0))
+        #expect(try take(LimitCharge([.init(key: LimitKey(50), rate: try rate("1/d"))]), want: 0).granted == 0)
+        #expect(try link.ask("EXISTS", LimitKey(50).name) == .integer(0))
     }
 
     /// A refusal by one count charges none.
     @Test func aRefusalCostsNothing() throws {
-        let (wide, narrow) = (LimitCharge.Item(key: key(1), rate: try rate("10/h")), LimitCharge.Item(key: key(2), rate: try rate("1/h")))
+        let (wide, narrow) = (LimitCharge.Item(key: LimitKey(1), rate: try rate("10/h")), LimitCharge.Item(key: LimitKey(2), rate: try rate("1/h")))
         let now: UInt64 = 1_800_000_000_000_000
         #expect(try take(LimitCharge([wide, narrow]), want: 5, now: now).granted == 1)
         for step in 1...50 as ClosedRange<UInt64> {
@@ -188,20 +170,20 @@ extension LimitCharge {
         ["RPUSH", "x"], ["HSET", "f", "v"], ["SADD", "x"], ["ZADD", "1", "x"], ["PFADD", "x"], ["XADD", "*", "f", "v"],
     ])
     func aForeignValueIsMended(_ words: [String]) throws {
-        let charge = LimitCharge([.init(key: key(1), rate: try rate("10/h")), .init(key: key(2), rate: try rate("99/h"))])
+        let charge = LimitCharge([.init(key: LimitKey(1), rate: try rate("10/h")), .init(key: LimitKey(2), rate: try rate("99/h"))])
         let now: UInt64 = 1_800_000_000_000_000
-        #expect(try link.ask([words[0], name(key(1))] + words.dropFirst()) != .error(""))
+        #expect(try link.ask([words[0], LimitKey(1).name] + words.dropFirst()) != .error(""))
         let first = try take(charge, want: 3, now: now)
         #expect(first.granted == 0)
         #expect(first.reading(0, charge[0].rate) == LimitReading(remaining: 0, reset: 3_600_000_000, retryAfter: 360_000_000))
         #expect(first.reading(1, charge[1].rate).remaining == 99)
-        #expect(try link.ask("GET", name(key(1))) == .text("\(now + 3_600_000_000)"))
-        #expect(try #require(try link.ask("PTTL", name(key(1))).integer) > 0)
+        #expect(try link.ask("GET", LimitKey(1).name) == .text("\(now + 3_600_000_000)"))
+        #expect(try #require(try link.ask("PTTL", LimitKey(1).name).integer) > 0)
         #expect(try take(charge, want: 3, now: now + 360_000_000).granted == 1)
     }
 
     @Test func aClockThatWasSetBackLocksNoCallerOut() throws {
-        let charge = LimitCharge([.init(key: key(1), rate: try rate("10/h"))])
+        let charge = LimitCharge([.init(key: LimitKey(1), rate: try rate("10/h"))])
         let now: UInt64 = 1_800_000_000_000_000
         #expect(try take(charge, want: 20, now: now).granted == 10)
         let day: UInt64 = 86_400_000_000

@@ -1,5 +1,8 @@
 import Glibc
 import Testing
+import Wire
+
+@testable import Gate
 
 /// A failure of the test's environment.
 struct ServerFault: Error, CustomStringConvertible {
@@ -48,6 +51,18 @@ final class RedisServer: Sendable {
     }
 
     func connect() throws -> RedisLink { try RedisLink(socketPath) }
+}
+
+extension LimitKey {
+    /// One of a test's keys.
+    init(_ number: UInt64) { self.init(high: number, low: ~number) }
+
+    /// Its name in Redis.
+    var name: String {
+        var out = ByteBuffer()
+        GCRAScript.writeKey(self, into: &out)
+        return out.readable.text
+    }
 }
 
 /// A reply, as a test compares it.
@@ -103,6 +118,19 @@ final class RedisLink {
             sent += count
         }
         return try readValue()
+    }
+
+    /// Evaluates a script by the server's own clock; with `now`, in microseconds, its `timed` variant, which reads the time from its
+    /// last two arguments.
+    func run(_ source: String, timed: String, keys: [LimitKey], _ arguments: [String], now: UInt64? = nil) throws -> RedisValue {
+        let time = now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? []
+        return try ask(["EVAL", now == nil ? source : timed, "\(keys.count)"] + keys.map(\.name) + arguments + time)
+    }
+
+    /// The server's clock, in microseconds since 1970.
+    func time() throws -> UInt64 {
+        let parts = try ask("TIME").elements.compactMap { $0.text.flatMap { UInt64($0) } }
+        return try #require(parts.count == 2 ? parts[0] * 1_000_000 + parts[1] : nil)
     }
 
     private func readValue() throws -> RedisValue {

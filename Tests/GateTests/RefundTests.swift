@@ -8,7 +8,7 @@ import Wire
     private let rate = LimitRate(count: 180, windowSeconds: 3_600, burst: 30)!
 
     private func item(_ number: UInt64, _ rate: LimitRate? = nil) -> LimitCharge.Item {
-        LimitCharge.Item(key: LimitKey(high: number, low: ~number), rate: rate ?? self.rate)
+        LimitCharge.Item(key: LimitKey(number), rate: rate ?? self.rate)
     }
 
     private func time(_ microseconds: UInt64) -> MonotonicTime { MonotonicTime(nanoseconds: microseconds * 1_000) }
@@ -169,17 +169,9 @@ import Wire
             end
             """)
 
-    private func name(_ number: UInt64) -> String {
-        var out = ByteBuffer()
-        GCRAScript.writeKey(LimitKey(high: number, low: ~number), into: &out)
-        return out.readable.text
-    }
-
     private func refund(_ items: [LimitCharge.Item], chargedAt: UInt64, now: UInt64? = nil) throws {
-        let keys = items.map { name($0.key.high) }
         let numbers = ["\(chargedAt)"] + items.map { "\($0.rate.interval)" }
-        let call = ["EVAL", now == nil ? RefundScript.source : Self.timed, "\(keys.count)"] + keys + numbers
-        #expect(try link.ask(call + (now.map { ["\($0 / 1_000_000)", "\($0 % 1_000_000)"] } ?? [])) == .integer(1))
+        #expect(try link.run(RefundScript.source, timed: Self.timed, keys: items.map(\.key), numbers, now: now) == .integer(1))
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64])
@@ -203,18 +195,18 @@ import Wire
                 let first = random.next() % 4
                 let items = (0..<1 + random.next() % 4).map { index in
                     let number = (first + index) % 4
-                    return LimitCharge.Item(key: LimitKey(high: number, low: ~number), rate: rates[Int(number)])
+                    return LimitCharge.Item(key: LimitKey(number), rate: rates[Int(number)])
                 }
                 let reply = store.take(LimitCharge(items), want: 1, now: now)
                 if reply.granted == 1 { charges.append((items, now)) }
                 for item in items {
                     guard let tat = store.tats[item.key], tat > now else { continue }
-                    try link.ask("SET", name(item.key.high), "\(tat)")
+                    try link.ask("SET", item.key.name, "\(tat)")
                 }
             }
             for number in 0..<4 as Range<UInt64> {
-                let tat = store.tats[LimitKey(high: number, low: ~number)] ?? 0
-                let kept = try link.ask("GET", name(number)).text.flatMap { UInt64($0) } ?? 0
+                let tat = store.tats[LimitKey(number)] ?? 0
+                let kept = try link.ask("GET", LimitKey(number).name).text.flatMap { UInt64($0) } ?? 0
                 #expect(max(kept, now) == max(tat, now), "step \(step)")
             }
         }
@@ -222,18 +214,17 @@ import Wire
     }
 
     @Test func itGoesByTheServersClockAndKeepsTheLifeOfACount() throws {
-        let time = try link.ask("TIME").elements.compactMap { $0.text.flatMap { UInt64($0) } }
-        let now = try #require(time.count == 2 ? time[0] * 1_000_000 + time[1] : nil)
-        let item = LimitCharge.Item(key: LimitKey(high: 1, low: ~1), rate: try #require(LimitRate(parsing: "1/h+burst=9")))
+        let now = try link.time()
+        let item = LimitCharge.Item(key: LimitKey(1), rate: try #require(LimitRate(parsing: "1/h+burst=9")))
         let tat = now + 5 * 3_600_000_000
-        try link.ask("SET", name(1), "\(tat)", "PX", "99999999")
+        try link.ask("SET", LimitKey(1).name, "\(tat)", "PX", "99999999")
         try refund([item], chargedAt: now - 600_000_000)
-        let kept = try #require(try link.ask("GET", name(1)).text.flatMap { UInt64($0) })
+        let kept = try #require(try link.ask("GET", LimitKey(1).name).text.flatMap { UInt64($0) })
         #expect((0..<60_000_000).contains(kept - (tat - 3_000_000_000)), "ten minutes of the hour have drained, and a little")
-        let life = UInt64(try #require(try link.ask("PTTL", name(1)).integer))
+        let life = UInt64(try #require(try link.ask("PTTL", LimitKey(1).name).integer))
         #expect((0..<60_000).contains((kept - now) / 1_000 + 2 - life))
         for _ in 0..<9 { try refund([item], chargedAt: now) }
-        #expect(try link.ask("EXISTS", name(1)) == .integer(0), "a full count is none")
+        #expect(try link.ask("EXISTS", LimitKey(1).name) == .integer(0), "a full count is none")
     }
 
     @Test(arguments: [
@@ -241,10 +232,10 @@ import Wire
         ["HSET", "f", "v"], ["SADD", "x"], ["ZADD", "1", "x"],
     ])
     func keysThatAreNoCountAreUnchanged(_ words: [String]) throws {
-        try link.ask([words[0], name(1)] + words.dropFirst())
-        let before = try link.ask("DUMP", name(1))
-        let item = LimitCharge.Item(key: LimitKey(high: 1, low: ~1), rate: try #require(LimitRate(parsing: "1/h")))
+        try link.ask([words[0], LimitKey(1).name] + words.dropFirst())
+        let before = try link.ask("DUMP", LimitKey(1).name)
+        let item = LimitCharge.Item(key: LimitKey(1), rate: try #require(LimitRate(parsing: "1/h")))
         try refund([item], chargedAt: 1_800_000_000_000_000, now: 1_800_000_000_000_000)
-        #expect(try link.ask("DUMP", name(1)) == before)
+        #expect(try link.ask("DUMP", LimitKey(1).name) == before)
     }
 }

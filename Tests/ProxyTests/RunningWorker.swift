@@ -189,6 +189,7 @@ extension Worker {
 struct Bench {
     let worker: RunningWorker
     let upstream: Socket
+    let asked = Questions()
 
     init(
         _ change: (inout RouteRule) -> Void = { _ in }, settings: WorkerSettings = WorkerSettings(),
@@ -201,6 +202,15 @@ struct Bench {
             [rule], upstreams: [RunningWorker.upstream("back", [upstream.localAddress()], adjust)], settings: settings)
     }
 
+    /// A worker that asks the test about its users.
+    init(rules: [RouteRule]) throws {
+        upstream = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
+        let asked = asked
+        worker = try RunningWorker(
+            rules, upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])],
+            lookUpUser: { _ in asked.add { _ in } }, refresh: { _, reply in asked.add(reply) })
+    }
+
     func client() throws -> Line { try Line(to: worker.address) }
     func accept() throws -> Line { try Line(acceptedFrom: upstream) }
 
@@ -208,6 +218,41 @@ struct Bench {
         worker.stop()
         upstream.close()
     }
+
+    /// Waits until the worker has asked so often; whether it was not more often.
+    func isAsked(_ count: Int) -> Bool { worker.census { _ in asked.count >= count }.turns > 0 && asked.count == count }
+
+    /// The key of the tokens' issuer.
+    static let key = {
+        let secret: StaticString = "0123456789abcdef0123456789abcdef"
+        do { return try SigningKey(secret: secret.rawBytes) } catch { preconditionFailure("\(error)") }
+    }()
+
+    /// The issuer that `token` is of.
+    static func issuer(_ name: String, isOwn: Bool = false) -> TrustedIssuer {
+        var issuer = TrustedIssuer(name: name, issuer: "i", audiences: [], algorithms: .hmac, keys: KeySet([key.verificationKey]))
+        issuer.isOwn = isOwn
+        return issuer
+    }
+
+    static func token(_ user: String, expiresAt: Int64 = 4_000_000_000, tier: String? = nil) -> String {
+        var claims = TokenClaims(issuer: "i", audience: nil, subject: user, issuedAt: 0, expiresAt: expiresAt)
+        claims.tier = tier
+        do { return try key.issue(claims) } catch { preconditionFailure("\(error)") }
+    }
+}
+
+/// Questions of a worker for the tier of a user or a refreshed token.
+final class Questions: Sendable {
+    typealias Reply = @Sendable (RefreshAnswer) -> Void
+    private let replies = Mutex<[Reply]>([])
+
+    var count: Int { replies.withLock { $0.count } }
+
+    func add(_ reply: @escaping Reply) { replies.withLock { $0.append(reply) } }
+
+    /// Answers a request for a refresh.
+    func reply(_ index: Int, _ outcome: TokenRefreshOutcome) { replies.withLock { $0[index] }(RefreshAnswer(outcome, .leader)) }
 }
 
 extension SlabIndex where Element: ~Copyable {
