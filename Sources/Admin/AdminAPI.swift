@@ -8,10 +8,13 @@ package struct AdminPlan: Sendable {
     package var tiers: TierList
     /// Seconds that a tier stays in force beyond its end.
     package var tierGraceSeconds: Int64
+    /// The names of the trust lines.
+    package var issuers: [String]
 
-    package init(tiers: TierList, tierGraceSeconds: Int64) {
+    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [String] = []) {
         self.tiers = tiers
         self.tierGraceSeconds = tierGraceSeconds
+        self.issuers = issuers
     }
 }
 
@@ -57,6 +60,8 @@ package struct AdminAPI: Sendable {
             return refusal.response(request.requestID)
         } catch let fault as RequestObject.Fault {
             return AdminRefusal(400, "BAD_REQUEST", fault.message).response(request.requestID)
+        } catch let fault as SubjectName.Fault {
+            return AdminRefusal(400, "BAD_REQUEST", fault.message).response(request.requestID)
         } catch let fault as TierChoice.Fault {
             return AdminRefusal(400, "BAD_REQUEST", fault.message(end: "until")).response(request.requestID)
         } catch let error as AccountError<AdministrationRefusal> {
@@ -95,7 +100,10 @@ package struct AdminAPI: Sendable {
             return method == "GET" ? try await show(account) : try await delete(account)
         case ("users", 3) where segments[2] == "tier":
             try allow(["PUT"], method)
-            return try await setTier(try await account(segments[1]), request.body)
+            return try await setTier(segments[1], request.body)
+        case ("users", 3) where segments[2] == "tier-cache":
+            try allow(["DELETE"], method)
+            return try await forgetTier(segments[1])
         case ("users", 3) where segments[2] == "revoke":
             try allow(["POST"], method)
             return try await revoke(try await account(segments[1]))
@@ -156,7 +164,19 @@ package struct AdminAPI: Sendable {
         return id
     }
 
+    /// A user of an outside issuer, as a segment of the path names it; nil for an id.
+    private func subject(_ segment: String) throws -> SubjectName? {
+        guard let bytes = PercentEncoding.decode(segment.utf8), let text = String(validating: bytes, as: UTF8.self) else {
+            throw AdminRefusal(400, "BAD_REQUEST", "The user is not percent-encoded UTF-8")
+        }
+        return try SubjectName(text, issuers: plan().issuers)
+    }
+
     private func account(_ text: String) async throws -> Account {
+        if let subject = try subject(text) {
+            if let account = try await directory.account(of: subject.key) { return account }
+            throw AdminRefusal(404, "NOT_FOUND", "There is no account of \(subject.text)")
+        }
         if let id = UUID(parsing: text), let account = try await directory.account(id) { return account }
         throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
     }
@@ -196,16 +216,40 @@ package struct AdminAPI: Sendable {
         }
     }
 
-    private func setTier(_ account: Account, _ body: [UInt8]) async throws -> LocalResponse {
+    private func setTier(_ user: String, _ body: [UInt8]) async throws -> LocalResponse {
+        let subject = try subject(user)
+        // The user first: a wrong one is 404, whatever the body.
+        let account = subject == nil ? try await account(user) : nil
         let body = try RequestObject(body)
         guard let name = try body.text("tier") else { throw AdminRefusal(400, "BAD_REQUEST", "tier is required") }
         let choice = try TierChoice(name, until: try body.text("until"))
         let kept = try choice.kept(plan().tiers, now: now())
-        var changed = account
-        changed.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
+        let changed: Account
+        if let subject {
+            changed = try await administration.setTier(kept, until: choice.until, of: subject.key)
+        } else if var account {
+            account.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
+            changed = account
+        } else {
+            throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
+        }
         return .json(200) { json in
             json.beginObject()
             answer(changed).write(&json)
+            json.endObject()
+        }
+    }
+
+    /// Has every gateway ask for the tier of an outside issuer's user again.
+    private func forgetTier(_ user: String) async throws -> LocalResponse {
+        guard let subject = try subject(user) else {
+            throw AdminRefusal(404, "NOT_FOUND", "Only the tiers of outside issuers' users are cached: name one as NAME:SUBJECT")
+        }
+        try await administration.forgetTier(of: subject.key)
+        return .json(200) { json in
+            json.beginObject()
+            json.field("user", subject.text)
+            json.field("forgotten", true)
             json.endObject()
         }
     }

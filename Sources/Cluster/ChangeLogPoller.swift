@@ -155,17 +155,20 @@ final class ChangeLogPoller: Sendable {
         guard !changes.isEmpty else { return }
         let now = EventLoop.now()
         var (ended, accounts, hasSecrets): ([RevokedSession], [(user: UUID, entitlement: Entitlement?)], Bool) = ([], [], false)
+        var identities: [TokenUser] = []
         for logged in changes {
             switch logged.change {
             case .ended(let session): ended.append(RevokedSession(session))
             case .account(let user, let entitlement): accounts.append((user, entitlement))
             case .accountDeleted(let user): accounts.append((user, nil))
+            case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
             case .secrets: hasSecrets = true
             }
         }
         for (user, _) in accounts { cache.evict(user) }
         if !ended.isEmpty { events.broadcast(.ended(ended)) }
         tiers.changed(accounts, at: now.wall)
+        tiers.forget(identities)
         if hasSecrets { events.secretsChanged() }
         let reading = Int64(EventLoop.now().monotonic.nanoseconds(since: start) / 1_000)
         events.report(.changesApplied(lags: changes.map { max(0, $0.age) + reading }))

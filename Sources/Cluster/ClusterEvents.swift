@@ -23,6 +23,8 @@ package enum WorkerUpdate: Sendable, Equatable {
     /// Access tokens of these sessions are refused from now on.
     case ended([RevokedSession])
     case tiers([UserTier])
+    /// The known tiers of these users no longer count: look each up again.
+    case forgetTier(of: [TokenUser])
     /// Every known tier may be out of date: look each up again.
     case forgetTiers
 }
@@ -41,4 +43,6 @@ package enum ClusterReport: Sendable {
     case changesApplied(lags: [Int64])
     /// The change log was read, so the store answers.
     case storeAnswered
+    /// The tier server of the trust line was asked; `problem` tells why it gave no tier, nil if it did.
+    case tierAsked(issuer: String, problem: String?)
 }

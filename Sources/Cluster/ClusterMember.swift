@@ -21,7 +21,7 @@ package final class ClusterMember: Sendable {
         self.plan = plan
         self.events = events
         cache = AccountCache(store: context.store)
-        tiers = TierLookups(directory: directory, scale: plan.scale, broadcast: events.broadcast)
+        tiers = TierLookups(plan, directory: directory, events)
         poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, events: events, patience: patience)
         sweep = AccountSweep(context: context)
     }

@@ -2,9 +2,13 @@ package import Redis
 package import Storage
 package import Wire
 
-/// The configuration of a gateway's part in the cluster. Only the scale changes on a reload.
+/// The configuration of a gateway's part in the cluster. Only the scale and the sources of tiers change on a reload.
 package struct ClusterPlan: Sendable {
     let scale: TierScale
+    /// By the name of the trust line; issuers whose tokens carry the tier are not there.
+    let tierSources: [String: IssuerTiers]
+    /// Asks a tier server; answers in bounded time.
+    let askTier: TierQuestion
     /// The database with the accounts and their change log.
     let location: StoreLocation
     /// Carries the bus; nil: the database's own notifications do, where it has them.
@@ -15,10 +19,13 @@ package struct ClusterPlan: Sendable {
     let followRedis: @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
 
     package init(
-        scale: TierScale, location: StoreLocation, redis: RedisEndpoint?, secret: [UInt8]?,
+        scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured") },
+        location: StoreLocation, redis: RedisEndpoint?, secret: [UInt8]?,
         followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
     ) {
         self.scale = scale
+        self.tierSources = tierSources
+        self.askTier = askTier
         self.location = location
         self.redis = redis
         self.secret = secret

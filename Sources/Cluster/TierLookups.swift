@@ -1,43 +1,86 @@
 internal import Accounts
-internal import Gate
+package import Gate
 internal import Synchronization
 internal import Transport
 internal import Wire
 
-/// Tells workers the tiers of users: those they ask for, with one store query for a user at a time, and those that change.
+/// Tells workers the tiers of users: those they ask for, from the store or from a tier server, with one question about a user
+/// at a time, and those that change.
 package final class TierLookups: Sendable {
     private struct State {
         var scale: TierScale
-        var inFlight: Set<String> = []
-        /// Counts calls of `forgetAll`: an answer to a query from before one is discarded, and the store asked again.
-        var generation: UInt64 = 0
+        var sources: [String: IssuerTiers]
+        /// Users who are asked about, and whether what is answered may be out of date, so that it must be asked again.
+        var flights: [TokenUser: Bool] = [:]
+        var known = KnownTiers(capacity: TierLookups.mostKnown)
+
+        /// The source of a user's tier; nil if there is none, because the configuration has changed.
+        func source(of user: TokenUser) -> Source? {
+            guard let issuer = user.issuer else { return .ownAccount }
+            switch sources[issuer] {
+            case .account?: return .account(IdentitySource(stored: issuer))
+            case .lookup(let server)?: return .server(server)
+            case nil: return nil
+            }
+        }
     }
+
+    private enum Source {
+        case ownAccount
+        case account(IdentitySource)
+        case server(TierServer)
+    }
+
+    private enum Answer {
+        case entitlement(Result<Entitlement?, AccountFailure>)
+        case server(TierAnswer, TierServer)
+        case nowhere
+    }
+
+    /// Answers of tier servers that are kept, of all issuers.
+    private static let mostKnown = 131_072
+    /// A longer name is none of the gateway's tiers, and is not kept.
+    private static let longestName = 128
 
     private let directory: AccountDirectory
-    private let broadcast: @Sendable (WorkerUpdate) -> Void
-    /// Held while tiers are broadcast, so that none of an earlier scale follows `forgetTiers`.
+    private let events: ClusterEvents
+    private let askTier: TierQuestion
+    /// Held while tiers are broadcast: none that was asked for before a change follows the order to forget.
     private let state: Mutex<State>
 
-    init(directory: AccountDirectory, scale: TierScale, broadcast: @escaping @Sendable (WorkerUpdate) -> Void) {
+    init(_ plan: ClusterPlan, directory: AccountDirectory, _ events: ClusterEvents) {
         self.directory = directory
-        self.broadcast = broadcast
-        state = Mutex(State(scale: scale))
+        self.events = events
+        askTier = plan.askTier
+        state = Mutex(State(scale: plan.scale, sources: plan.tierSources))
     }
 
-    /// Broadcasts the tier of the user whose tokens have this `sub`. Any thread; returns at once.
-    package func lookUp(_ user: String) {
-        guard state.withLock({ $0.inFlight.insert(user).inserted }) else { return }
-        // Unstructured, because the caller is an event loop: it ends with the store's answer.
+    /// Broadcasts the tier of this user. Any thread; returns at once.
+    package func lookUp(_ user: TokenUser) {
+        let now = EventLoop.now().wall
+        let isAsked = state.withLock { state in
+            if case .server? = state.source(of: user), let known = state.known.fresh(user, at: now) {
+                events.broadcast(.tiers([state.scale.status(of: user, known)]))
+                return false
+            }
+            guard state.flights[user] == nil else { return false }
+            state.flights[user] = false
+            return true
+        }
+        guard isAsked else { return }
+        // Unstructured, because the caller is an event loop: it ends with the answer, which comes in bounded time.
         Task {
             while true {
-                let generation = state.withLock { $0.generation }
                 // An answer is as old as its question.
                 let askedAt = EventLoop.now().wall
-                let answer = await answer(to: user)
+                let answer = await answer(to: user, state.withLock { $0.source(of: user) })
                 let isCurrent = state.withLock { state in
-                    guard state.generation == generation else { return false }
-                    state.inFlight.remove(user)
-                    broadcast(.tiers([Self.status(of: user, answer, state.scale, askedAt)]))
+                    guard state.flights[user] == false else {
+                        state.flights[user] = false
+                        return false
+                    }
+                    state.flights[user] = nil
+                    events.broadcast(.tiers([Self.status(of: user, answer, &state, askedAt)]))
                     return true
                 }
                 if isCurrent { return }
@@ -46,16 +89,39 @@ package final class TierLookups: Sendable {
     }
 
     /// The configuration changed: workers look up every tier again. Any thread.
-    package func adopt(_ scale: TierScale) {
-        state.withLock { $0.scale = scale }
-        forgetAll()
+    package func adopt(_ scale: TierScale, _ sources: [String: IssuerTiers]) {
+        state.withLock { state in
+            // The answers of servers are names, and outlive the list of tiers.
+            if state.sources != sources { state.known.removeAll() }
+            state.scale = scale
+            state.sources = sources
+            forgetWorkers(&state)
+        }
     }
 
-    /// Has workers look up every tier again. Any thread.
+    /// Changes may have been missed: every tier is looked up again. Any thread.
     func forgetAll() {
         state.withLock { state in
-            state.generation += 1
-            broadcast(.forgetTiers)
+            state.known.removeAll()
+            forgetWorkers(&state)
+        }
+    }
+
+    private func forgetWorkers(_ state: inout State) {
+        for user in state.flights.keys { state.flights[user] = true }
+        events.broadcast(.forgetTiers)
+    }
+
+    /// The tiers of these users may have changed: each is looked up again, and what was known does not count until then. Any
+    /// thread.
+    func forget(_ users: [TokenUser]) {
+        guard !users.isEmpty else { return }
+        state.withLock { state in
+            for user in users {
+                state.known.forget(user)
+                if state.flights[user] != nil { state.flights[user] = true }
+            }
+            events.broadcast(.forgetTier(of: users))
         }
     }
 
@@ -64,26 +130,55 @@ package final class TierLookups: Sendable {
         guard !accounts.isEmpty else { return }
         state.withLock { state in
             let scale = state.scale
-            broadcast(.tiers(accounts.map { scale.status(of: $0.user.text, $0.entitlement, .pushed, at: now) }))
+            events.broadcast(.tiers(accounts.map { scale.status(of: TokenUser($0.user.text), $0.entitlement, .pushed, at: now) }))
         }
     }
 
-    /// nil if the user has no account here.
-    private func answer(to user: String) async -> Result<Entitlement?, AccountFailure> {
-        guard let id = UUID(parsing: user) else { return .success(nil) }
-        do throws(AccountFailure) { return .success(try await directory.tier(of: id)) } catch { return .failure(error) }
+    private func answer(to user: TokenUser, _ source: Source?) async -> Answer {
+        switch source {
+        case .ownAccount?:
+            guard let id = UUID(parsing: user.id) else { return .entitlement(.success(nil)) }
+            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: id))) } catch { return .entitlement(.failure(error)) }
+        case .account(let issuer)?:
+            // A subject that no identity can have has no account.
+            guard let key = IdentityKey(issuer, subject: user.id) else { return .entitlement(.success(nil)) }
+            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: key))) } catch { return .entitlement(.failure(error)) }
+        case .server(let server)?:
+            let answer = await askTier(server, user.id)
+            events.report(.tierAsked(issuer: user.issuer ?? "", problem: answer.problem))
+            return .server(answer, server)
+        case nil: return .nowhere
+        }
     }
 
     private static func status(
-        of user: String, _ answer: Result<Entitlement?, AccountFailure>, _ scale: TierScale, _ askedAt: WallTime
+        of user: TokenUser, _ answer: Answer, _ state: inout State, _ askedAt: WallTime
     ) -> UserTier {
+        let now = EventLoop.now().wall
         switch answer {
-        case .success(let entitlement?): return scale.status(of: user, entitlement, .lookedUp, at: askedAt)
-        // It may be opened later.
-        case .success(nil): return UserTier(user: user, status: .noAccount, version: -1, learnedAt: askedAt.seconds)
-        case .failure:
-            let until = EventLoop.now().wall.seconds + 1
-            return UserTier(user: user, status: .unavailable(until: until), version: -1, learnedAt: askedAt.seconds)
+        case .entitlement(.success(nil)):
+            // It may be opened later.
+            return UserTier(user: user, status: .noAccount, version: -1, learnedAt: askedAt.seconds)
+        case .entitlement(.success(let entitlement)): return state.scale.status(of: user, entitlement, .lookedUp, at: askedAt)
+        case .server(.tier(let name), let server):
+            let known = KnownTier(
+                name: name.flatMap { $0.utf8.count > longestName ? nil : $0 }, askedAt: askedAt,
+                freshUntil: now.advanced(by: server.maxAgeSeconds))
+            state.known.learn(known, of: user)
+            return state.scale.status(of: user, known)
+        case .server(.failed, _):
+            if let known = state.known.failed(user, at: now) { return state.scale.status(of: user, known) }
+        case .entitlement(.failure), .nowhere: break
+        }
+        return UserTier(user: user, status: .unavailable(until: now.seconds + 1), version: -1, learnedAt: askedAt.seconds)
+    }
+}
+
+extension TierAnswer {
+    fileprivate var problem: String? {
+        switch self {
+        case .tier: nil
+        case .failed(let why): why
         }
     }
 }

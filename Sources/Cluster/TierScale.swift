@@ -12,18 +12,26 @@ package struct TierScale: Sendable {
         self.graceSeconds = graceSeconds
     }
 
-    /// A tier that is not configured counts as the lowest. `user` is the `sub` of the account's tokens; without an
-    /// entitlement the account was deleted, which is final, because its id is never used again.
+    /// An account's tier. One that is not configured counts as the lowest. Without an entitlement there is no account: of an
+    /// own user it was deleted, which is final, because its id is never used again; an outside issuer's may be made later.
     package func status(
-        of user: String, _ entitlement: Entitlement?, _ source: UserTier.Source, at now: WallTime
+        of user: TokenUser, _ entitlement: Entitlement?, _ source: UserTier.Source, at now: WallTime
     ) -> UserTier {
         guard let entitlement else {
-            return UserTier(user: user, status: .noAccount, version: .max, source: source, learnedAt: now.seconds)
+            return UserTier(
+                user: user, status: .noAccount, version: user.issuer == nil ? .max : -1, source: source, learnedAt: now.seconds)
         }
-        let tier = entitlement.tier.flatMap { tiers.rank(of: $0) } ?? .lowest
-        let until = entitlement.until.map { $0.seconds + graceSeconds } ?? .max
         return UserTier(
-            user: user, status: .tier(tier, until: until), version: entitlement.version, source: source,
+            user: user, status: status(entitlement.tier, until: entitlement.until), version: entitlement.version, source: source,
             learnedAt: now.seconds)
+    }
+
+    /// The answer of a tier server.
+    package func status(of user: TokenUser, _ known: KnownTier) -> UserTier {
+        UserTier(user: user, status: status(known.name, until: nil), version: 0, learnedAt: known.askedAt.seconds, freshUntil: known.freshUntil)
+    }
+
+    private func status(_ tier: String?, until: WallTime?) -> TierStatus {
+        .tier(tier.flatMap { tiers.rank(of: $0) } ?? .lowest, until: until.map { $0.seconds + graceSeconds } ?? .max)
     }
 }

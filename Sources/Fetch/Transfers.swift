@@ -1,5 +1,5 @@
 /// An HTTP request: a GET, or a POST of JSON if it has a body.
-package struct HTTPTransfer {
+package struct HTTPTransfer: Sendable {
     package var url: String
     /// Timeout of the connection.
     package var connectMilliseconds: Int

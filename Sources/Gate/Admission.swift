@@ -18,6 +18,8 @@ package struct Admission: ~Copyable {
     var expiredEdits = FieldEdits()
     var revoked = RevokedSessions()
     var tierCache: TierCache
+    /// By the issuer's index in the policy's trust.
+    private(set) var tierKeys: [LimitKey]
 
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     private static let keysRetrySeconds: UInt32 = 10
@@ -29,6 +31,7 @@ package struct Admission: ~Copyable {
         limits = CompiledLimits(policy, limiter.hash)
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         tierCache = TierCache(capacity: cacheCapacity)
+        tierKeys = Self.tierKeys(policy, limiter.hash)
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
@@ -40,6 +43,7 @@ package struct Admission: ~Copyable {
             tierCache.removeAll()
         }
         limits = CompiledLimits(policy, limiter.hash)
+        tierKeys = Self.tierKeys(policy, limiter.hash)
         self.policy = policy
     }
 
@@ -148,7 +152,7 @@ package struct Admission: ~Copyable {
             case .refused: return false
             }
         }
-        guard let identity = decision.identity, isLive(identity, seconds, &decision) else { return false }
+        guard let identity = decision.identity, isLive(identity, now, &decision) else { return false }
         decision.auth = .accepted
         return true
     }
@@ -241,18 +245,18 @@ package struct Admission: ~Copyable {
                 return false
             }
         }
-        guard let tier = gate.tier else { return true }
+        if let tier = gate.tier, !holds(tier, gate, &decision) { return false }
+        return settleUnknownTier(gate, &decision)
+    }
+
+    private func holds(_ tier: Tier, _ gate: RouteGate, _ decision: inout Decision) -> Bool {
         if let own = decision.tier, own >= tier { return true }
         if gate.shadow.contains(.tier) {
             decision.shadowed.insert(.tier)
             return true
         }
         guard decision.identity != nil else { return refuseAnonymous(&decision) }
-        guard decision.tier != nil else {
-            let refusal = Refusal.unavailable(.accounts, retryAfterSeconds: Self.accountsRetrySeconds)
-            decision.refuse(refusal, .unavailable, .accountsUnavailable)
-            return false
-        }
+        guard decision.tier != nil else { return refuseUnknownTier(&decision) }
         decision.refuse(.premiumRequired, .refused, .tier)
         return false
     }

@@ -2,35 +2,68 @@ import Credentials
 import HTTP
 import Wire
 
-/// Checks of a verified token against the accounts: whether its session was revoked, and the user's current tier.
+/// Checks of a verified token: whether its session was revoked, and the user's current tier.
 extension Admission {
-    /// `Retry-After` when the accounts cannot be read, in seconds.
+    /// `Retry-After` when a tier cannot be looked up, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
 
     /// Whether the session was not revoked; sets the tier of the decision and its fields for the upstream. False with
     /// `.lookUp` if the tier must be looked up first.
-    mutating func isLive(_ identity: Identity, _ now: Int64, _ decision: inout Decision) -> Bool {
+    mutating func isLive(_ identity: Identity, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
             decision.sessionEndedAt = revoked.endedAt(identity.session)
             decision.refuse(.unauthorized(.revoked), .refused, .revoked)
             return false
         }
-        guard policy.hasAccounts && identity.mayHaveAccount else {
-            decision.tierOrigin = .claim
-            set(identity.tier, &decision)
+        let issuer = Int(identity.issuerIndex)
+        let source = policy.tierSources[issuer]
+        if source == .claim || source == .ownAccount && !identity.mayHaveAccount {
+            setClaimed(identity, &decision)
             return true
         }
-        guard let known = tierCache.status(of: identity.user, at: now) else {
+        guard let known = tierCache.entry(of: identity.user.combined(with: tierKeys[issuer]), at: now) else {
             decision.verdict = .lookUp
             return false
         }
-        decision.tierOrigin = known.origin
         switch known.status {
-        case .noAccount: set(identity.tier, &decision)
-        case .tier(let tier, _): set(tier, &decision)
+        case .noAccount where source == .ownAccount: setClaimed(identity, &decision)
+        case .noAccount:
+            decision.tierOrigin = .noAccount(at: known.learnedAt)
+            set(.lowest, &decision)
+        case .tier(let tier, _):
+            decision.tierOrigin = source == .lookup ? .lookup(at: known.learnedAt) : .account(known.source, at: known.learnedAt)
+            set(tier, &decision)
         case .unavailable: break
         }
         return true
+    }
+
+    private func setClaimed(_ identity: Identity, _ decision: inout Decision) {
+        decision.tierOrigin = .claim(identity.tierClaim)
+        set(identity.tier, &decision)
+    }
+
+    /// What becomes of an outside issuer's user whose tier could not be looked up: where the route filters by tier, the
+    /// request is refused, because the upstream's answer would lack what the user may see; elsewhere the tier is the lowest.
+    /// False if it was refused.
+    func settleUnknownTier(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
+        guard decision.tier == nil, let identity = decision.identity, !identity.isOwn else { return true }
+        guard !gate.filters else { return refuseUnknownTier(&decision) }
+        set(.lowest, &decision)
+        return true
+    }
+
+    /// Returns false.
+    func refuseUnknownTier(_ decision: inout Decision) -> Bool {
+        let refusal = Refusal.unavailable(.accounts, retryAfterSeconds: Self.accountsRetrySeconds)
+        decision.refuse(refusal, .unavailable, .accountsUnavailable)
+        return false
+    }
+
+    /// The user of a decision `.lookUp`.
+    package func tokenUser(_ decision: borrowing Decision) -> TokenUser {
+        let issuer = decision.identity.map { policy.trust.issuers[Int($0.issuerIndex)] }
+        return TokenUser(decision.userID, of: issuer.flatMap { $0.isOwn ? nil : $0.name })
     }
 
     private func set(_ tier: Tier, _ decision: inout Decision) {
@@ -50,9 +83,29 @@ extension Admission {
     /// Updates the tier cache.
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
-            let key = user.user.withRawBytes { LimitSubject.user($0, issuer: ownIssuer, limiter.hash) }
-            tierCache.learn(user, of: key)
+            if let key = tierKey(of: user.user) { tierCache.learn(user, of: key) }
         }
+    }
+
+    /// Has these users looked up again.
+    package mutating func forget(_ users: [TokenUser]) {
+        for user in users {
+            if let key = tierKey(of: user) { tierCache.forget(key) }
+        }
+    }
+
+    /// Key of a user in the tier cache; nil for a user of an issuer that the policy does not have.
+    private func tierKey(of user: TokenUser) -> LimitKey? {
+        let index = policy.trust.issuers.firstIndex { user.issuer == nil ? $0.isOwn : !$0.isOwn && $0.name == user.issuer }
+        guard let index else { return nil }
+        let issuer = policy.trust.issuers[index]
+        return LimitSubject.user(user.bytes, issuer: issuer.issuer ?? issuer.name, limiter.hash).combined(with: tierKeys[index])
+    }
+
+    /// What tells the users of each issuer apart in the tier cache. The name does, also where two trust lines have the same
+    /// `issuer=`, or one has the gateway's own.
+    static func tierKeys(_ policy: Policy, _ hash: KeyedHash) -> [LimitKey] {
+        policy.trust.issuers.map { LimitSubject.issuer($0.name, hash) }
     }
 
     /// Empties the tier cache, so that every user is looked up again.

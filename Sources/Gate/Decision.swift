@@ -8,7 +8,7 @@ package enum Verdict: Equatable, Sendable {
     case forward(upstream: Int)
     /// Answer at an endpoint of the gateway.
     case local(UInt16)
-    /// Look up the user's tier (`Decision.userID`), then decide again. Nothing was charged.
+    /// Look up the user's tier (`Admission.tokenUser`), then decide again. Nothing was charged.
     case lookUp
     /// Refresh the expired token (`Admission.refreshOrder`), then decide again with the result. Nothing was charged.
     case refresh

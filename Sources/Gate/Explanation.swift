@@ -48,7 +48,7 @@ package struct Explanation: Sendable, Equatable {
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
-        if let source = Self.tierSource(note) { add("standing", source) }
+        if let source = Self.tierSource(note, policy) { add("standing", source) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
@@ -105,7 +105,7 @@ package struct Explanation: Sendable, Equatable {
     }
 
     /// Source and age of the tier and of the session's state; nil for an anonymous caller.
-    private static func tierSource(_ note: borrowing DecisionRecord) -> String? {
+    private static func tierSource(_ note: borrowing DecisionRecord, _ policy: Policy) -> String? {
         // Actors are refused without a look at the accounts.
         guard note.issuerIndex >= 0, note.authReason != .actor else { return nil }
         if note.authReason == .revoked {
@@ -113,13 +113,25 @@ package struct Explanation: Sendable, Equatable {
             return "the session ended \(max(0, note.decidedAt - endedAt)) s ago"
         }
         let session = note.hasOwnSession ? ", and the session is not known to have ended" : ""
+        return tierSentence(note, policy) + session
+    }
+
+    private static func tierSentence(_ note: borrowing DecisionRecord, _ policy: Policy) -> String {
+        let decidedAt = note.decidedAt
+        func ago(_ time: Int64) -> String { "\(max(0, decidedAt - time)) s ago" }
+        let issuer = policy.trust.issuers[Int(note.issuerIndex)].name
         switch note.tierOrigin {
-        case .none: return "the accounts are unavailable, the tier is unknown" + session
-        case .claim: return "the tier is what the token claims" + session
+        case .none where policy.tierSources[Int(note.issuerIndex)] == .lookup:
+            return "the tier server of \(issuer) does not answer, the tier is unknown"
+        case .none: return "the accounts are unavailable, the tier is unknown"
+        case .claim(.known): return "the tier is what the token claims"
+        case .claim(.missing): return "the token claims no tier, so it is the lowest"
+        case .claim(.unknown): return "the token claims a tier that is none of TOLLGATE_TIERS, so it is the lowest"
         case .account(let source, let time):
-            let age = max(0, note.decidedAt - time)
-            let way = source == .pushed ? "pushed" : "looked up"
-            return "the tier is the account's, \(way) \(age) s ago" + session
+            return "the tier is the account's, \(source == .pushed ? "pushed" : "looked up") \(ago(time))"
+        case .noAccount(let time):
+            return "no tier was set here for \(issuer):\(note.userID), so it is the lowest, looked up \(ago(time))"
+        case .lookup(let time): return "the tier is the answer of the tier server of \(issuer), asked \(ago(time))"
         }
     }
 

@@ -15,8 +15,9 @@ package struct Identity: Sendable {
     /// `iat`, in seconds since 1970; 0 if unknown.
     package let issuedAt: Int64
     package let algorithm: SigningAlgorithm
-    /// The tier that the token claims; a tier from the accounts overrides it.
+    /// The tier that the token claims, the lowest if none; a tier from the accounts or a tier server overrides it.
     package let tier: Tier
+    let tierClaim: TierClaim
     /// Whether the gateway issued the token.
     package let isOwn: Bool
     /// Whether the token names an actor.
@@ -43,7 +44,7 @@ package struct Identity: Sendable {
         _ token: VerifiedToken, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
     ) {
         let issuer = trust.issuers[token.issuerIndex]
-        let tier = token.tier.byteCount == 0 ? .lowest : tiers.rank(of: token.tier) ?? .lowest
+        let rank = token.tier.byteCount == 0 ? nil : tiers.rank(of: token.tier)
         let issuerText = issuer.issuer ?? issuer.name
         let writer = IdentityWriter(token, issuer: issuerText, &edits)
         guard writer.isSafe else { return nil }
@@ -56,7 +57,8 @@ package struct Identity: Sendable {
         expiresAt = token.expiresAt
         issuedAt = token.issuedAt ?? 0
         algorithm = token.algorithm
-        self.tier = tier
+        tier = rank ?? .lowest
+        tierClaim = rank != nil ? .known : token.tier.byteCount == 0 ? .missing : .unknown
         isOwn = token.isOwn
         hasActor = token.hasActor
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil

@@ -20,6 +20,8 @@ package final class Policy: Sendable {
     package let hasAccounts: Bool
     /// Names of the external issuers whose expired tokens can be refreshed.
     package let refreshers: Set<String>
+    /// The source of the tiers of each issuer's users, by its index in `trust`.
+    let tierSources: [TierSource]
 
     package var rules: [RouteRule] { table.rules }
 
@@ -37,7 +39,8 @@ package final class Policy: Sendable {
     package init(
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
-        dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = []
+        dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
+        tierSources: [String: TierSource] = [:]
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -50,6 +53,9 @@ package final class Policy: Sendable {
         self.dialect = dialect
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
+        self.tierSources = trust.issuers.map { issuer in
+            issuer.isOwn ? (hasAccounts ? .ownAccount : .claim) : tierSources[issuer.name] ?? .claim
+        }
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
         for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
@@ -66,10 +72,11 @@ package final class Policy: Sendable {
 
     /// The same policy with other keys, after a key set was fetched.
     package func replacing(trust: Trust, version: Int) throws(RouteFault) -> Policy {
-        try Policy(
+        let sources = zip(self.trust.issuers, tierSources).map { ($0.name, $1) }
+        return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
             internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
-            refreshers: refreshers)
+            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first })
     }
 
     /// Escapes quotes and backslashes (RFC 9110, 5.6.4), and omits what a header cannot carry.
@@ -93,7 +100,7 @@ package final class Policy: Sendable {
 
     /// Whether a token accepted under `other` means the same here, given that its key is still live.
     func readsTokens(like other: Policy) -> Bool {
-        tiers == other.tiers && trust.hasSameRules(as: other.trust)
+        tiers == other.tiers && tierSources == other.tierSources && trust.hasSameRules(as: other.trust)
     }
 }
 
@@ -104,6 +111,8 @@ struct RouteGate: Sendable {
     /// Whether own tokens with an actor are refused.
     let refusesActors: Bool
     let tier: Tier?
+    /// Whether its answers are filtered by the caller's tier, beyond shadow mode.
+    let filters: Bool
     /// Required claims, as bits of `VerifiedToken.requirementMask`.
     let claims: UInt64
     let hasLimit: Bool
@@ -127,6 +136,7 @@ struct RouteGate: Sendable {
         auth = rule.auth
         refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
+        filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }
         hasLimit = !rule.limits.isEmpty

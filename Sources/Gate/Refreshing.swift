@@ -137,7 +137,7 @@ extension Admission {
             decision.refuse(.unauthorized(.token(.expired)), .refused, .refreshMismatch)
             return false
         }
-        guard isLive(identity, now.seconds, &decision) else { return false }
+        guard isLive(identity, now, &decision) else { return false }
         decision.auth = .accepted
         decision.refreshed = tokens
         decision.addTokens(tokens, expiresAt: identity.expiresAt)

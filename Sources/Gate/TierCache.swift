@@ -1,18 +1,21 @@
-/// Tier of a user of the gateway according to the accounts; it overrides the token's claim.
+package import Wire
+
+/// Tier of a user according to the accounts or a tier server; it overrides the token's claim.
 package enum TierStatus: Equatable, Sendable {
-    /// No such account: the token's claim counts.
+    /// No such account. The claim of an own token counts; a user of an outside issuer has the lowest tier.
     case noAccount
     /// `until` is in seconds since 1970, then the tier is the lowest.
     case tier(Tier, until: Int64)
-    /// The accounts could not be read; ask again at `until`, in seconds since 1970.
+    /// The accounts could not be read, or the tier server asked; ask again at `until`, in seconds since 1970.
     case unavailable(until: Int64)
 }
 
 /// One user's tier, as sent to the workers.
 package struct UserTier: Equatable, Sendable {
-    /// `sub` of the user's tokens.
-    package var user: String
+    package var user: TokenUser
     package var status: TierStatus
+    /// When it must be looked up again; nil for a tier whose changes are pushed.
+    package var freshUntil: WallTime?
     /// Version of the account. A lower one than the known is ignored.
     package var version: Int64
     package var source: Source
@@ -28,24 +31,39 @@ package struct UserTier: Equatable, Sendable {
     }
 
     package init(
-        user: String, status: TierStatus, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0
+        user: TokenUser, status: TierStatus, version: Int64, source: Source = .lookedUp, learnedAt: Int64 = 0,
+        freshUntil: WallTime? = nil
     ) {
         self.user = user
         self.status = status
+        self.freshUntil = freshUntil
         self.version = version
         self.source = source
         self.learnedAt = learnedAt
     }
 }
 
-/// Source and age of a request's tier.
+/// Source and age of a request's tier. Times are in seconds since 1970.
 package enum TierOrigin: Equatable, Sendable {
-    /// Anonymous caller, or the accounts could not be read.
+    /// Anonymous caller, or the tier could not be looked up.
     case none
     /// The token's claim; the user has no account.
-    case claim
-    /// The account, as of this time in seconds since 1970.
+    case claim(TierClaim)
+    /// The account, as of this time.
     case account(UserTier.Source, at: Int64)
+    /// The lowest: as of this time no tier was set here for the subject of an outside issuer.
+    case noAccount(at: Int64)
+    /// The answer of a tier server, asked at this time.
+    case lookup(at: Int64)
+}
+
+/// The tier that a token claims.
+package enum TierClaim: UInt8, Sendable {
+    /// None, so the user has the lowest.
+    case missing
+    /// None of the gateway's, so the user has the lowest.
+    case unknown
+    case known
 }
 
 /// Tier cache of a worker: the recently seen users, up to a bound.
@@ -53,11 +71,13 @@ package enum TierOrigin: Equatable, Sendable {
 /// Two generations. A hit moves an entry to the young one; when that is full, it becomes the old one, and the previous old
 /// one is evicted. A user who returns before half the capacity of other users were seen stays cached.
 struct TierCache {
-    fileprivate struct Entry {
-        var status: TierStatus
-        var version: Int64
-        var source: UserTier.Source
-        var learnedAt: Int64
+    struct Entry {
+        /// A tier that has ended is the lowest.
+        fileprivate(set) var status: TierStatus
+        fileprivate var version: Int64
+        fileprivate(set) var source: UserTier.Source
+        fileprivate(set) var learnedAt: Int64
+        fileprivate var freshUntil: WallTime?
     }
 
     private let generationSize: Int
@@ -68,29 +88,40 @@ struct TierCache {
 
     var count: Int { young.count + old.count }
 
-    /// The cached tier of `user` at `now`, in seconds since 1970, and its origin; nil if the accounts must be asked.
-    mutating func status(of user: LimitKey, at now: Int64) -> (status: TierStatus, origin: TierOrigin)? {
-        guard let entry = find(user) else { return nil }
+    /// The cached tier of `user` at `now`; nil if it must be looked up.
+    mutating func entry(of user: LimitKey, at now: WallTime) -> Entry? {
+        guard var entry = find(user) else { return nil }
+        if let freshUntil = entry.freshUntil, freshUntil <= now { return nil }
         switch entry.status {
-        case .noAccount: return (entry.status, .claim)
-        case .tier(_, let until):
-            let isOver = until != .max && until <= now
-            return (isOver ? .tier(.lowest, until: .max) : entry.status, .account(entry.source, at: entry.learnedAt))
-        case .unavailable(let until): return until > now ? (entry.status, .none) : nil
+        case .noAccount: break
+        case .tier(_, let until): if until != .max && until <= now.seconds { entry.status = .tier(.lowest, until: .max) }
+        case .unavailable(let until): if until <= now.seconds { return nil }
         }
+        return entry
     }
 
     /// Stores an update, unless something newer is cached.
     mutating func learn(_ update: UserTier, of user: LimitKey) {
-        if let known = find(user), !known.isUnavailable {
-            // Unavailability never replaces a known tier.
-            if case .unavailable = update.status { return }
+        if var known = find(user), !known.isUnavailable {
+            if case .unavailable(let until) = update.status {
+                // Unavailability never replaces a known tier; one that is no longer fresh stays until the next attempt.
+                known.freshUntil = known.freshUntil.map { max($0, WallTime(seconds: until)) }
+                return put(known, user)
+            }
             if known.version > update.version { return }
             // A pushed update is never older than a lookup that it may have overtaken.
             if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
         }
         put(
-            Entry(status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt), user)
+            Entry(
+                status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt,
+                freshUntil: update.freshUntil), user)
+    }
+
+    /// Has `user` looked up again; what was known no longer counts.
+    mutating func forget(_ user: LimitKey) {
+        guard find(user) != nil else { return }
+        put(Entry(status: .unavailable(until: .min), version: .min, source: .lookedUp, learnedAt: 0, freshUntil: nil), user)
     }
 
     mutating func removeAll() {

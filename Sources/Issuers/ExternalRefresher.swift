@@ -1,3 +1,4 @@
+internal import Fetch
 package import Gate
 internal import Transport
 internal import Wire
@@ -21,7 +22,8 @@ package final class ExternalRefresher: Sendable {
     /// nil without Redis.
     private let lease: LeaseScript?
     private let onFailure: @Sendable (_ issuer: String, _ reason: String) -> Void
-    private let transfers = RefreshTransfers()
+    private let transfers = IssuerTransfers(
+        name: "refresh", IssuerTransfers.Limits(underWay: 1_024, queued: 1_024, queuedMilliseconds: 2_000))
 
     package init(
         server: @escaping @Sendable (_ issuer: String) -> RefreshServer?, lease: LeaseScript?,
@@ -43,7 +45,11 @@ package final class ExternalRefresher: Sendable {
     }
 
     private func send(_ order: RefreshOrder, to server: RefreshServer) async -> TokenRefreshOutcome {
-        let answer = await transfers.post(server.form.request(order.token), to: server.url)
+        // No redirects: a refresh token is sent to the configured URL only. No resend: it may be valid only once.
+        let answer = await transfers.send(
+            HTTPTransfer(
+                url: server.url, connectMilliseconds: 3_000, totalMilliseconds: 8_000, largestBody: 65_536,
+                body: server.form.request(order.token), isSentOnce: true))
         let outcome = Self.outcome(answer, server.form, order)
         if case .unavailable = outcome {
             let why = answer.failure ?? (answer.status / 100 == 2 ? "the answer is not understood" : "the answer has the status \(answer.status)")
@@ -53,7 +59,7 @@ package final class ExternalRefresher: Sendable {
     }
 
     /// The outcome of a response. Only a definite 4xx is a refusal; timeouts, 5xx, overload and unparsable responses are transient.
-    static func outcome(_ answer: RefreshTransfers.Answer, _ form: RefreshForm, _ order: RefreshOrder) -> TokenRefreshOutcome {
+    static func outcome(_ answer: IssuerTransfers.Answer, _ form: RefreshForm, _ order: RefreshOrder) -> TokenRefreshOutcome {
         let unknown = TokenRefreshOutcome.unavailable(retryAfterSeconds: 1)
         guard answer.failure == nil else { return unknown }
         switch answer.status {

@@ -84,6 +84,9 @@ package struct Configuration: Sendable {
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }
 
+    /// Whether it reads the store and its change log: for accounts, or for tiers that are not in the tokens of outside issuers.
+    package var usesStore: Bool { hasAccounts || trusts.contains { $0.tierSource != .claim } }
+
     /// The origin of a setting, for messages.
     package func origin(of setting: Setting) -> Origin { origins[setting.name] ?? .builtIn }
 }

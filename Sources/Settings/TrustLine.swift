@@ -12,11 +12,25 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var algorithms: AlgorithmSet
     package var userClaim = "sub"
     package var tierClaim = "tier"
+    package var tierSource = TierDeclaration.claim
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
     /// The endpoint for transparent refresh of internal callers' expired tokens; nil: they are not refreshed.
     package var refresh: RefreshDeclaration?
     package var origin: Origin
+}
+
+/// The source of the tiers of an outside issuer's users (`tier-from=`).
+package enum TierDeclaration: Hashable, Sendable {
+    /// The `tierClaim` of their tokens.
+    case claim
+    /// What the operator set for the subject here.
+    case account
+    /// A tier server, whose answers count for so long.
+    case lookup(url: String, maxAgeSeconds: Int64)
+
+    /// The words of `tier-from=`.
+    static let names = ["claim", "account", "lookup"]
 }
 
 /// The refresh endpoint of an outside issuer.
@@ -37,6 +51,11 @@ extension LineOption {
         LineOption("algorithms", "RS256,ES256", "the accepted algorithms: by default all that the keys allow, HS256 for a secret"),
         LineOption("user-claim", "sub", "the claim with the user's id"),
         LineOption("tier-claim", "tier", "the claim with the tier"),
+        LineOption(
+            "tier-from", "claim, account, lookup",
+            "the source of the tier: the claim, the account that `user set-tier` or an import made for the subject, or the server at `tier-url`"),
+        LineOption("tier-url", "a URL", "with `tier-from=lookup`: `GET URL?issuer=…&subject=…` is answered by `{\"tier\":…}`"),
+        LineOption("tier-max-age", "60s", "how long an answer counts before the server is asked again"),
         LineOption("email-claim", "email", "the claim with the email"),
         LineOption("max-lifetime", "unbounded", "the maximum of `exp` minus `iat`"),
         LineOption("refresh", "a URL", "the endpoint that refreshes internal callers' expired tokens"),
@@ -57,10 +76,36 @@ enum TrustLine {
         trust.algorithms = allowed(algorithms, for: trust.keySource, &line)
         trust.userClaim = line.text("user-claim") ?? trust.userClaim
         trust.tierClaim = line.text("tier-claim") ?? trust.tierClaim
+        trust.tierSource = tierSource(&line, name)
         trust.emailClaim = line.text("email-claim") ?? trust.emailClaim
         trust.maxLifetimeSeconds = line.duration("max-lifetime", 1000...315_360_000_000).map { Int64($0 / 1000) }
         trust.refresh = refresh(&line)
         return (trust, line.findings)
+    }
+
+    private static func tierSource(_ line: inout OptionLine, _ name: String) -> TierDeclaration {
+        let source = line.choice("tier-from", TierDeclaration.names) ?? "claim"
+        if source != "lookup" {
+            for key in ["tier-url", "tier-max-age"] where line.has(key) {
+                line.fault("has \(key)= without tier-from=lookup, add that or remove \(key)=")
+            }
+        }
+        if source != "claim", line.has("tier-claim") {
+            line.fault("has tier-claim= and tier-from=\(source), which ignores the claim, remove one of them")
+        }
+        switch source {
+        case "account":
+            if ProviderName(rawValue: name) != nil {
+                line.fault("has the name of a sign-in provider and tier-from=account, whose subjects would be the provider's, choose another name")
+            }
+            return .account
+        case "lookup":
+            let url = line.value("tier-url", { text throws(ParseError) in try TypedText.webURL(text) })
+            if !line.has("tier-url") { line.fault("has tier-from=lookup and no tier-url=, add the URL of the server that knows the tiers") }
+            let age = line.duration("tier-max-age", 1_000...86_400_000) ?? 60_000
+            return url.map { .lookup(url: $0, maxAgeSeconds: Int64(age / 1_000)) } ?? .claim
+        default: return .claim
+        }
     }
 
     private static func refresh(_ line: inout OptionLine) -> RefreshDeclaration? {

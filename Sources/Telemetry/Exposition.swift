@@ -92,6 +92,12 @@ extension ExpositionWriter {
             sample(skew, [("source", source)], value, decimals: 6)
         }
         write(process.bus)
+        let lookups = family(.tierLookups)
+        for (issuer, counts) in process.tierLookups.sorted(by: { $0.key < $1.key }) {
+            for result in TierLookupResult.allCases {
+                sample(lookups, [("issuer", issuer), ("result", result.text)], Int64(clamping: counts[result.rawValue]))
+            }
+        }
         sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
         write(process.attempts)
     }

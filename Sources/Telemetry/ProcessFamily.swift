@@ -5,6 +5,7 @@ enum ProcessFamily: CaseIterable {
     case keySetFetches, keySetAge, keySetKeys
     case clockSkew
     case busLag, busConnected, busMessages
+    case tierLookups
     case limitEvictions, refusedAttempts
 
     var description: ProcessFamilyDescription {
@@ -37,6 +38,8 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "bus_messages_total", "counter", ["result"],
                 "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
+        case .tierLookups:
+            .init("tier_lookups_total", "counter", ["issuer", "result"], "Times that an outside issuer's tier server was asked.")
         case .limitEvictions:
             .init(
                 "ratelimit_evictions_total", "counter", [],

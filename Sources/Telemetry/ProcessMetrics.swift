@@ -24,12 +24,22 @@ package enum KeySetFetch: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
+/// Result of asking a tier server.
+package enum TierLookupResult: Int, MetricLabelValue {
+    case ok
+    /// No answer, or one that names no tier. A known tier stays.
+    case failed
+
+    var text: String { "\(self)" }
+}
+
 /// Metrics of the process: a plain value of the control plane, guarded by its owner.
 package struct ProcessMetrics: Sendable {
     let build: BuildInfo
     private(set) var reloads = (succeeded: UInt64(0), failed: UInt64(0))
     private(set) var lastReloadSuccess: WallTime?
     private(set) var keySets: [String: KeySetState] = [:]
+    private(set) var tierLookups: [String: [UInt64]] = [:]
     package var clocks = ClockSkews()
     package var bus = BusMetrics()
     /// Live counts evicted from the local limiter.
@@ -66,8 +76,14 @@ package struct ProcessMetrics: Sendable {
         keySets[issuer] = state
     }
 
+    /// The tier server of an issuer was asked.
+    package mutating func tierAsked(issuer: String, _ result: TierLookupResult) {
+        tierLookups[issuer, default: TierLookupResult.allCases.map { _ in 0 }][result.rawValue] += 1
+    }
+
     /// Removes issuers that the configuration no longer names.
     package mutating func keepIssuers(_ names: [String]) {
         keySets = keySets.filter { names.contains($0.key) }
+        tierLookups = tierLookups.filter { names.contains($0.key) }
     }
 }

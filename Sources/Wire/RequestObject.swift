@@ -66,6 +66,14 @@ package struct RequestObject: Sendable {
         }
     }
 
+    /// Whether the member exists and is `null`.
+    package func isNull(_ name: String) -> Bool {
+        switch members[name] {
+        case .null?: true
+        case nil, .text?, .object?, .other?: false
+        }
+    }
+
     /// One walk over a body.
     private struct Reading: ~Copyable, ~Escapable {
         private var reader: JSONReader

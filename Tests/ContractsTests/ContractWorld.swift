@@ -192,10 +192,10 @@ extension ContractWorld {
         do throws(AccountFailure) {
             found = if let id = Wire.UUID(parsing: user) { try await services.accounts.account(id) } else { nil }
         } catch {
-            return UserTier(user: user, status: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
+            return UserTier(user: TokenUser(user), status: .unavailable(until: clock.now.wall.seconds + 1), version: -1)
         }
-        guard let account = found else { return UserTier(user: user, status: .noAccount, version: -1) }
-        return UserTier(user: user, status: .tier(.lowest, until: .max), version: account.entitlement.version)
+        guard let account = found else { return UserTier(user: TokenUser(user), status: .noAccount, version: -1) }
+        return UserTier(user: TokenUser(user), status: .tier(.lowest, until: .max), version: account.entitlement.version)
     }
 
     private func confirm(_ sighting: TokenDelivery) async {

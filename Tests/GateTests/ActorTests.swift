@@ -31,7 +31,7 @@ import Wire
                 trust: AdmissionHarness.trust([own, outside]),
                 internals: [InternalCaller(name: "backend", networks: [CIDR(parsing: "10.0.0.0/8")].compactMap { $0 })],
                 hasAccounts: true))
-        if knowsUser { harness.admission.learn([UserTier(user: user, status: .tier(.lowest, until: .max), version: 1)]) }
+        if knowsUser { harness.admission.learn([UserTier(user: TokenUser(user), status: .tier(.lowest, until: .max), version: 1)]) }
         return harness
     }
 
@@ -76,7 +76,7 @@ import Wire
         let harness = try Self.harness(knowsUser: false)
         #expect(harness.get("/none", token: Self.token()).reason == .actor)
         #expect(harness.get("/required", token: Self.token()).verdict == .lookUp)
-        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: .max), version: -1)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .unavailable(until: .max), version: -1)])
         #expect(harness.get("/required", token: Self.token()).reason == .actor)
     }
 

@@ -24,7 +24,7 @@ import Wire
             try Policy(
                 rules: rules, trust: AdmissionHarness.trust([own, outside, lost]),
                 internals: [InternalCaller(name: "backend", networks: inside)], hasAccounts: true, refreshers: ["outside"]))
-        harness.admission.learn([UserTier(user: user, status: .tier(.lowest, until: .max), version: 1)])
+        harness.admission.learn([UserTier(user: TokenUser(user), status: .tier(.lowest, until: .max), version: 1)])
         return harness
     }
 
@@ -142,7 +142,7 @@ import Wire
         let fresh = Self.token(Self.otherID, lifetime: 900)
         let asked = harness.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
         #expect(asked.verdict == .lookUp && asked.userID == Self.otherID)
-        harness.admission.learn([UserTier(user: Self.otherID, status: .tier(.lowest, until: .max), version: 1)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.otherID), status: .tier(.lowest, until: .max), version: 1)])
         let judged = harness.get("/api/x", token: Self.token(Self.otherID), Self.sent, from: Self.inside, refresh: Self.answer(fresh))
         #expect(judged.status == 0 && judged.refreshLines.count == 4)
     }

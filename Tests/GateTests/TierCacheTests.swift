@@ -38,9 +38,9 @@ import Wire
         let token = Self.token(tier: "premium")
         #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
         #expect(harness.get("/premium/x", token: token).verdict == .lookUp)
-        harness.admission.learn([UserTier(user: Self.user, status: .tier(.lowest, until: Self.never), version: 1)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(.lowest, until: Self.never), version: 1)])
         #expect(harness.get("/premium/x", token: token).code == "PREMIUM_REQUIRED")
-        harness.admission.learn([UserTier(user: Self.user, status: .tier(Tier(rawValue: 1), until: Self.never), version: 2)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: Self.never), version: 2)])
         let judged = harness.get("/premium/x", token: token)
         #expect(judged.status == 0 && judged.source == .hit && judged.tier == Tier(rawValue: 1))
         #expect(judged.identity.suffix(2) == ["X-User-Tier: premium", "X-User-Premium: true"])
@@ -48,7 +48,7 @@ import Wire
 
     @Test func anExpiredSubscriptionIsTheLowestTier() throws {
         let harness = try Self.harness()
-        harness.admission.learn([UserTier(user: Self.user, status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(Tier(rawValue: 1), until: now(harness) + 5), version: 1)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
         harness.advance(milliseconds: 5_000)
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
@@ -57,48 +57,48 @@ import Wire
     @Test func anOlderVersionIsIgnored() throws {
         let harness = try Self.harness()
         let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
-        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 7)])
-        harness.admission.learn([UserTier(user: Self.user, status: free, version: 6)])
-        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: Self.never), version: 9)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: premium, version: 7)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: free, version: 6)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .unavailable(until: Self.never), version: 9)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
-        harness.admission.learn([UserTier(user: Self.user, status: free, version: 7)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: free, version: 7)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
     @Test func aPushedTierIsNotReplacedByALookupOfTheSameVersion() throws {
         let harness = try Self.harness()
         let free = TierStatus.tier(.lowest, until: Self.never), premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
-        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 3, source: .pushed)])
-        harness.admission.learn([UserTier(user: Self.user, status: free, version: 3, source: .lookedUp)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: premium, version: 3, source: .pushed)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: free, version: 3, source: .lookedUp)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: premium"))
-        harness.admission.learn([UserTier(user: Self.user, status: free, version: 3, source: .pushed)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: free, version: 3, source: .pushed)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
     @Test func aForgottenUserIsLookedUpAgain() throws {
         let harness = try Self.harness()
         let premium = TierStatus.tier(Tier(rawValue: 1), until: Self.never)
-        harness.admission.learn([UserTier(user: Self.user, status: premium, version: 9, source: .pushed)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: premium, version: 9, source: .pushed)])
         harness.admission.forgetUsers()
         #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
-        harness.admission.learn([UserTier(user: Self.user, status: .tier(.lowest, until: Self.never), version: 2)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .tier(.lowest, until: Self.never), version: 2)])
         #expect(harness.get("/api/x", token: Self.token()).hasIdentity("X-User-Tier: free"))
     }
 
     @Test func aDecisionSaysWhereItsTierComesFrom() throws {
         let harness = try Self.harness()
         let tier = TierStatus.tier(.lowest, until: Self.never)
-        harness.admission.learn([UserTier(user: Self.user, status: tier, version: 1, source: .lookedUp, learnedAt: 17)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: tier, version: 1, source: .lookedUp, learnedAt: 17)])
         #expect(harness.get("/api/x", token: Self.token()).tierOrigin == .account(.lookedUp, at: 17))
-        harness.admission.learn([UserTier(user: Self.user, status: tier, version: 2, source: .pushed, learnedAt: 18)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: tier, version: 2, source: .pushed, learnedAt: 18)])
         #expect(harness.get("/api/x", token: Self.token()).tierOrigin == .account(.pushed, at: 18))
-        #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).tierOrigin == .claim)
+        #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).tierOrigin == .claim(.known))
         #expect(harness.get("/api/x").tierOrigin == .none)
     }
 
     @Test func withoutTheAccountsOnlyRoutesWithATierAre503() throws {
         let harness = try Self.harness([rule("api", "/api/*"), Self.premium()])
-        harness.admission.learn([UserTier(user: Self.user, status: .unavailable(until: now(harness) + 1), version: 0)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .unavailable(until: now(harness) + 1), version: 0)])
         let open = harness.get("/api/x", token: Self.token(tier: "premium"))
         #expect(open.status == 0 && open.tier == nil && open.hasIdentity("X-User-Id: \(Self.user)"))
         #expect(!open.identity.contains { $0.hasPrefix("X-User-Tier") || $0.hasPrefix("X-User-Premium") })
@@ -112,7 +112,7 @@ import Wire
         let harness = try Self.harness()
         // A name that no account has, an account that does not exist, and a gateway without accounts.
         #expect(harness.get("/api/x", token: Self.token("ada", tier: "premium")).hasIdentity("X-User-Tier: premium"))
-        harness.admission.learn([UserTier(user: Self.user, status: .noAccount, version: 0)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .noAccount, version: 0)])
         #expect(harness.get("/api/x", token: Self.token(tier: "premium")).hasIdentity("X-User-Tier: premium"))
         let bare = try Self.harness(hasAccounts: false)
         #expect(bare.get("/api/x", token: Self.token(tier: "premium")).hasIdentity("X-User-Tier: premium"))
@@ -130,7 +130,7 @@ import Wire
     @Test func theExplanationNamesTheSourceOfTheTierAndOfTheRevocation() throws {
         let harness = try Self.harness()
         harness.admission.learn([
-            UserTier(user: Self.user, status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
+            UserTier(user: TokenUser(Self.user), status: .tier(.lowest, until: .max), version: 1, source: .pushed, learnedAt: now(harness) - 3)
         ])
         let told = harness.get("/api/x", token: Self.token()).explanation.step("standing")
         #expect(told == "the tier is the account's, pushed 3 s ago, and the session is not known to have ended")
@@ -175,12 +175,12 @@ import Wire
     @Test func aFrequentUserStaysCached() {
         var tierCache = TierCache(capacity: 1_000)
         let regular = LimitKey(high: 1, low: 1)
-        let nobody = UserTier(user: "", status: .noAccount, version: 0)
+        let nobody = UserTier(user: TokenUser(""), status: .noAccount, version: 0)
         tierCache.learn(nobody, of: regular)
         for index in 2..<20_000 {
             tierCache.learn(nobody, of: LimitKey(high: 2, low: UInt64(index) &* 0x9E37_79B9_7F4A_7C15))
             if index % 100 == 0 {
-                let known = tierCache.status(of: regular, at: 0)?.status
+                let known = tierCache.entry(of: regular, at: WallTime(seconds: 0))?.status
                 #expect(known == .noAccount)
             }
         }

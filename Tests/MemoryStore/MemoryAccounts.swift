@@ -119,7 +119,7 @@ extension MemoryStore.State {
         log(.identityLinked, user, audit, detail: key.source.name)
     }
 
-    fileprivate mutating func logOpening(of account: Account, _ audit: AuditContext, session: UUID?, detail: String) {
+    mutating func logOpening(of account: Account, _ audit: AuditContext, session: UUID?, detail: String) {
         log(.accountOpened, account.id, audit, session: session, detail: detail)
         if account.emailConfirmedAt != nil { log(.emailConfirmed, account.id, audit) }
         if let tier = account.entitlement.tier { log(.tierChanged, account.id, audit, detail: tier) }

@@ -29,15 +29,33 @@ extension MemoryStore {
     package func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement? {
+        try at { $0.setTier(tier, until: until, of: user, audit) }
+    }
+
+    package func entitlement(of identity: IdentityKey) async throws(StoreFault) -> Entitlement? {
+        try at { state in state.identities[identity].flatMap { state.accounts[$0.user]?.entitlement } }
+    }
+
+    package func setTier(
+        _ tier: String?, until: WallTime?, of identity: IdentityKey, newUser: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> Account {
         try at { state in
-            guard let old = state.accounts[user]?.entitlement else { return nil }
-            let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
-            state.accounts[user]?.entitlement = entitlement
-            state.accounts[user]?.updatedAt = audit.now
-            state.log(.tierChanged, user, audit, detail: tier)
-            return entitlement
+            if let user = state.identities[identity]?.user {
+                _ = state.setTier(tier, until: until, of: user, audit)
+            } else {
+                let account = Account(bare: newUser, tier: tier, until: until, now: audit.now)
+                state.accounts[newUser] = account
+                state.logOpening(of: account, audit, session: nil, detail: "operator")
+                state.link(identity, to: newUser, audit)
+            }
+            guard let account = state.identities[identity].flatMap({ state.accounts[$0.user] }) else {
+                preconditionFailure("an identity of no account")
+            }
+            return account
         }
     }
+
+    package func forget(_ identity: IdentityKey) async throws(StoreFault) { try at { $0.touch(identity) } }
 
     package func changes(since mark: ChangeMark?) async throws(StoreFault) -> ChangeReading {
         try failReading()
@@ -105,9 +123,22 @@ extension MemoryStore {
 }
 
 extension MemoryStore.State {
+    fileprivate mutating func setTier(
+        _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
+    ) -> Entitlement? {
+        guard let old = accounts[user]?.entitlement else { return nil }
+        let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
+        accounts[user]?.entitlement = entitlement
+        accounts[user]?.updatedAt = audit.now
+        for (key, link) in identities where link.user == user { touch(key) }
+        log(.tierChanged, user, audit, detail: tier)
+        return entitlement
+    }
+
     fileprivate func change(_ touch: MemoryStore.Touch) -> StoreChange {
         switch touch {
         case .ended(let session): .ended(session)
+        case .identity(let key): .identity(key)
         case .account(let id): accounts[id].map { .account(id, $0.entitlement) } ?? .accountDeleted(id)
         }
     }

@@ -56,6 +56,7 @@ package final class MemoryStore: AccountStore {
     enum Touch {
         case account(UUID)
         case ended(EndedSession)
+        case identity(IdentityKey)
     }
 
     private let state = Mutex(State())
@@ -97,8 +98,8 @@ package final class MemoryStore: AccountStore {
         defer { follower.withLock { follower in defer { follower = nil }; return follower }?() }
         if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
         return state.withLock { state in
-            let ended = state.ended.count
-            defer { state.noteChanges(ended: ended) }
+            let (ended, identities) = (state.ended.count, state.identities)
+            defer { state.noteChanges(ended: ended, identities) }
             return body(&state)
         }
     }
@@ -108,10 +109,15 @@ package final class MemoryStore: AccountStore {
 }
 
 extension MemoryStore.State {
-    /// Logs what a call has changed; before it, `count` sessions had ended.
-    fileprivate mutating func noteChanges(ended count: Int) {
+    /// Logs what a call has changed; before it, `count` sessions had ended, and `linked` were the identities.
+    fileprivate mutating func noteChanges(ended count: Int, _ linked: [IdentityKey: MemoryStore.Link]) {
         for id in accounts.takeChanged() { changes.append(.account(id)) }
         for session in ended.dropFirst(count) { changes.append(.ended(session)) }
+        for key in Set(linked.keys).union(identities.keys) where linked[key]?.user != identities[key]?.user { touch(key) }
+    }
+
+    mutating func touch(_ key: IdentityKey) {
+        if key.source.isIssuer { changes.append(.identity(key)) }
     }
 
     mutating func log(

@@ -24,7 +24,7 @@ struct ParkedRequestTests {
     }
 
     private func learn(_ status: TierStatus, _ bench: Bench) {
-        bench.worker.mailbox.post(.learnedUsers([UserTier(user: Self.user, status: status, version: 1)]))
+        bench.worker.mailbox.post(.learnedUsers([UserTier(user: TokenUser(Self.user), status: status, version: 1)]))
     }
 
     private static func head(_ method: String, _ path: String, _ more: String = "") -> String {

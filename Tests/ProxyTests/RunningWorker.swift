@@ -46,7 +46,7 @@ final class RunningWorker: Sendable {
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], proxies: [CIDR] = [], counts: Int = 1_024, announces: Bool = false, tls: TLSServerContext? = nil, probes: Bool = false,
-        lookUpUser: @escaping @Sendable (String) -> Void = { _ in },
+        lookUpUser: @escaping @Sendable (TokenUser) -> Void = { _ in },
         refresh: @escaping @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, _ in },
         healthChanged: @escaping @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     ) throws {

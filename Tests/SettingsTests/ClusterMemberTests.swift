@@ -29,7 +29,7 @@ import Wire
         func tiers(of user: UUID) -> [TierStatus] {
             all.withLock { all in
                 all.flatMap { update -> [UserTier] in if case .tiers(let users) = update { users } else { [] } }
-                    .filter { $0.user == user.text }.map(\.status)
+                    .filter { $0.user == TokenUser(user.text) }.map(\.status)
             }
         }
     }
@@ -113,8 +113,8 @@ import Wire
         _ = try await store.setTier("premium", until: nil, of: ada.user, audit)
         let tiers = try TierList(["free", "plus", "premium"])
         let lookups = member.tiers
-        store.afterNextCall { lookups.adopt(TierScale(tiers: tiers, graceSeconds: 0)) }
-        lookups.lookUp(ada.user.text)
+        store.afterNextCall { lookups.adopt(TierScale(tiers: tiers, graceSeconds: 0), [:]) }
+        lookups.lookUp(TokenUser(ada.user.text))
         for _ in 0..<1_000 where updates.tiers(of: ada.user).isEmpty { await pause(milliseconds: 10) }
         #expect(updates.tiers(of: ada.user) == [.tier(try #require(tiers.rank(of: "premium")), until: .max)])
     }

@@ -31,6 +31,15 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.entitlement(of: user))
     }
 
+    /// nil if no account is linked to the identity.
+    package func tier(of identity: IdentityKey) async throws(AccountFailure) -> Entitlement? {
+        try await context.ask(await context.store.entitlement(of: identity))
+    }
+
+    package func account(of identity: IdentityKey) async throws(AccountFailure) -> Account? {
+        try await context.ask(await context.store.account(of: identity))
+    }
+
     package func grants(of user: UUID) async throws(AccountFailure) -> [ActorName] {
         try await context.ask(await context.store.grants(of: user))
     }

@@ -83,6 +83,20 @@ package struct Administration: Sendable {
         return try await present(await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
     }
 
+    /// Sets the tier of a subject of an outside issuer, as `setTier` does; an account is made for one that has none.
+    package func setTier(
+        _ tier: String?, until: WallTime?, of identity: IdentityKey
+    ) async throws(AccountFailure) -> Account {
+        let audit = context.audit(nil)
+        let (end, newUser) = (tier == nil ? nil : until, context.newID(audit.now))
+        return try await context.ask(await context.store.setTier(tier, until: end, of: identity, newUser: newUser, audit))
+    }
+
+    /// Has every gateway look up the tier of a subject again, within a second.
+    package func forgetTier(of identity: IdentityKey) async throws(AccountFailure) {
+        try await context.ask(await context.store.forget(identity))
+    }
+
     /// Ends all sessions of an account; returns how many there were.
     package func revoke(_ user: UUID) async throws(AccountFailure) -> Int {
         let audit = context.audit(nil)

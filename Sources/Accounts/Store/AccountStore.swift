@@ -96,6 +96,15 @@ package protocol OperatorRecords: Sendable {
     func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement?
+    /// The entitlement of the account that an identity is linked to; nil if there is none.
+    func entitlement(of identity: IdentityKey) async throws(StoreFault) -> Entitlement?
+    /// Sets the tier of the account that an identity is linked to. Without one, an account without sign-in is made, with the id
+    /// `newUser`, and the identity linked to it.
+    func setTier(
+        _ tier: String?, until: WallTime?, of identity: IdentityKey, newUser: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> Account
+    /// Logs that what gateways cache of an identity is out of date, whether or not it is linked.
+    func forget(_ identity: IdentityKey) async throws(StoreFault)
     /// The changes from `mark` on; without a mark, only where the log ends. Every change acknowledged after one reading is in
     /// the next, whatever the commit order and the clocks. A change may be in two consecutive readings, under the same id.
     /// The log keeps a day.

@@ -6,6 +6,8 @@ package enum StoreChange: Sendable, Hashable {
     /// An account changed; its entitlement now.
     case account(UUID, Entitlement)
     case accountDeleted(UUID)
+    /// The subject of an outside issuer: its account, the tier of that account, or what a tier server knows of it.
+    case identity(IdentityKey)
     /// The sealed signing keys that gateways share.
     case secrets
 }

@@ -41,3 +41,11 @@ package struct Account: Sendable, Equatable {
         self.entitlement = entitlement
     }
 }
+
+extension Account {
+    /// An account without sign-in, which the operator makes for a subject of an outside issuer by setting its tier.
+    package init(bare id: UUID, tier: String?, until: WallTime?, now: WallTime) {
+        self.init(
+            id: id, openedBy: nil, createdAt: now, updatedAt: now, entitlement: Entitlement(tier: tier, until: until, version: 1))
+    }
+}

@@ -13,10 +13,14 @@ package struct IdentitySource: Hashable, Sendable {
 
     /// A source whose name was stored.
     package init(stored name: String) { self.name = name }
+
+    /// Whether it is an outside issuer. The change log has its identities, because gateways cache the tiers of its subjects.
+    package var isIssuer: Bool { Provider(rawValue: name) == nil }
 }
 
-/// The key of an identity: its source, and the source's name for the person.
-package struct IdentityKey: Hashable, Sendable {
+/// The key of an identity: its source, and the source's name for the person. Subjects are compared byte by byte, as databases
+/// do: Swift's strings are equal if they only look alike (Unicode's canonical equivalence).
+package struct IdentityKey: Sendable {
     package let source: IdentitySource
     package let subject: String
 
@@ -32,5 +36,16 @@ package struct IdentityKey: Hashable, Sendable {
     package init(_ source: IdentitySource, stored subject: String) {
         self.source = source
         self.subject = subject
+    }
+}
+
+extension IdentityKey: Hashable {
+    package static func == (left: Self, right: Self) -> Bool {
+        left.source == right.source && left.subject.utf8.elementsEqual(right.subject.utf8)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(source)
+        for byte in subject.utf8 { hasher.combine(byte) }
     }
 }

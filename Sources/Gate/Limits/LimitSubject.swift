@@ -42,6 +42,7 @@ enum LimitSubject {
     private static let addressDomain: UInt64 = 3
     private static let headerDomain: UInt64 = 4
     private static let policyDomain: UInt64 = 5
+    private static let issuerDomain: UInt64 = 6
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -50,6 +51,11 @@ enum LimitSubject {
 
     static func session(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
         ofIssuer(issuer, id, sessionDomain, hash)
+    }
+
+    /// An issuer by its name in the policy, which no other has.
+    static func issuer(_ name: String, _ hash: KeyedHash) -> LimitKey {
+        name.withRawBytes { hash.hash128($0, domain: issuerDomain) }
     }
 
     private static func ofIssuer(_ issuer: String, _ id: RawSpan, _ domain: UInt64, _ hash: KeyedHash) -> LimitKey {

@@ -15,7 +15,7 @@ extension Worker {
     mutating func waitForEntitlement(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .entitlement)
-        let user = scratch.decision.userID.text
+        let user = admission.tokenUser(scratch.decision)
         if waitingForUser[user] == nil { services.lookUpUser(user) }
         waitingForUser[user, default: []].append(exchanges.handle(exchange))
     }

@@ -19,7 +19,7 @@ package struct Worker: ~Copyable {
     var downstream: Downstream
     var exchanges = Slab<Exchange> { Exchange() }
     /// Requests that wait for their user's entitlement, by user.
-    var waitingForUser: [String: [Handle<Exchange>]] = [:]
+    var waitingForUser: [TokenUser: [Handle<Exchange>]] = [:]
     /// Requests that wait for a refresh.
     var refreshesUnderWay = 0
     /// Pipes that exchanges hold; nil once the system has refused to splice.

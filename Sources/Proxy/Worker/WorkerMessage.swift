@@ -15,8 +15,8 @@ package enum WorkerMessage: Sendable {
     case revoked([RevokedSession])
     /// Users' entitlements: the answer to `lookUpUser`, or a change.
     case learnedUsers([UserTier])
-    /// Entitlements may be out of date and must be looked up again.
-    case forgotUsers
+    /// The entitlements of these users may be out of date and must be looked up again; nil for every user's.
+    case forgotUsers([TokenUser]?)
     /// The outcome of a refresh that a request waits for.
     case refreshed(Handle<Exchange>, RefreshAnswer)
     /// Charges an attempt at an account on these counts; see `AwaitedReply`.
@@ -58,7 +58,7 @@ package struct WorkerServices: Sendable {
     /// An issuer, by its number in the policy's trust, signed with an unknown key.
     package var unknownKey: @Sendable (Int) -> Void = { _ in }
     /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
-    package var lookUpUser: @Sendable (String) -> Void = { _ in }
+    package var lookUpUser: @Sendable (TokenUser) -> Void = { _ in }
     /// Refreshes an expired token; the closure receives the answer, on any thread.
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
         answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
@@ -107,7 +107,8 @@ extension Worker {
                 admission.revoke(sessions, at: now.wall.seconds)
                 endStreams(&scratch)
             case .learnedUsers(let users): learned(users, &scratch)
-            case .forgotUsers: admission.forgetUsers()
+            case .forgotUsers(nil): admission.forgetUsers()
+            case .forgotUsers(let users?): admission.forget(users)
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
             case .take(let items, let reply): if shared == nil { reply(nil) } else { shared!.ask(items, reply, now.monotonic) }
             case .refund(let items, let chargedAt):

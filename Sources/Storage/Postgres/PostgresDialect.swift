@@ -8,6 +8,7 @@ extension SQLDialect {
     static let postgres = SQLDialect(
         lockClause: " FOR UPDATE", clock: microseconds, changeMark: "mark",
         changeFloor: "pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+        notice: "pg_notify('tollgate', '')",
         changeLog: [
             """
             CREATE TABLE changes (
@@ -41,5 +42,41 @@ extension SQLDialect {
                 CREATE TRIGGER \(table)_logged AFTER \(events) ON \(table)
                 FOR EACH ROW EXECUTE FUNCTION tollgate_log_change('\(kind)')
                 """
-            })
+            },
+        identityLog: [
+            "ALTER TABLE changes ALTER COLUMN mark SET DEFAULT pg_current_xact_id()::text::bigint",
+            """
+            CREATE FUNCTION tollgate_log_identity() RETURNS trigger LANGUAGE plpgsql AS $$
+            DECLARE
+                identity identities%ROWTYPE;
+            BEGIN
+                IF TG_OP = 'DELETE' THEN identity := OLD; ELSE identity := NEW; END IF;
+                IF identity.provider NOT IN ('apple', 'google') THEN
+                    INSERT INTO changes (kind, identity_provider, identity_subject, at)
+                    VALUES (4, identity.provider, identity.subject, \(microseconds));
+                    PERFORM pg_notify('tollgate', '');
+                END IF;
+                RETURN NULL;
+            END
+            $$
+            """,
+            """
+            CREATE TRIGGER identities_logged AFTER INSERT OR UPDATE OR DELETE ON identities
+            FOR EACH ROW EXECUTE FUNCTION tollgate_log_identity()
+            """,
+            """
+            CREATE FUNCTION tollgate_log_tier() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                INSERT INTO changes (kind, identity_provider, identity_subject, at)
+                SELECT 4, provider, subject, \(microseconds) FROM identities
+                WHERE account = NEW.id AND provider NOT IN ('apple', 'google');
+                RETURN NULL;
+            END
+            $$
+            """,
+            """
+            CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF tier, tier_until ON accounts
+            FOR EACH ROW EXECUTE FUNCTION tollgate_log_tier()
+            """,
+        ])
 }

@@ -118,6 +118,6 @@ extension SQLTransaction {
     }
 
     func dropIdentities(of account: UUID) throws(SQLFault) {
-        try change(.unlogged, "DELETE FROM identities WHERE account = $1", [.id(account)])
+        try change(.identity, "DELETE FROM identities WHERE account = $1", [.id(account)])
     }
 }

@@ -93,7 +93,7 @@ extension SQLTransaction {
     mutating func link(_ key: IdentityKey, to user: UUID, _ audit: AuditContext) throws(SQLFault) {
         let isNew =
             try change(
-                .unlogged,
+                key.source.isIssuer ? .identity : .unlogged,
                 """
                 INSERT INTO identities (provider, subject, account, linked_at) VALUES ($1, $2, $3, $4)
                 ON CONFLICT DO NOTHING

@@ -19,28 +19,42 @@ extension SQLStore {
 
     package func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement? {
         try await database.read { sql throws(SQLFault) in
-            let row = try sql.first("SELECT tier, tier_until, tier_version FROM accounts WHERE id = $1", [.id(user)])
-            guard var row else { return nil }
-            return Entitlement(
-                tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+            try sql.entitlement("SELECT tier, tier_until, tier_version FROM accounts WHERE id = $1", [.id(user)])
+        }
+    }
+
+    package func entitlement(of identity: IdentityKey) async throws(StoreFault) -> Entitlement? {
+        try await database.read { sql throws(SQLFault) in
+            try sql.entitlement(
+                """
+                SELECT a.tier, a.tier_until, a.tier_version FROM identities i JOIN accounts a ON a.id = i.account
+                WHERE i.provider = $1 AND i.subject = $2
+                """,
+                [.text(identity.source.name), .text(identity.subject)])
         }
     }
 
     package func setTier(
         _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
     ) async throws(StoreFault) -> Entitlement? {
+        try await database.write { sql throws(SQLFault) in try sql.setTier(tier, until: until, of: user, audit) }
+    }
+
+    package func setTier(
+        _ tier: String?, until: WallTime?, of identity: IdentityKey, newUser: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> Account {
         try await database.write { sql throws(SQLFault) in
-            let rows = try sql.changing(
-                .account(user),
-                """
-                UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
-                    updated_at = $4 WHERE id = $1 RETURNING tier_version
-                """,
-                [.id(user), .text(tier), .time(until), .time(audit.now)])
-            guard var row = rows.first else { return nil }
-            try sql.log(.tierChanged, user, audit, detail: tier)
-            return Entitlement(tier: tier, until: until, version: try row.integer())
+            guard let user = try sql.account(of: identity) else {
+                return try sql.open(identity, tier, until: until, newUser: newUser, audit)
+            }
+            // Deleted by another gateway a moment ago.
+            guard try sql.setTier(tier, until: until, of: user, audit) != nil else { throw .conflict }
+            return try sql.present(user)
         }
+    }
+
+    package func forget(_ identity: IdentityKey) async throws(StoreFault) {
+        try await database.write { sql throws(SQLFault) in try sql.logChange(of: identity) }
     }
 
     package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
@@ -57,5 +71,38 @@ extension SQLStore {
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()
         }
+    }
+}
+
+extension SQLTransaction {
+    fileprivate func entitlement(_ query: String, _ values: [SQLValue]) throws(SQLFault) -> Entitlement? {
+        guard var row = try first(query, values) else { return nil }
+        return Entitlement(tier: try row.optionalText(), until: try row.optionalTime(), version: try row.integer())
+    }
+
+    fileprivate mutating func setTier(
+        _ tier: String?, until: WallTime?, of user: UUID, _ audit: AuditContext
+    ) throws(SQLFault) -> Entitlement? {
+        let rows = try changing(
+            .account(user),
+            """
+            UPDATE accounts SET tier = $2, tier_until = $3, tier_version = tier_version + 1, tier_changed_at = $4,
+                updated_at = $4 WHERE id = $1 RETURNING tier_version
+            """,
+            [.id(user), .text(tier), .time(until), .time(audit.now)])
+        guard var row = rows.first else { return nil }
+        try log(.tierChanged, user, audit, detail: tier)
+        return Entitlement(tier: tier, until: until, version: try row.integer())
+    }
+
+    /// Makes the account of an outside issuer's subject.
+    fileprivate mutating func open(
+        _ identity: IdentityKey, _ tier: String?, until: WallTime?, newUser: UUID, _ audit: AuditContext
+    ) throws(SQLFault) -> Account {
+        let account = Account(bare: newUser, tier: tier, until: until, now: audit.now)
+        guard try insert(account, passwordHash: nil) else { throw .conflict }
+        try logOpening(of: account, audit, detail: "operator")
+        try link(identity, to: account.id, audit)
+        return account
     }
 }

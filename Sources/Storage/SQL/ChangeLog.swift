@@ -10,6 +10,7 @@ private enum ChangeKind: Int64 {
     case account = 1
     case ended = 2
     case secrets = 3
+    case identity = 4
 }
 
 extension SQLStore {
@@ -35,8 +36,8 @@ extension SQLTransaction {
     fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange] {
         try rows(
             """
-            SELECT c.id, \(dialect.clock) - c.at, c.kind, c.subject, a.tier_version, a.tier, a.tier_until, e.account,
-                e.ended_at, e.reason
+            SELECT c.id, \(dialect.clock) - c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
+                a.tier, a.tier_until, e.account, e.ended_at, e.reason
             FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
                 LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
             WHERE c.\(dialect.changeMark) >= $1 ORDER BY c.id
@@ -48,12 +49,14 @@ extension SQLTransaction {
     /// nil for an ended session that has been swept, and for kinds of later releases.
     private static func change(_ row: SQLRow) throws(SQLFault) -> LoggedChange? {
         var row = row
-        let (id, age, kind, subject) = (
-            try row.integer(), try row.integer(), ChangeKind(rawValue: try row.integer()), try row.optionalID()
-        )
+        let (id, age, kind) = (try row.integer(), try row.integer(), ChangeKind(rawValue: try row.integer()))
+        let (provider, name, subject) = (try row.optionalText(), try row.optionalText(), try row.optionalID())
         let (version, tier, until) = (try row.optionalInteger(), try row.optionalText(), try row.optionalTime())
         switch (kind, subject) {
         case (.secrets, _): return LoggedChange(id: id, change: .secrets, age: age)
+        case (.identity, _):
+            guard let provider, let name else { return nil }
+            return LoggedChange(id: id, change: .identity(IdentityKey(IdentitySource(stored: provider), stored: name)), age: age)
         case (.account, let user?):
             let entitlement = version.map { Entitlement(tier: tier, until: until, version: $0) }
             return LoggedChange(id: id, change: entitlement.map { .account(user, $0) } ?? .accountDeleted(user), age: age)
@@ -64,6 +67,18 @@ extension SQLTransaction {
             return LoggedChange(id: id, change: .ended(ended), age: age)
         case (.account, nil), (.ended, nil), (nil, _): return nil
         }
+    }
+
+    /// Logs a change of an identity that no trigger sees, and tells other gateways of it.
+    func logChange(of identity: IdentityKey) throws(SQLFault) {
+        try change(
+            .identity,
+            """
+            INSERT INTO changes (kind, identity_provider, identity_subject, at)
+            VALUES (\(ChangeKind.identity.rawValue), $1, $2, \(dialect.clock))
+            """,
+            [.text(identity.source.name), .text(identity.subject)])
+        _ = try rows("SELECT \(dialect.notice)", [])
     }
 
     func shortenChangeLog() throws(SQLFault) {
@@ -79,6 +94,8 @@ enum WrittenRows {
     /// Adds an ended session.
     case endedSession
     case sealedSecret
+    /// Links or unlinks an identity.
+    case identity
     /// Rows that no gateway caches: other tables, new accounts, and expired rows that are removed.
     case unlogged
 }
@@ -94,7 +111,7 @@ struct TouchedRows: Sendable {
         case .account(let user):
             isLogged = true
             if !accounts.contains(user) { accounts.append(user) }
-        case .endedSession, .sealedSecret: isLogged = true
+        case .endedSession, .sealedSecret, .identity: isLogged = true
         case .unlogged: break
         }
     }

@@ -9,7 +9,12 @@ struct SQLDialect: Sendable {
     let changeMark: String
     /// Expression for the lowest value of `changeMark` that a change not yet visible may have.
     let changeFloor: String
-    /// Statements that create the table `changes` (id, kind, subject, at) and the triggers that write it for every kind of
-    /// `ChangeKind`.
+    /// Expression that tells gateways, at the end of the transaction, to read the change log; NULL where the database cannot.
+    let notice: String
+    /// Statements that create the table `changes` (id, kind, subject, at) and the triggers that write it for accounts, ended
+    /// sessions and sealed secrets.
     let changeLog: [String]
+    /// Statements that create the triggers that log the identities of outside issuers: when one is linked, unlinked or
+    /// relinked, and when the tier of its account changes.
+    let identityLog: [String]
 }

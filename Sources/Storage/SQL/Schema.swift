@@ -6,6 +6,7 @@ enum Schema {
     static let steps: [Step] = [
         { _ in firstTables },
         { dialect in [sealedSecrets] + dialect.changeLog },
+        { dialect in identityChanges + dialect.identityLog },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -38,6 +39,11 @@ enum Schema {
             sealed BYTEA NOT NULL
         )
         """
+
+    /// Set in changes of `ChangeKind.identity`.
+    private static let identityChanges = [
+        "ALTER TABLE changes ADD COLUMN identity_provider TEXT", "ALTER TABLE changes ADD COLUMN identity_subject TEXT",
+    ]
 
     private static let firstTables = [
         """

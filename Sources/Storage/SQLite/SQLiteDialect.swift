@@ -5,6 +5,7 @@ extension SQLDialect {
     static let sqlite = SQLDialect(
         lockClause: "", clock: microseconds, changeMark: "id",
         changeFloor: "(SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'changes')",
+        notice: "NULL",
         changeLog: [
             """
             CREATE TABLE changes (
@@ -23,5 +24,22 @@ extension SQLDialect {
                     VALUES (\(kind), \(subject), \(microseconds));
                 END
                 """
-            })
+            },
+        identityLog: [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")].map { event, row in
+            """
+            CREATE TRIGGER identities_\(event.lowercased())_logged AFTER \(event) ON identities
+            WHEN \(row).provider NOT IN ('apple', 'google') BEGIN
+                INSERT INTO changes (kind, identity_provider, identity_subject, at)
+                VALUES (4, \(row).provider, \(row).subject, \(microseconds));
+            END
+            """
+        } + [
+            """
+            CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF tier, tier_until ON accounts BEGIN
+                INSERT INTO changes (kind, identity_provider, identity_subject, at)
+                SELECT 4, provider, subject, \(microseconds) FROM identities
+                WHERE account = NEW.id AND provider NOT IN ('apple', 'google');
+            END
+            """
+        ])
 }

@@ -28,6 +28,7 @@ struct AccountsAssembly: Sendable {
     let work: PasswordWork
     let limiter: AttemptCounts
     let cluster: ClusterMember
+    let tierClient = TierClient()
     let health: HealthBoard
     private let context: AccountContext
     private let courier: any Courier
@@ -56,7 +57,7 @@ struct AccountsAssembly: Sendable {
             store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
         let shared = SharedKeys(IssuersPlan(configuration))
         cluster = try ClusterMember(
-            try ClusterPlan(configuration, redisResolver), context,
+            try ClusterPlan(configuration, redisResolver, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) },
                 secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },
@@ -117,7 +118,8 @@ struct AccountsAssembly: Sendable {
             writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
             plan: {
                 let settings = active.configuration.settings
-                return AdminPlan(tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds)
+                return AdminPlan(
+                    tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds, issuers: settings.trusts.map(\.name))
             },
             now: { EventLoop.now().wall })
     }

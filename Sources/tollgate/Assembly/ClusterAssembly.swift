@@ -1,14 +1,16 @@
 internal import Cluster
 internal import Contracts
+internal import Issuers
 internal import Proxy
 internal import Settings
 internal import Storage
 
 extension ClusterPlan {
     /// Throws if the data folder cannot be made.
-    init(_ configuration: GatewayConfiguration, _ redisResolver: RedisResolver?) throws {
+    init(_ configuration: GatewayConfiguration, _ redisResolver: RedisResolver?, _ tierClient: TierClient) throws {
         self.init(
-            scale: TierScale(configuration), location: try StoreLocation(configuration), redis: configuration.redis,
+            scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
+            askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration), redis: configuration.redis,
             secret: configuration.settings.keySecret, followRedis: { redisResolver?.follow($0) })
     }
 }
@@ -19,12 +21,39 @@ extension TierScale {
     }
 }
 
+extension IssuerTiers {
+    /// Those of all trust lines whose tokens do not carry the tier.
+    static func all(_ configuration: GatewayConfiguration) -> [String: IssuerTiers] {
+        let sources = configuration.settings.trusts.compactMap { trust in IssuerTiers(trust).map { (trust.name, $0) } }
+        return Dictionary(sources) { first, _ in first }
+    }
+
+    init?(_ trust: TrustDeclaration) {
+        switch trust.tierSource {
+        case .claim: return nil
+        case .account: self = .account
+        case .lookup(let url, let seconds):
+            self = .lookup(TierServer(url: url, issuer: trust.issuer ?? trust.name, maxAgeSeconds: seconds))
+        }
+    }
+}
+
+extension TierClient {
+    func tier(of subject: String, at server: TierServer) async -> TierAnswer {
+        switch await tier(of: subject, issuer: server.issuer, at: server.url) {
+        case .success(let name): .tier(name)
+        case .failure(let failure): .failed(failure.reason)
+        }
+    }
+}
+
 extension WorkerMessage {
     init(_ update: WorkerUpdate) {
         switch update {
         case .ended(let sessions): self = .revoked(sessions)
         case .tiers(let users): self = .learnedUsers(users)
-        case .forgetTiers: self = .forgotUsers
+        case .forgetTier(let users): self = .forgotUsers(users)
+        case .forgetTiers: self = .forgotUsers(nil)
         }
     }
 }

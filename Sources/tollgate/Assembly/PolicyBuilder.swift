@@ -25,7 +25,8 @@ enum PolicyBuilder {
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
-            refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)))
+            refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
+            tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first })
     }
 
     /// Every rule, in the policy's order.
@@ -75,6 +76,16 @@ enum PolicyBuilder {
             return routes + [keys]
         } catch RouteFault.equal(_, keys.name) {
             return routes
+        }
+    }
+}
+
+extension TierSource {
+    init(_ declaration: TierDeclaration) {
+        switch declaration {
+        case .claim: self = .claim
+        case .account: self = .account
+        case .lookup: self = .lookup
         }
     }
 }

@@ -2,11 +2,13 @@ internal import Accounts
 internal import Admin
 internal import Cluster
 internal import Gate
+internal import Issuers
 internal import Storage
 internal import Transport
 internal import Wire
 
-/// The user and the session of an own token, read from the store now, as by a gateway that has not seen the user yet.
+/// The user of a token, and the session of an own one, read from the store or asked of the tier server now, as by a gateway
+/// that has not seen the user yet.
 struct AccountDiagnosis: Sendable {
     /// For the policy that decides.
     let status: UserTier
@@ -16,19 +18,69 @@ struct AccountDiagnosis: Sendable {
     /// nil where the token names no session.
     let session: String?
 
-    static func find(user: String, session: String, _ configuration: GatewayConfiguration, at now: Moment) -> AccountDiagnosis {
-        let withoutAccount = UserTier(user: user, status: .noAccount, version: -1)
-        guard let id = UUID(parsing: user), holdsAccounts(configuration) else {
-            return AccountDiagnosis(status: withoutAccount, revoked: [], account: "there is none, the token's own tier counts", session: nil)
+    static func find(
+        _ user: TokenUser, session: String, _ configuration: GatewayConfiguration, at now: Moment
+    ) -> AccountDiagnosis {
+        switch user.issuer.flatMap({ IssuerTiers.all(configuration)[$0] }) {
+        case nil: find(own: user, session: session, configuration, at: now)
+        case .account?: find(subject: user, configuration, at: now)
+        case .lookup(let server)?: ask(server, user, TierScale(configuration), at: now)
         }
-        do throws(AccountCommandFault) {
-            return try OfflineAccounts.ask(configuration, at: now) { accounts in
-                try await AccountDiagnosis(of: id, user, session: UUID(parsing: session), accounts, configuration)
+    }
+
+    private static func find(
+        own user: TokenUser, session: String, _ configuration: GatewayConfiguration, at now: Moment
+    ) -> AccountDiagnosis {
+        guard let id = UUID(parsing: user.id), holdsAccounts(configuration) else {
+            return AccountDiagnosis(user, "there is none, the token's own tier counts")
+        }
+        return answer(user, configuration, at: now) { accounts in
+            try await AccountDiagnosis(of: id, user, session: UUID(parsing: session), accounts, configuration)
+        }
+    }
+
+    /// A user of an outside issuer, whose tier the operator sets.
+    private static func find(subject user: TokenUser, _ configuration: GatewayConfiguration, at now: Moment) -> AccountDiagnosis {
+        let none = "no account of \(user.text), so the tier is the lowest; `tollgate user set-tier` makes one"
+        let source = user.issuer.flatMap { IdentitySource(trustLine: $0) }
+        guard let key = source.flatMap({ IdentityKey($0, subject: user.id) }), holdsAccounts(configuration) else {
+            return AccountDiagnosis(user, none)
+        }
+        return answer(user, configuration, at: now) { accounts in
+            guard let account = try await accounts.directory.account(of: key) else { return AccountDiagnosis(user, none) }
+            let status = TierScale(configuration).status(of: user, account.entitlement, .lookedUp, at: accounts.now)
+            return AccountDiagnosis(
+                status: status, revoked: [],
+                account: "\(account.id.text) of \(user.text), tier \(AccountView(account, accounts).tierText), as the store has it now",
+                session: nil)
+        }
+    }
+
+    private static func ask(_ server: TierServer, _ user: TokenUser, _ scale: TierScale, at now: Moment) -> AccountDiagnosis {
+        let client = TierClient()
+        defer { client.stop() }
+        do {
+            switch try blocking({ await client.tier(of: user.id, at: server) }) {
+            case .tier(let name)?:
+                let known = KnownTier(name: name, askedAt: now.wall, freshUntil: WallTime(seconds: .max))
+                let text = "the tier server names \(name.map { quoted($0) } ?? "no tier")"
+                return AccountDiagnosis(status: scale.status(of: user, known), revoked: [], account: text, session: nil)
+            case .failed(let why)?: return AccountDiagnosis(away: user, "the tier server does not answer: \(why)", at: now)
+            case nil: return AccountDiagnosis(away: user, "the tier server did not answer", at: now)
             }
         } catch {
-            let status = TierStatus.unavailable(until: now.wall.seconds + 1)
-            return AccountDiagnosis(
-                status: UserTier(user: user, status: status, version: -1), revoked: [], account: error.message, session: nil)
+            return AccountDiagnosis(away: user, "the tier server cannot be asked: \(error)", at: now)
+        }
+    }
+
+    private static func answer(
+        _ user: TokenUser, _ configuration: GatewayConfiguration, at now: Moment,
+        _ question: @escaping @Sendable (OfflineAccounts) async throws -> AccountDiagnosis
+    ) -> AccountDiagnosis {
+        do throws(AccountCommandFault) {
+            return try OfflineAccounts.ask(configuration, at: now, question)
+        } catch {
+            return AccountDiagnosis(away: user, error.message, at: now)
         }
     }
 
@@ -43,6 +95,17 @@ struct AccountDiagnosis: Sendable {
         }
     }
 
+    /// A user without an account.
+    private init(_ user: TokenUser, _ account: String) {
+        self.init(status: UserTier(user: user, status: .noAccount, version: -1), revoked: [], account: account, session: nil)
+    }
+
+    /// A user whose tier cannot be found out.
+    private init(away user: TokenUser, _ why: String, at now: Moment) {
+        let status = TierStatus.unavailable(until: now.wall.seconds + 1)
+        self.init(status: UserTier(user: user, status: status, version: -1), revoked: [], account: why, session: nil)
+    }
+
     private init(status: UserTier, revoked: [RevokedSession], account: String, session: String?) {
         self.status = status
         self.revoked = revoked
@@ -51,7 +114,7 @@ struct AccountDiagnosis: Sendable {
     }
 
     private init(
-        of user: UUID, _ name: String, session: UUID?, _ accounts: OfflineAccounts, _ configuration: GatewayConfiguration
+        of user: UUID, _ name: TokenUser, session: UUID?, _ accounts: OfflineAccounts, _ configuration: GatewayConfiguration
     ) async throws {
         let ended = try await accounts.directory.endedSessions().first { $0.id == session }
         revoked = ended.map { [RevokedSession($0)] } ?? []

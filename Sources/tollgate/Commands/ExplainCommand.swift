@@ -88,7 +88,7 @@ enum ExplainCommand {
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 if decision.verdict == .lookUp {
                     let diagnosis = AccountDiagnosis.find(
-                        user: decision.userID.text, session: decision.sessionID.text, configuration, at: now)
+                        admission.tokenUser(decision), session: decision.sessionID.text, configuration, at: now)
                     found = diagnosis.steps
                     admission.learn([diagnosis.status])
                     admission.revoke(diagnosis.revoked, at: now.wall.seconds)

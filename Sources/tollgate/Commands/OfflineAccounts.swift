@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Admin
 internal import Contracts
 internal import Gate
 internal import Settings
@@ -26,8 +27,9 @@ struct OfflineAccounts: Sendable {
     let administration: Administration
     let tiers: TierList
     let tierGraceSeconds: Int64
-    /// The names of the trust lines.
+    /// The names of the trust lines, and the source of the tiers of each.
     let issuers: [String]
+    let tierSources: [String: TierDeclaration]
     private let store: any AccountStore
     private let clock: AccountClock
     private let reason = StoreReason()
@@ -78,6 +80,7 @@ struct OfflineAccounts: Sendable {
         tiers = configuration.settings.tiers
         tierGraceSeconds = configuration.settings.tierGraceSeconds
         issuers = configuration.settings.trusts.map(\.name)
+        tierSources = Dictionary(configuration.settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first }
         self.store = store
         self.clock = clock
     }
@@ -119,8 +122,21 @@ struct OfflineAccounts: Sendable {
         }
     }
 
-    /// The account that the operator names by its id or its email.
+    /// A user of an outside issuer, as the operator names it; nil for an id or an email.
+    func subject(_ name: String) throws(AccountCommandFault) -> SubjectName? {
+        do throws(SubjectName.Fault) {
+            return try SubjectName(name, issuers: issuers)
+        } catch {
+            throw AccountCommandFault(message: "\(quoted(name)): \(error.message)", exitCode: 2)
+        }
+    }
+
+    /// The account that the operator names by its id, its email, or as `NAME:SUBJECT`.
     func account(_ name: String) async throws -> Account {
+        if let subject = try subject(name) {
+            if let account = try await directory.account(of: subject.key) { return account }
+            throw AccountCommandFault(message: "there is no account of \(quoted(name)), `tollgate user set-tier` makes one")
+        }
         if let account = try await find(name) { return account }
         throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
     }

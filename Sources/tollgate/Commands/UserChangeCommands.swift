@@ -1,5 +1,6 @@
 internal import Accounts
 internal import Admin
+internal import Settings
 internal import Wire
 
 /// `tollgate user set-tier`.
@@ -16,10 +17,23 @@ struct UserSetTierCommand: AccountCommand {
 
     func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
         let kept = try tier.kept(accounts)
-        var account = try await accounts.account(user)
-        account.entitlement = try await accounts.administration.setTier(kept, until: tier.until, of: account.id)
-        let answer = AccountView(account, accounts)
-        return json ? answer.report() : CommandResult(output: "\(answer.name) has the tier \(answer.tierText).\n")
+        guard let subject = try accounts.subject(user) else {
+            var account = try await accounts.account(user)
+            account.entitlement = try await accounts.administration.setTier(kept, until: tier.until, of: account.id)
+            return describe(AccountView(account, accounts))
+        }
+        let account = try await accounts.administration.setTier(kept, until: tier.until, of: subject.key)
+        let issuer = subject.key.source.name
+        var result = describe(AccountView(account, accounts), as: subject.text)
+        if accounts.tierSources[issuer] != .account {
+            let line = "\(Setting.trust.name)\(issuer.uppercased())"
+            result.errorOutput += "note: \(line) has no tier-from=account, without which this tier has no effect\n"
+        }
+        return result
+    }
+
+    private func describe(_ answer: AccountView, as name: String? = nil) -> CommandResult {
+        json ? answer.report() : CommandResult(output: "\(visible(name ?? answer.name)) has the tier \(answer.tierText).\n")
     }
 }
 

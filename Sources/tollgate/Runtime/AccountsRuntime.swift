@@ -33,10 +33,10 @@ final class AccountsRuntime: Sendable {
         self.contracts = Mutex(contracts)
     }
 
-    /// Opens the store and reads the ended sessions, once there are accounts. Blocks for 10 s at most. Throws if the store
+    /// Opens the store and reads the ended sessions, once the configuration uses it. Blocks for 10 s at most. Throws if the store
     /// refuses; if it does not answer in time, the gateway starts degraded and the poller retries.
     func start(_ configuration: GatewayConfiguration) throws {
-        guard configuration.settings.hasAccounts, !isStarted.withLock({ $0 }) else { return }
+        guard configuration.settings.usesStore, !isStarted.withLock({ $0 }) else { return }
         let (store, cluster) = (assembly.store, cluster)
         let opening = try blocking(atMost: Self.startMilliseconds) { () async -> Result<Void, StoreFault> in
             do throws(StoreFault) { return .success(try await store.prepare()) } catch { return .failure(error) }
@@ -84,15 +84,20 @@ final class AccountsRuntime: Sendable {
         let next = try assembly.contracts(configuration)
         try start(configuration)
         assembly.limiter.adopt(AttemptRates(configuration))
+        // Before the policy, whose workers may ask for tiers at once.
+        cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
         contracts.withLock { $0 = next }
     }
 
     /// The configuration is in force: tiers learned under the one before are looked up again.
-    func adopted(_ configuration: GatewayConfiguration) { cluster.tiers.adopt(TierScale(configuration)) }
+    func adopted(_ configuration: GatewayConfiguration) {
+        cluster.tiers.adopt(TierScale(configuration), IssuerTiers.all(configuration))
+    }
 
     /// Finishes what was begun. Blocks for about 5 s at most.
     func stop() {
         cluster.stop()
+        assembly.tierClient.stop()
         assembly.work.close()
         let store = assembly.store
         // Past the limit nothing is lost: what the store acknowledged is on disk.

@@ -32,6 +32,7 @@ final class HealthBoard: Sendable {
     private let state: Mutex<State>
     private let shortageInterval = LogInterval(milliseconds: 1_000)
     private let smsBudgetInterval = LogInterval(milliseconds: 60_000)
+    private let tierInterval = LogInterval(milliseconds: 10_000)
 
     init(_ build: BuildInfo, workers: Int, log: ServerLog) {
         self.log = log
@@ -158,6 +159,10 @@ final class HealthBoard: Sendable {
             state.withLock { state in
                 for lag in lags { state.process.bus.applied(lag: lag) }
             }
+        case .tierAsked(let issuer, let problem):
+            state.withLock { $0.process.tierAsked(issuer: issuer, problem == nil ? .ok : .failed) }
+            guard let problem, tierInterval.begins(at: EventLoop.now().monotonic) else { return }
+            log.warning("a tier server does not answer, known tiers stay", ("issuer", issuer), ("error", problem))
         case .storeAnswered:
             if setAccounts(problem: nil) { log.info("the accounts are back") }
         }
@@ -204,7 +209,7 @@ final class HealthBoard: Sendable {
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil { readiness.add(redis, of: workers, configuration.settings.rateLimitFailure) }
-        if configuration.settings.hasAccounts {
+        if configuration.settings.usesStore {
             readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
         }
         if let carrier {

@@ -1,0 +1,38 @@
+package import Accounts
+
+/// `NAME:SUBJECT`: a user of an outside issuer, by the name of its trust line, where the operator may also give an id.
+package struct SubjectName: Sendable {
+    package let key: IdentityKey
+    package var text: String { "\(key.source.name):\(key.subject)" }
+
+    package enum Fault: Error, Equatable {
+        case unknownIssuer(String, known: [String])
+        case unusableSubject
+
+        package var message: String {
+            switch self {
+            case .unknownIssuer(let name, let known):
+                "\(name) names no TOLLGATE_TRUST_… line, \(known.isEmpty ? "there is none" : "they are \(known.joined(separator: ", "))")"
+            case .unusableSubject: "a subject has 1 to 255 bytes, no control characters and no space at its ends"
+            }
+        }
+    }
+
+    /// Parses what comes before the first colon as the name of one of `issuers`, and the rest as the subject, whatever it
+    /// contains. nil for a text that is not of this form: an id or an email.
+    package init?(_ text: String, issuers: [String]) throws(Fault) {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let name = text[..<colon].lowercased()
+        guard !name.isEmpty, name.utf8.allSatisfy(Self.isInName) else { return nil }
+        guard issuers.contains(name), let source = IdentitySource(trustLine: name) else {
+            throw .unknownIssuer(name, known: issuers)
+        }
+        guard let key = IdentityKey(source, subject: String(text[text.utf8.index(after: colon)...])) else { throw .unusableSubject }
+        self.key = key
+    }
+
+    private static func isInName(_ byte: UInt8) -> Bool {
+        (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || byte == UInt8(ascii: "_")
+    }
+}

@@ -1,0 +1,81 @@
+internal import Gate
+package import Wire
+
+/// A tier that a tier server named.
+package struct KnownTier: Equatable, Sendable {
+    /// nil for the lowest.
+    package let name: String?
+    package let askedAt: WallTime
+    /// Until then it counts without another question; afterwards for as long as the server fails.
+    package fileprivate(set) var freshUntil: WallTime
+
+    package init(name: String?, askedAt: WallTime, freshUntil: WallTime) {
+        self.name = name
+        self.askedAt = askedAt
+        self.freshUntil = freshUntil
+    }
+}
+
+/// Cache of the answers of tier servers, for all workers. Bounded like `TierCache`, by two generations; an evicted user is
+/// asked for again.
+struct KnownTiers {
+    /// How long a known tier counts after its server has failed, in seconds. Then the server is asked again.
+    static var retrySeconds: Int64 { 5 }
+
+    private let generationSize: Int
+    private var young: [TokenUser: KnownTier] = [:]
+    private var old: [TokenUser: KnownTier] = [:]
+
+    init(capacity: Int) { generationSize = max(1, capacity / 2) }
+
+    var count: Int { young.count + old.count }
+
+    /// The tier of `user`, fresh or not.
+    mutating func known(_ user: TokenUser) -> KnownTier? {
+        if let known = young[user] { return known }
+        guard let known = old.removeValue(forKey: user) else { return nil }
+        put(known, user)
+        return known
+    }
+
+    /// The tier of `user` if the server need not be asked at `now`.
+    mutating func fresh(_ user: TokenUser, at now: WallTime) -> KnownTier? {
+        known(user).flatMap { now < $0.freshUntil ? $0 : nil }
+    }
+
+    /// The server has answered.
+    mutating func learn(_ known: KnownTier, of user: TokenUser) {
+        old[user] = nil
+        put(known, user)
+    }
+
+    /// The server has failed at `now`: a known tier stays, for `retrySeconds` without another question. nil if none is known.
+    mutating func failed(_ user: TokenUser, at now: WallTime) -> KnownTier? {
+        guard var known = known(user) else { return nil }
+        known.freshUntil = max(known.freshUntil, now.advanced(by: Self.retrySeconds))
+        young[user] = known
+        return known
+    }
+
+    mutating func forget(_ user: TokenUser) {
+        young[user] = nil
+        old[user] = nil
+    }
+
+    mutating func removeAll() {
+        young = [:]
+        old = [:]
+    }
+
+    private mutating func put(_ known: KnownTier, _ user: TokenUser) {
+        if young[user] == nil, young.count >= generationSize {
+            old = young
+            young = [:]
+        }
+        young[user] = known
+    }
+}
+
+extension WallTime {
+    func advanced(by seconds: Int64) -> WallTime { WallTime(microseconds: microseconds + seconds * 1_000_000) }
+}
