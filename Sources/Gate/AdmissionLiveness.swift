@@ -43,9 +43,8 @@ extension Admission {
         set(identity.tier, &decision)
     }
 
-    /// What becomes of an outside issuer's user whose tier could not be looked up: where the route filters by tier, the
-    /// request is refused, because the upstream's answer would lack what the user may see; elsewhere the tier is the lowest.
-    /// False if it was refused.
+    /// Settles the tier of an outside issuer's user that could not be looked up. Where the route filters by tier, the request is
+    /// refused, because its answer would lack what the user may see; elsewhere the tier is the lowest. False if it was refused.
     func settleUnknownTier(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
         guard decision.tier == nil, let identity = decision.identity, !identity.isOwn else { return true }
         guard !gate.filters else { return refuseUnknownTier(&decision) }
@@ -102,8 +101,8 @@ extension Admission {
         return LimitSubject.user(user.bytes, issuer: issuer.issuer ?? issuer.name, limiter.hash).combined(with: tierKeys[index])
     }
 
-    /// What tells the users of each issuer apart in the tier cache. The name does, also where two trust lines have the same
-    /// `issuer=`, or one has the gateway's own.
+    /// The issuers' parts of the keys of the tier cache. They are made from names, because two trust lines may have the same
+    /// `issuer=`, and one the gateway's own.
     static func tierKeys(_ policy: Policy, _ hash: KeyedHash) -> [LimitKey] {
         policy.trust.issuers.map { LimitSubject.issuer($0.name, hash) }
     }

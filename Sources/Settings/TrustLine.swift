@@ -24,7 +24,7 @@ package struct TrustDeclaration: Hashable, Sendable {
 package enum TierDeclaration: Hashable, Sendable {
     /// The `tierClaim` of their tokens.
     case claim
-    /// What the operator set for the subject here.
+    /// The tier that the operator set for the subject here.
     case account
     /// A tier server, whose answers count for so long.
     case lookup(url: String, maxAgeSeconds: Int64)
@@ -93,12 +93,11 @@ enum TrustLine {
         if source != "claim", line.has("tier-claim") {
             line.fault("has tier-claim= and tier-from=\(source), which ignores the claim, remove one of them")
         }
+        if source != "claim", ProviderName(rawValue: name) != nil {
+            line.fault("has the name of a sign-in provider, whose subjects have no tier-from=\(source), choose another name")
+        }
         switch source {
-        case "account":
-            if ProviderName(rawValue: name) != nil {
-                line.fault("has the name of a sign-in provider and tier-from=account, whose subjects would be the provider's, choose another name")
-            }
-            return .account
+        case "account": return .account
         case "lookup":
             let url = line.value("tier-url", { text throws(ParseError) in try TypedText.webURL(text) })
             if !line.has("tier-url") { line.fault("has tier-from=lookup and no tier-url=, add the URL of the server that knows the tiers") }

@@ -164,6 +164,9 @@ final class AdmissionHarness {
         return ask(request, from: from, certificate: names, refresh: refresh)
     }
 
+    /// The user of the latest request.
+    var user: TokenUser { admission.tokenUser(decision) }
+
     /// Lifetime of the latest request's answer.
     var streamLife: StreamLife? { admission.streamLife(decision) }
 

@@ -327,6 +327,48 @@ import Wire
         #expect(unfit.errorOutput.hasPrefix("tollgate: TYPE and ID are 1 to 128 bytes each, without control characters or space around them\n"))
     }
 
+    // MARK: users of outside issuers
+
+    private func trust(_ lines: String...) throws {
+        let text = (["TOLLGATE_DATA_DIR=\(folder.path)", "TOLLGATE_TIERS=free plus premium"] + lines).joined(separator: "\n")
+        try FileBytes.write(Array((text + "\n").utf8), to: envFile)
+    }
+
+    @Test func aSubjectGetsItsTierAndItsAccount() async throws {
+        try trust("TOLLGATE_TRUST_DJANGO=audience=any jwks=http://i/ tier-from=account")
+        let set = try await run(["user", "set-tier", "django:a b/é:%", "premium", "--until", "2030-01-01T00:00:00Z"])
+        #expect(set == CommandResult(output: "django:a b/é:% has the tier premium until 2030-01-01T00:00:00.000Z.\n"))
+        let shown = try await run(["user", "show", "django:a b/é:%"])
+        #expect(shown.output.contains("django a b/é:%, linked at") && shown.output.contains("premium until 2030"))
+        #expect(try await run("user set-tier DJANGO:7 plus").output == "django:7 has the tier plus.\n")
+        #expect(try await run("user set-tier django:7 free --json").output.contains(#""tier":"free""#))
+        #expect(try await run("user delete django:7").exitCode == 0)
+        let gone = try await run("user show django:7")
+        #expect(gone == .failed(#"there is no account of "django:7", `tollgate user set-tier` makes one"#))
+    }
+
+    @Test func aSubjectOfNoLineOrOfOneWithoutAccountsIsSaid() async throws {
+        try trust("TOLLGATE_TRUST_DJANGO=audience=any jwks=http://i/")
+        let unknown = try await run("user set-tier djagno:7 premium")
+        #expect(unknown == .failed(#""djagno:7": djagno names no TOLLGATE_TRUST_… line, they are django"#, exitCode: 2))
+        let empty = try await run("user set-tier django: premium")
+        #expect(empty.exitCode == 2 && empty.errorOutput.contains("a subject has 1 to 255 bytes"))
+        let early = try await run("user set-tier django:7 premium")
+        #expect(early.exitCode == 0 && early.output == "django:7 has the tier premium.\n")
+        #expect(early.errorOutput == "note: TOLLGATE_TRUST_DJANGO has no tier-from=account, without which this tier has no effect\n")
+    }
+
+    /// An imported tier counts as one that a command has set.
+    @Test func anImportedSubjectIsTheSameAccount() async throws {
+        try trust("TOLLGATE_TRUST_DJANGO=audience=any jwks=http://i/ tier-from=account")
+        let path = folder.path + "/people"
+        try FileBytes.write(Array(#"{"id":"7","email":"a@x.org","tier":"premium"}"#.utf8), to: path)
+        #expect(try await run(["user", "import", path]).output == "1 made, 0 kept, 0 refused.\n")
+        #expect(try await run("user show django:7").output.contains("a@x.org"))
+        #expect(try await run("user set-tier django:7 free").output == "django:7 has the tier free.\n")
+        #expect(try await run("user show a@x.org").output.contains("tier      free"))
+    }
+
     // MARK: faults of all
 
     @Test(arguments: [

@@ -22,13 +22,18 @@ import Wire
         let clock = AccountClock(now: { EventLoop.now() }, pause: pause)
         let context = AccountContext(store: store, clock: clock, notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
-        let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + oneRoute).configuration)
+        let trust = "TOLLGATE_TRUST_DJANGO=audience=any jwks=http://i/ tier-from=account\n"
+        let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + trust + oneRoute).configuration)
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
             writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
-            plan: { AdminPlan(tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds) },
+            plan: {
+                AdminPlan(
+                    tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds,
+                    issuers: configuration.settings.trusts.map(\.name))
+            },
             now: { EventLoop.now().wall })
     }
 
@@ -138,6 +143,31 @@ import Wire
         #expect(try await ask("POST decisions").status == 405)
     }
 
+    @Test func aUserOfAnOutsideIssuerIsNamedByItsSubject() async throws {
+        #expect(try await ask("GET users/django:42").text.contains("There is no account of django:42"))
+        #expect(try await ask("DELETE users/django:42").status == 404)
+        for segment in ["django:42", "django:a%2Fb%3A%25%C3%A9%20c", "DJANGO%3A43", "django:a:b", "django:%2E%2E"] {
+            let set = try await ask("PUT users/\(segment)/tier", #"{"tier":"plus"}"#)
+            #expect(set.status == 200 && set.text.contains(#""tier":"plus""#), "\(segment): \(set.text)")
+            #expect(try await ask("GET users/\(segment)").text.contains(#""provider":"django","subject""#))
+        }
+        let key = try #require(IdentityKey(IdentitySource(stored: "django"), subject: "a/b:%é c"))
+        #expect(try await store.account(of: key)?.entitlement.tier == "plus")
+        #expect(try await ask("GET users/django:43").status == 200)
+        #expect(try await ask("PUT users/django:43/tier", #"{"tier":"free"}"#).text.contains(#""tier":"free""#))
+        #expect(try await ask("POST users/django:43/revoke").status == 200)
+        #expect(try await ask("DELETE users/django:43").text.contains(#""deleted":true"#))
+        #expect(try await ask("GET users/django:43").status == 404)
+    }
+
+    @Test func aCachedTierIsForgottenByItsSubject() async throws {
+        let answer = try await ask("DELETE users/django:a%2Fb/tier-cache")
+        #expect(answer.status == 200 && answer.text == #"{"user":"django:a/b","forgotten":true}"#)
+        let key = try #require(IdentityKey(IdentitySource(stored: "django"), subject: "a/b"))
+        let mark = ChangeMark(value: 0)
+        #expect(try await store.changes(since: mark).changes.map(\.change) == [.identity(key)])
+    }
+
     static let bad: [(line: String, body: String, status: Int, says: String)] = [
         ("GET nothing", "", 404, "The admin API has no /admin/api/nothing"), ("POST users", "", 405, "The method is not allowed here"),
         ("GET users/ada", "", 404, "There is no user with this id"), ("GET users?limit=0", "", 400, "limit must be a number from 1 to 1000"),
@@ -157,6 +187,12 @@ import Wire
         ("PUT users/ID/tier", #"{"tier":"plus","until":"soon"}"#, 400, "is no RFC 3339 time in UTC"),
         ("PUT users/ID/tier", #"{"tier":"plus","until":"2020-01-01T00:00:00Z"}"#, 400, "until 2020-01-01T00:00:00.000Z is past"),
         ("PUT users/ID/tier", #"{"tier":"free","until":"2127-01-01T00:00:00Z"}"#, 400, "until goes with a tier above free"),
+        ("PUT users/rails:42/tier", #"{"tier":"plus"}"#, 400, "rails names no TOLLGATE_TRUST_… line, they are django"),
+        ("PUT users/django:/tier", #"{"tier":"plus"}"#, 400, "a subject has 1 to 255 bytes"),
+        ("PUT users/django:a%0Ab/tier", #"{"tier":"plus"}"#, 400, "no control characters"),
+        ("PUT users/django:%ff/tier", #"{"tier":"plus"}"#, 400, "The user is not percent-encoded UTF-8"),
+        ("PUT users/django:42/tier", #"{"tier":"gold"}"#, 400, "names no tier"), ("GET users/django:42/tier-cache", "", 405, "not allowed"),
+        ("DELETE users/ID/tier-cache", "", 404, "name one as NAME:SUBJECT"), ("DELETE users/rails:42/tier-cache", "", 400, "rails names no"),
         ("DELETE sessions/x", "", 404, "There is no session with this id"),
     ]
 

@@ -101,6 +101,40 @@ import Wire
         for (more, fault) in faults { #expect(parse(line + more).1 == [fault]) }
     }
 
+    @Test func theTierComesFromTheClaimUnlessTheLineSaysOtherwise() {
+        let line = "audience=a jwks=http://i"
+        #expect(parse(line).0?.tierSource == .claim)
+        #expect(parse(line + " tier-from=claim tier-claim=plan").0?.tierSource == .claim)
+        #expect(parse(line + " tier-from=account").0?.tierSource == .account)
+        let asked = parse(line + " tier-from=lookup tier-url=https://i/tier?key=1")
+        #expect(asked.0?.tierSource == .lookup(url: "https://i/tier?key=1", maxAgeSeconds: 60) && asked.1 == [])
+        let short = parse(line + " tier-from=lookup tier-url=http://i tier-max-age=5m")
+        #expect(short.0?.tierSource == .lookup(url: "http://i", maxAgeSeconds: 300))
+    }
+
+    static let badTiers: [(String, [String])] = [
+        ("tier-from=database", [#""tier-from=database" is not known, write claim, account or lookup"#]),
+        ("tier-from=lookup", ["has tier-from=lookup and no tier-url=, add the URL of the server that knows the tiers"]),
+        ("tier-from=lookup tier-url=i/tier", [#""tier-url=i/tier" is no URL, write one like https://example.org/path"#]),
+        ("tier-url=http://i", ["has tier-url= without tier-from=lookup, add that or remove tier-url="]),
+        ("tier-from=account tier-max-age=5s", ["has tier-max-age= without tier-from=lookup, add that or remove tier-max-age="]),
+        ("tier-from=account tier-claim=plan", ["has tier-claim= and tier-from=account, which ignores the claim, remove one of them"]),
+        ("tier-from=lookup tier-url=http://i tier-claim=plan", ["has tier-claim= and tier-from=lookup, which ignores the claim, remove one of them"]),
+        ("tier-from=lookup tier-url=http://i tier-max-age=500ms", [#""tier-max-age=500ms" is out of range, write a duration from 1s to 1d"#]),
+    ]
+
+    @Test(arguments: badTiers) func anImpossibleSourceOfTiersIsAFault(_ more: String, _ messages: [String]) {
+        #expect(parse("audience=a jwks=http://i " + more).1 == messages)
+    }
+
+    @Test func aTrustLineOfAProvidersNameHasNoAccountsOfItsOwn() {
+        let line = "TOLLGATE_TRUST_APPLE=\"audience=a jwks=http://i"
+        #expect(faults("\(line)\"\n" + oneRoute) == [])
+        #expect(faults("\(line) tier-from=account\"\n" + oneRoute) == [
+            "a.env:1: TOLLGATE_TRUST_APPLE: has the name of a sign-in provider, whose subjects have no tier-from=account, choose another name"
+        ])
+    }
+
     @Test func theNameOfTheGatewaysOwnTokensIsTaken() {
         #expect(faults("TOLLGATE_TRUST_TOLLGATE=\"audience=a jwks=http://i\"\n" + oneRoute) == ["a.env:1: TOLLGATE_TRUST_TOLLGATE: has the name of the gateway's own tokens, choose another"])
     }

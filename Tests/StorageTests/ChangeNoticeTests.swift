@@ -29,7 +29,7 @@ import Wire
             let logged = news.compactMap { change -> WireID? in
                 switch change {
                 case .account(let user, _), .accountDeleted(let user): user
-                case .ended, .secrets: nil
+                case .ended, .secrets, .identity: nil
                 }
             }
             #expect(Set(told.flatMap(\.self)) == Set(logged), "\(name)")
@@ -179,6 +179,18 @@ import Wire
             _ = try await watched.run("keep too late") { try await $0.keep([1], as: "a", after: version) }
             #expect(watched.heardNothing)
         }
+        let subject = IdentityKey(IdentitySource(stored: "django"), stored: "42")
+        let bare = newID()
+        _ = try await watched.run("tier of a subject") {
+            try await $0.setTier("premium", until: nil, of: subject, newUser: bare, at(2))
+        }
+        #expect(watched.heardOf(), "of nothing that was cached of the account, which is new")
+        _ = try await watched.run("another") { try await $0.setTier(nil, until: nil, of: subject, newUser: newID(), at(2)) }
+        #expect(watched.heardOf(bare))
+        try await watched.run("forget") { try await $0.forget(subject) }
+        #expect(watched.heardOf())
+        _ = try await watched.run("delete the subject's account") { try await $0.delete(bare, at(2)) }
+        #expect(watched.heardOf(bare))
         _ = try await watched.run("delete") { try await $0.delete(user, at(3)) }
         #expect(watched.heardOf(user))
         _ = try await watched.run("delete none") { try await $0.delete(user, at(3)) }
