@@ -19,7 +19,7 @@ package struct ClusterPlan: Sendable {
     let followRedis: @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
 
     package init(
-        scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured") },
+        scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, redis: RedisEndpoint?, secret: [UInt8]?,
         followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
     ) {

@@ -24,8 +24,8 @@ package struct TierServer: Hashable, Sendable {
 package enum TierAnswer: Equatable, Sendable {
     /// The tier's name; nil for the lowest.
     case tier(String?)
-    /// Why there is none, for the log.
-    case failed(String)
+    /// Why there is none, for the log; and whether nothing was answered at all.
+    case failed(String, isAway: Bool)
 }
 
 /// Asks a tier server for the tier of a subject.

@@ -23,6 +23,9 @@ struct KnownTiers {
     static var retrySeconds: Int64 { 5 }
 
     private let generationSize: Int
+    /// By trust line: how long its server, which answers nothing, is not asked about users whose tier is known. Each question
+    /// would hold its request up until it times out.
+    private var awayUntil: [String: WallTime] = [:]
     private var young: [TokenUser: KnownTier] = [:]
     private var old: [TokenUser: KnownTier] = [:]
 
@@ -40,19 +43,24 @@ struct KnownTiers {
 
     /// The tier of `user` if the server need not be asked at `now`.
     mutating func fresh(_ user: TokenUser, at now: WallTime) -> KnownTier? {
-        known(user).flatMap { now < $0.freshUntil ? $0 : nil }
+        guard var known = known(user) else { return nil }
+        known.freshUntil = max(known.freshUntil, user.issuer.flatMap { awayUntil[$0] } ?? known.freshUntil)
+        return now < known.freshUntil ? known : nil
     }
 
     /// The server has answered.
     mutating func learn(_ known: KnownTier, of user: TokenUser) {
+        if let issuer = user.issuer { awayUntil[issuer] = nil }
         old[user] = nil
         put(known, user)
     }
 
     /// The server has failed at `now`: a known tier stays, for `retrySeconds` without another question. nil if none is known.
-    mutating func failed(_ user: TokenUser, at now: WallTime) -> KnownTier? {
+    mutating func failed(_ user: TokenUser, at now: WallTime, isAway: Bool) -> KnownTier? {
+        let retry = now.advanced(by: Self.retrySeconds)
+        if isAway, let issuer = user.issuer { awayUntil[issuer] = retry }
         guard var known = known(user) else { return nil }
-        known.freshUntil = max(known.freshUntil, now.advanced(by: Self.retrySeconds))
+        known.freshUntil = max(known.freshUntil, retry)
         young[user] = known
         return known
     }
@@ -65,6 +73,7 @@ struct KnownTiers {
     mutating func removeAll() {
         young = [:]
         old = [:]
+        awayUntil = [:]
     }
 
     private mutating func put(_ known: KnownTier, _ user: TokenUser) {

@@ -166,8 +166,8 @@ package final class TierLookups: Sendable {
                 freshUntil: now.advanced(by: server.maxAgeSeconds))
             state.known.learn(known, of: user)
             return state.scale.status(of: user, known)
-        case .server(.failed, _):
-            if let known = state.known.failed(user, at: now) { return state.scale.status(of: user, known) }
+        case .server(.failed(_, let isAway), _):
+            if let known = state.known.failed(user, at: now, isAway: isAway) { return state.scale.status(of: user, known) }
         case .entitlement(.failure), .nowhere: break
         }
         return UserTier(user: user, status: .unavailable(until: now.seconds + 1), version: -1, learnedAt: askedAt.seconds)
@@ -178,7 +178,7 @@ extension TierAnswer {
     fileprivate var problem: String? {
         switch self {
         case .tier: nil
-        case .failed(let why): why
+        case .failed(let why, _): why
         }
     }
 }

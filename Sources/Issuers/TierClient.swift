@@ -6,6 +6,8 @@ package final class TierClient: Sendable {
     /// Why there is no answer, for the log.
     package struct Failure: Error, Equatable {
         package let reason: String
+        /// Whether nothing was answered.
+        package var isAway = false
     }
 
     private let transfers = IssuerTransfers(
@@ -35,7 +37,7 @@ package final class TierClient: Sendable {
 
     /// Anything but an object with the member `tier` is a failure: a page of errors must not make everyone's tier the lowest.
     static func tier(_ answer: IssuerTransfers.Answer) -> Result<String?, Failure> {
-        if let failure = answer.failure { return .failure(Failure(reason: failure)) }
+        if let failure = answer.failure { return .failure(Failure(reason: failure, isAway: true)) }
         guard answer.status == 200 else { return .failure(Failure(reason: "the answer has the status \(answer.status)")) }
         do throws(RequestObject.Fault) {
             let body = try RequestObject(answer.body)

@@ -31,6 +31,14 @@ package enum TierDeclaration: Hashable, Sendable {
 
     /// The words of `tier-from=`.
     static let names = ["claim", "account", "lookup"]
+
+    package var name: String {
+        switch self {
+        case .claim: "claim"
+        case .account: "account"
+        case .lookup: "lookup"
+        }
+    }
 }
 
 /// The refresh endpoint of an outside issuer.

@@ -122,6 +122,39 @@ import Testing
         #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
     }
 
+    /// A tier that is known, whether set here or answered by a tier server, is found without an allocation.
+    @Test func aKnownTierOfAnOutsideIssuersUserCostsNothing() throws {
+        let folder = try Folder()
+        let secret = "the secret of an old system's tokens"
+        try folder.write("secret", secret)
+        let upstream = try Nginx("location / { return 200 \"hello\"; }\nlocation /tier { return 200 '{\"tier\":\"premium\"}'; }")
+        let line = "audience=any secret-file=\(folder.file("secret")) algorithms=HS256"
+        let gateway = try gateway(
+            folder, upstream, accessLog: "off",
+            """
+            TOLLGATE_TRUST_KEPT="issuer=kept \(line) tier-from=account"
+            TOLLGATE_TRUST_ASKED="issuer=asked \(line) tier-from=lookup tier-url=http://127.0.0.1:\(upstream.port)/tier tier-max-age=1h"
+            """)
+        let bearers = try (0..<20).map { number in
+            let token = try IssuerKey(.hs256(secret: secret)).token(
+                #"{"iss":"\#(number % 2 == 0 ? "kept" : "asked")","sub":"user-\#(number)","exp":\#(unixNow + 3_600)}"#)
+            return "Authorization: Bearer \(token)"
+        }
+        let connection = try gateway.connect()
+        let ask = { (count: Int) in
+            for number in 0..<count {
+                try connection.send(requestHead("GET /page", [bearers[number % bearers.count]]))
+                guard try connection.answer().status == 200 else { throw Fault("a request failed") }
+            }
+        }
+        try ask(1_000)
+        let before = try Counts(folder)
+        try ask(2_000)
+        let after = try Counts(folder)
+        #expect(after.byWorkers == before.byWorkers, "\(after.byWorkers - before.byWorkers)")
+        #expect(try gateway.metric("tollgate_tier_lookups_total", #"result="ok""#) == 10)
+    }
+
     @Test func aSteadyStateRequestOverTLSCostsOnlyOpenSSLsOwnBlocks() throws {
         let folder = try Folder()
         try CertificateAuthority(folder).issue("one", "DNS:localhost")

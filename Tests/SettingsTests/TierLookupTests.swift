@@ -109,13 +109,13 @@ import Wire
         let short = ["asked": IssuerTiers.lookup(TierServer(url: "http://x/", issuer: "i", maxAgeSeconds: 0))]
         lookups.adopt(scale, short)
         lookups.lookUp(ada)
-        await scene.answer(.failed("away"))
+        await scene.answer(.failed("away", isAway: false))
         #expect(isUnavailable(await scene.told(1).first?.status), "unknown means unavailable")
         lookups.lookUp(ada)
         await scene.answer(.tier("premium"))
         _ = await scene.told(2)
         lookups.lookUp(ada)
-        await scene.answer(.failed("away"))
+        await scene.answer(.failed("away", isAway: false))
         let stale = await scene.told(3).last
         #expect(stale?.status == .tier(Self.premium, until: .max))
         #expect(scene.state.withLock { $0.problems } == ["away", nil, "away"])
@@ -124,7 +124,7 @@ import Wire
         lookups.forget([ada])
         #expect(scene.updates.last == .forgetTier(of: [ada]))
         lookups.lookUp(ada)
-        await scene.answer(.failed("away"))
+        await scene.answer(.failed("away", isAway: false))
         #expect(isUnavailable(await scene.told(5).last?.status), "what is forgotten stays forgotten")
     }
 
@@ -206,15 +206,34 @@ import Wire
 
     @Test func aFailureKeepsWhatIsKnownForAWhile() {
         var tiers = KnownTiers(capacity: 10)
-        #expect(tiers.failed(user(1), at: WallTime(seconds: 5)) == nil)
+        #expect(tiers.failed(user(1), at: WallTime(seconds: 5), isAway: false) == nil)
         tiers.learn(known("premium", 10), of: user(1))
         #expect(tiers.fresh(user(1), at: WallTime(seconds: 9)) != nil)
         #expect(tiers.fresh(user(1), at: WallTime(seconds: 10)) == nil && tiers.known(user(1)) != nil)
-        let kept = tiers.failed(user(1), at: WallTime(seconds: 20))
+        let kept = tiers.failed(user(1), at: WallTime(seconds: 20), isAway: false)
         #expect(kept?.name == "premium" && kept?.freshUntil == WallTime(seconds: 20 + KnownTiers.retrySeconds))
         #expect(tiers.fresh(user(1), at: WallTime(seconds: 21)) != nil)
         tiers.forget(user(1))
-        #expect(tiers.failed(user(1), at: WallTime(seconds: 22)) == nil)
+        #expect(tiers.failed(user(1), at: WallTime(seconds: 22), isAway: false) == nil)
+    }
+
+    /// A server that answers nothing holds up each question until it times out: one such question at a time is enough.
+    @Test func aServerThatIsAwayIsNotAskedAboutKnownUsers() {
+        var tiers = KnownTiers(capacity: 10)
+        let other = TokenUser("1", of: "other")
+        for user in [user(1), user(2), other] { tiers.learn(known("premium", 10), of: user) }
+        _ = tiers.failed(user(1), at: WallTime(seconds: 20), isAway: false)
+        #expect(tiers.fresh(user(2), at: WallTime(seconds: 20)) == nil, "an answer that is no tier says nothing of the next user's")
+        _ = tiers.failed(user(3), at: WallTime(seconds: 20), isAway: true)
+        #expect(tiers.fresh(user(2), at: WallTime(seconds: 24))?.freshUntil == WallTime(seconds: 25))
+        #expect(tiers.fresh(other, at: WallTime(seconds: 20)) == nil && tiers.fresh(user(3), at: WallTime(seconds: 20)) == nil)
+        #expect(tiers.fresh(user(2), at: WallTime(seconds: 25)) == nil)
+        _ = tiers.failed(user(3), at: WallTime(seconds: 26), isAway: true)
+        tiers.learn(known("free", 100), of: user(4))
+        #expect(tiers.fresh(user(2), at: WallTime(seconds: 27)) == nil, "it is back")
+        _ = tiers.failed(user(3), at: WallTime(seconds: 28), isAway: true)
+        tiers.forget(user(2))
+        #expect(tiers.fresh(user(2), at: WallTime(seconds: 28)) == nil)
     }
 
     @Test func anEntryOfTheOldGenerationIsForgottenToo() {
@@ -279,7 +298,7 @@ import Wire
         }
         #expect(many == 500)
         client.stop()
-        #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == Self.failure("the gateway ends"))
+        #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "the gateway ends", isAway: true)))
     }
 }
 

@@ -42,7 +42,7 @@ extension TierClient {
     func tier(of subject: String, at server: TierServer) async -> TierAnswer {
         switch await tier(of: subject, issuer: server.issuer, at: server.url) {
         case .success(let name): .tier(name)
-        case .failure(let failure): .failed(failure.reason)
+        case .failure(let failure): .failed(failure.reason, isAway: failure.isAway)
         }
     }
 }

@@ -65,7 +65,7 @@ struct AccountDiagnosis: Sendable {
                 let known = KnownTier(name: name, askedAt: now.wall, freshUntil: WallTime(seconds: .max))
                 let text = "the tier server names \(name.map { quoted($0) } ?? "no tier")"
                 return AccountDiagnosis(status: scale.status(of: user, known), revoked: [], account: text, session: nil)
-            case .failed(let why)?: return AccountDiagnosis(away: user, "the tier server does not answer: \(why)", at: now)
+            case .failed(let why, _)?: return AccountDiagnosis(away: user, "the tier server does not answer: \(why)", at: now)
             case nil: return AccountDiagnosis(away: user, "the tier server did not answer", at: now)
             }
         } catch {

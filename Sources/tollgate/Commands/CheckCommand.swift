@@ -60,6 +60,7 @@ enum CheckCommand {
         json.optional("issuer", trust.issuer)
         json.array("audiences", trust.audiences) { $0.string($1) }
         json.array("algorithms", trust.algorithms.members) { $0.string($1.name) }
+        json.field("tier_from", trust.tierSource.name)
         json.endObject()
     }
 
@@ -102,7 +103,7 @@ enum CheckTable {
         var text = listeners(configuration)
         text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], settings.upstreams.map(upstream))
         if !settings.trusts.isEmpty {
-            text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS"], settings.trusts.map(issuer))
+            text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM"], settings.trusts.map(issuer))
         }
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
@@ -133,7 +134,7 @@ enum CheckTable {
             }
         let audiences = trust.audiences.isEmpty ? "any" : trust.audiences.joined(separator: ",")
         let algorithms = trust.algorithms.members.map(\.name).joined(separator: ",")
-        return [trust.name, trust.issuer ?? "(none)", audiences, keys, algorithms]
+        return [trust.name, trust.issuer ?? "(none)", audiences, keys, algorithms, trust.tierSource.name]
     }
 
     private static func route(_ route: RouteDeclaration, _ configuration: GatewayConfiguration) -> [String] {
