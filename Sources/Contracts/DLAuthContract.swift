@@ -91,6 +91,8 @@ struct DLAuthContract: ClientContract {
             case .emailTaken: Failure(422, "user_already_exists", "A user with this email already exists")
             }
         }
+        // The client shows "enter the code" at once. Only a sign-up that was made sends one: the answer tells no more.
+        await services.codes.sendForSignUp(to: email, caller: request.caller)
         return DLAuthAnswer.session(signedIn.account, signedIn.grant)
     }
 

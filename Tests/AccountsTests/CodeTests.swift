@@ -1,3 +1,4 @@
+import MemoryStore
 import Testing
 import Wire
 
@@ -26,6 +27,16 @@ import Wire
         #expect(granted.account.id == first.account.id)
         #expect(granted.account.emailConfirmedAt == office.clock.now)
         #expect(await fault { try await verify(office, code, .email, recipient, .signIn(caller: nil)) } == CodeRefusal.invalidCode)
+    }
+
+    @Test func aSignUpThatCannotSendItsCodeIsNoFailure() async throws {
+        let office = try Office()
+        _ = try await office.signUp("a@x")
+        office.store.fail([.unavailable("gone")])
+        await office.codes.sendForSignUp(to: try EmailAddress("a@x"), caller: office.caller)
+        #expect(office.recorder.sent.isEmpty && office.recorder.notices == [.storeAway("gone")])
+        await office.codes.sendForSignUp(to: try EmailAddress("a@x"), caller: office.caller)
+        _ = try await verify(office, office.recorder.code, .email, try email("a@x"), .signIn(caller: nil))
     }
 
     /// Redeeming the code of one's own sign-up keeps the password just chosen, whatever purpose the app names.

@@ -36,8 +36,9 @@ struct Person {
 
     /// A message that came to their mailbox or phone.
     enum Mail {
-        /// `sent` is the type that it was asked for as; `link` for those of `anonymous`.
-        case code(String, sent: String, recipient: String)
+        /// `sent` is the type that it was asked for as, `signup` for that of a sign-up itself and `link` for those of
+        /// `anonymous`; `account` is the account that had the email then.
+        case code(String, sent: String, recipient: String, account: Wire.UUID?)
         case reset(String)
     }
 
@@ -66,8 +67,9 @@ struct OwnershipModel {
     private var random: SeededRandom
     private(set) var owner: Person
     private(set) var attacker: Person
-    /// The account of which the owner confirmed the attacker's sign-up with a code of that sign-up: the exception. They
-    /// share it until the owner throws the attacker out.
+    /// The account of which the owner confirmed the attacker's sign-up with a code of that sign-up: the exception. It holds for
+    /// the account that the code was sent for, while its email was never proven, and for no other. They share the account until
+    /// the owner throws the attacker out.
     private(set) var shared: Wire.UUID?
     /// The accounts that were ever shared: the data of their sign-up stays.
     private(set) var everShared: Set<Wire.UUID> = []
@@ -101,7 +103,7 @@ struct OwnershipModel {
         if isAttack { attacker = person } else { owner = person }
         try await deliver(sent: done.sent)
         guard !isAttack, done.status == 200 else { return }
-        if done.isSignUpCode, isSquatted, let before {
+        if isSquatted, let before, done.confirmedSignUp == before.id {
             shared = before.id
             everShared.insert(before.id)
             try await claimThatOnlyThePasswordStays(before.id)
@@ -138,8 +140,8 @@ struct OwnershipModel {
         var status = 0
         /// The type of the code that it may have sent.
         var sent = ""
-        /// Whether it used a code that was sent for a sign-up.
-        var isSignUpCode = false
+        /// The account whose sign-up the code was sent for that it used.
+        var confirmedSignUp: Wire.UUID?
         var isNewPassword = false
     }
 
@@ -150,7 +152,7 @@ struct OwnershipModel {
         let planted = #"{"by":"\#(person.name)"}"#
         switch move {
         case .signUp:
-            return try await call("POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person)
+            return try await call("POST", "/auth/signup", #"{"email":"\#(email)","password":"\#(password)","metadata":\#(planted)}"#, &person, sent: "signup")
         case .register:
             let name = #""username":"\#(person.name)\#(email.prefix { $0 != "@" })""#
             return try await call("POST", "/api/v1/auth/register", #"{"email":"\#(email)","password":"\#(password)",\#(name)}"#, &person)
@@ -192,7 +194,7 @@ struct OwnershipModel {
             let to = [owner.email, attacker.email].randomElement(using: &random) ?? email
             return try await call("POST", "/auth/email/code", #"{"email":"\#(to)"}"#, &person, bearer, sent: "link")
         case .guestVerify:
-            guard case .code(let code, _, let to)? = person.mail.filter(\.isCode).suffix(4).randomElement(using: &random) else {
+            guard case .code(let code, _, let to, _)? = person.mail.filter(\.isCode).suffix(4).randomElement(using: &random) else {
                 return Done(text: "no code")
             }
             return try await call("POST", "/auth/email/verify", #"{"email":"\#(to)","code":"\#(code)"}"#, &person, bearer)
@@ -211,7 +213,7 @@ struct OwnershipModel {
 
     /// A code from the own mailbox, mostly tried as the purpose it was sent for.
     private mutating func verify(_ person: inout Person, _ bearer: Person.Held?) async throws -> Done {
-        guard case .code(let code, let sent, let to)? = person.mail.filter(\.isCode).suffix(3).randomElement(using: &random) else {
+        guard case .code(let code, let sent, let to, let account)? = person.mail.filter(\.isCode).suffix(3).randomElement(using: &random) else {
             return Done(text: "no code")
         }
         let types = to.contains("@") ? ["signup", "email", "recovery", "email_change"] : ["sms", "phone_change"]
@@ -220,7 +222,7 @@ struct OwnershipModel {
         let bearer = self.bearer(for: type, of: person, else: bearer)
         var done = try await call(
             "POST", "/auth/otp/verify", #"{"\#(name)":"\#(to)","token":"\#(code)","type":"\#(type)"}"#, &person, bearer)
-        done.isSignUpCode = sent == "signup"
+        done.confirmedSignUp = sent == "signup" ? account : nil
         return done
     }
 
@@ -262,9 +264,10 @@ struct OwnershipModel {
     private mutating func deliver(sent: String) async throws {
         for address in [owner.email, owner.phone, attacker.email, attacker.phone] {
             guard let message = try await world.message(to: address) else { continue }
+            let account = address.contains("@") ? try await store.account(email: try EmailAddress(address))?.id : nil
             let mail =
                 switch message {
-                case .code(let code): Person.Mail.code(code, sent: sent, recipient: address)
+                case .code(let code): Person.Mail.code(code, sent: sent, recipient: address, account: account)
                 case .reset(let token): Person.Mail.reset(token)
                 }
             if address == owner.email || address == owner.phone { owner.mail.append(mail) } else { attacker.mail.append(mail) }

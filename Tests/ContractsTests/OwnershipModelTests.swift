@@ -9,7 +9,7 @@ import Wire
 /// Account take-over as a model. An attacker who reads only his own mailbox and an owner who reads only hers call the
 /// contracts in thousands of random orders; whatever they do, nothing that the attacker holds opens an account in which
 /// the owner's email is proven. The one exception is part of the model: a sign-up that the attacker began and that the owner
-/// confirmed with a code of that sign-up.
+/// confirmed with a code of that sign-up, which the sign-up itself sent or which was asked for again.
 @Suite struct OwnershipModelTests {
     enum Place: CaseIterable { case memory, sqlite }
 

@@ -53,6 +53,16 @@ package struct Codes: Sendable {
         courier.send(Message(to: target, .code(code, purpose, lifetimeSeconds: PendingCode.lifetimeSeconds)))
     }
 
+    /// Sends the code of a sign-up that was just made. A code that is not sent, for a limit or because the store or mail is
+    /// away, does not undo the sign-up: the client asks for it again.
+    package func sendForSignUp(to email: EmailAddress, caller: Caller) async {
+        do throws(AccountFailure) {
+            try await send(.signUp, to: .email(email), .holders, caller: caller)
+        } catch {
+            // A fault of the store has been logged, and a limit counted, where it arose.
+        }
+    }
+
     private func buckets(_ recipient: Recipient, _ caller: Caller) -> [AttemptBucket] {
         let all = [AttemptBucket(.recipientMessages, recipient.key)] + caller.address.bucket(.addressMessages)
         return switch recipient {
