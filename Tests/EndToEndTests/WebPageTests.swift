@@ -104,6 +104,9 @@ import Testing
         try submit("register", email: "eve", password: "short")
         #expect(try page.text("#register-email-hint").hasPrefix("Enter an email"))
         #expect(try page.text("#register-password-hint") == "Use at least 8 characters.")
+        // Four characters, although eight UTF-16 units.
+        try submit("register", email: "eve@example.org", password: "𝒜𝒷𝒸𝒹")
+        #expect(try page.text("#register-password-hint") == "Use at least 8 characters.")
         #expect(try page.complaints() == [])
     }
 

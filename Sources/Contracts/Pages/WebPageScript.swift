@@ -44,8 +44,8 @@ extension WebPage {
         function complaint(input) {
           const found = Object.entries(sentences[input.name] ?? {}).find(([name]) => input.validity[name]);
           if (found) return found[1];
-          // Browsers check minlength only for typed text, not for text set by a script or a password manager.
-          return input.minLength > input.value.length ? sentences.password.tooShort : "";
+          // Browsers check minlength only for typed text, and count UTF-16 units; the server counts code points after NFC.
+          return input.minLength > [...input.value.normalize("NFC")].length ? sentences.password.tooShort : "";
         }
 
         function mark(input, text) {
