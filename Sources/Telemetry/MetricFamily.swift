@@ -102,7 +102,7 @@ extension MetricFamily {
             .init("jwks_unknown_kid_total", .counter, [.issuer], "Tokens that name a key which their issuer's set lacks.")
         case .filterItems:
             .init("filter_items_total", .counter, [.route, .filterAction],
-                "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier.")
+                "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier, and left for that.")
         case .filterFailures:
             .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
         case .refreshes:

@@ -127,8 +127,16 @@ package enum FilterAction: Int, MetricLabelValue {
     case shadowDropped
     /// No tier; counted in addition to its result.
     case unlabelled
+    /// Dropped, or in shadow mode would be, for want of a tier; counted in addition to its result.
+    case droppedUnlabelled
 
-    var text: String { self == .shadowDropped ? "shadow_dropped" : "\(self)" }
+    var text: String {
+        switch self {
+        case .shadowDropped: "shadow_dropped"
+        case .droppedUnlabelled: "dropped_unlabelled"
+        case .kept, .dropped, .unlabelled: "\(self)"
+        }
+    }
 }
 
 /// Why a tier filter refused or cut an answer.

@@ -1,3 +1,20 @@
+/// Elements that the tier filter of a route has judged since the start.
+package struct FilteredItems: Equatable, Sendable {
+    package var kept: UInt64 = 0
+    /// Including those that shadow mode let pass.
+    package var dropped: UInt64 = 0
+    /// Of both, those without a tier.
+    package var unlabelled: UInt64 = 0
+    package var droppedUnlabelled: UInt64 = 0
+
+    package init(kept: UInt64 = 0, dropped: UInt64 = 0, unlabelled: UInt64 = 0, droppedUnlabelled: UInt64 = 0) {
+        self.kept = kept
+        self.dropped = dropped
+        self.unlabelled = unlabelled
+        self.droppedUnlabelled = droppedUnlabelled
+    }
+}
+
 /// All numbers of a worker at one moment.
 package struct MetricsSnapshot: Sendable {
     let labels: MetricLabels
@@ -11,5 +28,21 @@ package struct MetricsSnapshot: Sendable {
         var cells = WorkerMetrics.zeros(newest.layout)
         for snapshot in snapshots { newest.layout.add(snapshot.cells, from: snapshot.layout, to: &cells) }
         return MetricsSnapshot(labels: newest.labels, layout: newest.layout, cells: cells)
+    }
+}
+
+extension MetricsSnapshot {
+    /// The elements that tier filters judged, over all workers, by the name of the route.
+    package static func filteredItems(_ snapshots: [MetricsSnapshot]) -> [String: FilteredItems] {
+        guard let all = merged(snapshots) else { return [:] }
+        let shape = all.layout[.filterItems]
+        var items: [String: FilteredItems] = [:]
+        for (index, name) in all.labels.routes.names.enumerated() {
+            func count(_ action: FilterAction) -> UInt64 { all.cells[shape.cell(index, action.rawValue)] }
+            items[name] = FilteredItems(
+                kept: count(.kept), dropped: count(.dropped) + count(.shadowDropped), unlabelled: count(.unlabelled),
+                droppedUnlabelled: count(.droppedUnlabelled))
+        }
+        return items
     }
 }

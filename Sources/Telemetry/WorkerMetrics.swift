@@ -152,12 +152,15 @@ extension WorkerMetrics {
     /// A token names a key that its issuer's set lacks.
     package mutating func unknownKeyID(issuer: LabelID) { add(1, .unknownKeyIDs, issuer.index) }
 
-    /// A tier filter judged an answer; `unlabelled` elements are included in the other counts.
-    package mutating func filtered(route: LabelID, kept: UInt64, dropped: UInt64, unlabelled: UInt64, isShadow: Bool) {
+    /// A tier filter judged an answer; `unlabelled` and `droppedUnlabelled` elements are included in the other counts.
+    package mutating func filtered(
+        route: LabelID, kept: UInt64, dropped: UInt64, unlabelled: UInt64, droppedUnlabelled: UInt64, isShadow: Bool
+    ) {
         add(kept, .filterItems, route.index, FilterAction.kept.rawValue)
         let left: FilterAction = isShadow ? .shadowDropped : .dropped
         add(dropped, .filterItems, route.index, left.rawValue)
         add(unlabelled, .filterItems, route.index, FilterAction.unlabelled.rawValue)
+        add(droppedUnlabelled, .filterItems, route.index, FilterAction.droppedUnlabelled.rawValue)
     }
 
     /// A tier filter refused or cut an answer.

@@ -55,6 +55,17 @@ import Testing
         #expect(!(gateway.process.complaints.now + gateway.process.output.now).joined().contains("a-token-that-was-set"))
     }
 
+    @Test func withoutAnAdminListenerNoTokenIsMadeOrTold() throws {
+        let folder = try Folder()
+        try folder.write("gateway.env", Gateway.complete("TOLLGATE_ADMIN_LISTEN=", folder))
+        let process = try Subprocess(try Tollgate.binary.get(), ["serve", "--env-file", folder.file("gateway.env")])
+        try process.complaints.wait(for: "the gateway's address", until: { $0.contains { $0.contains("listening") } })
+        process.signal(SIGTERM)
+        #expect(try process.exitCode(seconds: 20) == 0)
+        #expect(!process.complaints.now.joined().contains("admin token"))
+        #expect(!FileManager.default.fileExists(atPath: folder.file("data/keys/admin-token")))
+    }
+
     /// A page whose name leads to this machine (DNS rebinding) names itself in `Host`.
     @Test func theAdminListenerAnswersUnderItsOwnNamesOnly() throws {
         let gateway = try Gateway(

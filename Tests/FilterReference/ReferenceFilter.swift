@@ -147,12 +147,16 @@ package struct ReferenceFilter {
             if expectsArray(inside) && child.value.isNeitherArrayNorNull || expectsObject(inside) && child.value.isArray {
                 counts.dropped += 1
                 counts.unlabelled += 1
+                counts.droppedUnlabelled += 1
                 continue
             }
             switch judge(child.value, inside, isElement: isElement) {
             case .leaves(let isLabelled):
                 counts.dropped += 1
-                if !isLabelled { counts.unlabelled += 1 }
+                if !isLabelled {
+                    counts.unlabelled += 1
+                    counts.droppedUnlabelled += 1
+                }
                 continue
             case .stays(let isLabelled, let isUnlabelled):
                 let bytes = render(child.value, inside, text, &counts)

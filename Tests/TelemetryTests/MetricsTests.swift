@@ -177,6 +177,19 @@ import Wire
             #"tollgate_http_requests_total{route="other",method="GET",code_class="2xx",tier="free"} 3"#))
     }
 
+    @Test func filteredElementsAreAddedOverAllWorkersByRoute() {
+        let labels = sampleLabels()
+        var first = WorkerMetrics(labels)
+        var second = WorkerMetrics(labels)
+        first.filtered(route: labels.routes[0], kept: 1, dropped: 2, unlabelled: 3, droppedUnlabelled: 2, isShadow: false)
+        second.filtered(route: labels.routes[0], kept: 10, dropped: 20, unlabelled: 15, droppedUnlabelled: 15, isShadow: true)
+        let items = MetricsSnapshot.filteredItems([first.snapshot(), second.snapshot()])
+        #expect(items["passages"] == FilteredItems(kept: 11, dropped: 22, unlabelled: 18, droppedUnlabelled: 17))
+        #expect(items["export"] == FilteredItems())
+        #expect(MetricsSnapshot.filteredItems([]) == [:])
+        #expect(samples([first.snapshot()]).contains(#"tollgate_filter_items_total{route="passages",action="dropped_unlabelled"} 2"#))
+    }
+
     @Test func aNameOutsideTheConfigurationCountsAsNone() {
         let labels = sampleLabels()
         #expect(labels.routes[2] == .none)

@@ -6,10 +6,20 @@ package struct FilterCounts: Equatable, Sendable {
     package var dropped: UInt32 = 0
     /// Elements of both kinds without the field.
     package var unlabelled: UInt32 = 0
+    /// Elements that were removed for want of the field.
+    package var droppedUnlabelled: UInt32 = 0
 
-    package init(kept: UInt32 = 0, dropped: UInt32 = 0, unlabelled: UInt32 = 0) {
+    package init(kept: UInt32 = 0, dropped: UInt32 = 0, unlabelled: UInt32 = 0, droppedUnlabelled: UInt32 = 0) {
         self.kept = kept
         self.dropped = dropped
         self.unlabelled = unlabelled
+        self.droppedUnlabelled = droppedUnlabelled
+    }
+
+    /// Counts an element without the field that was removed.
+    mutating func dropUnlabelled() {
+        dropped &+= 1
+        unlabelled &+= 1
+        droppedUnlabelled &+= 1
     }
 }

@@ -382,14 +382,14 @@ extension JSONFilter {
         let isElement = top.isElement
         let labels = top.labels
         if isRoot, !rootIsList, rootNeeds & ~labels != 0 {
-            counts = FilterCounts(dropped: 1, unlabelled: 1)
+            counts = FilterCounts()
+            counts.dropUnlabelled()
             throw .aboveTier
         }
         if top.needs & ~labels != 0 {
             counts = top.counts
             rootIsList = top.rootIsList
-            counts.dropped &+= 1
-            counts.unlabelled &+= 1
+            counts.dropUnlabelled()
             return true
         }
         if isElement || labels != 0 { counts.kept &+= 1 }

@@ -12,8 +12,7 @@ extension JSONFilter {
         guard before + scanner.offset - top.start <= Self.mostHeld else { throw .tooLarge }
         counts = top.counts
         rootIsList = top.rootIsList
-        counts.dropped &+= 1
-        if !isLabelled { counts.unlabelled &+= 1 }
+        if isLabelled { counts.dropped &+= 1 } else { counts.dropUnlabelled() }
         cut(to: top.mark, piece)
         skipped = unit
         scanner.quietDepth = unit
@@ -34,8 +33,7 @@ extension JSONFilter {
 
     mutating func dropScalar(_ piece: RawSpan) {
         let mark = scanner.lead + shift
-        counts.dropped &+= 1
-        counts.unlabelled &+= 1
+        counts.dropUnlabelled()
         cut(to: mark, piece)
         resumeCopying()
         askForSeparator(mark)

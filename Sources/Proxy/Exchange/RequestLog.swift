@@ -93,7 +93,7 @@ extension WorkerTelemetry {
         guard let counts = exchange.filter.counts else { return }
         metrics.filtered(
             route: exchange.record.route, kept: UInt64(counts.kept), dropped: UInt64(counts.dropped),
-            unlabelled: UInt64(counts.unlabelled), isShadow: exchange.filter.isShadow)
+            unlabelled: UInt64(counts.unlabelled), droppedUnlabelled: UInt64(counts.droppedUnlabelled), isShadow: exchange.filter.isShadow)
         exchange.record.filtered = counts
     }
 

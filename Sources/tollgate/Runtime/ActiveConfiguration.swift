@@ -17,7 +17,8 @@ final class ActiveConfiguration: Sendable {
         var keysGeneration: UInt64 = 0
         var policyVersion = 1
         var labels: MetricLabels
-        var adminToken: AdminToken
+        /// nil without an admin listener.
+        var adminToken: AdminToken?
     }
 
     private let workers: WorkerBroadcast
@@ -28,7 +29,7 @@ final class ActiveConfiguration: Sendable {
     private let publishing = Mutex<Void>(())
 
     init(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken,
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken?,
         workers: WorkerBroadcast, log: ServerLog
     ) {
         self.workers = workers
@@ -39,7 +40,7 @@ final class ActiveConfiguration: Sendable {
 
     var configuration: GatewayConfiguration { state.withLock { $0.configuration } }
     var keys: IssuerKeys { state.withLock { $0.keys } }
-    var adminToken: AdminToken { state.withLock { $0.adminToken } }
+    var adminToken: AdminToken? { state.withLock { $0.adminToken } }
 
     /// The public halves of the gateway's own keys, as a JWK Set (RFC 7517, 5).
     func publicKeys(now: WallTime) -> [UInt8] { keys.own?.jwks(now: now) ?? Array(#"{"keys":[]}"#.utf8) }
@@ -78,7 +79,7 @@ final class ActiveConfiguration: Sendable {
 
     /// Publishes a whole configuration, of which the caller has made sure that it makes a policy.
     func adopt(
-        _ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, adminToken: AdminToken,
+        _ configuration: GatewayConfiguration, keys: IssuerKeys, generation: UInt64, adminToken: AdminToken?,
         _ upstreams: [UpstreamSnapshot], now: WallTime
     ) throws(RouteFault) {
         log.write(adminToken)
@@ -100,8 +101,8 @@ final class ActiveConfiguration: Sendable {
 
 extension ServerLog {
     /// A token that was just generated is logged this once.
-    fileprivate func write(_ token: AdminToken) {
-        guard token.isNew else { return }
+    fileprivate func write(_ token: AdminToken?) {
+        guard let token, token.isNew else { return }
         info("the admin token, made now and told this once", ("token", String(decoding: token.bytes, as: UTF8.self)))
     }
 }

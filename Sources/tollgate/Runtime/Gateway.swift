@@ -25,6 +25,7 @@ struct Gateway {
     private let outsideRefreshes: ExternalRefresher
     private let threads: WorkerThreads
     private var certificates: Certificates
+    private var unlabelledDrops: UnlabelledDrops
     private let addresses: [(address: SocketAddress, kind: StaticString)]
 
     /// Binds, reads keys and starts every thread. Throws an error whose description tells the operator what is wrong.
@@ -34,6 +35,7 @@ struct Gateway {
         let count = settings.workers ?? coreCount
         let log = try ServerLog(settings)
         self.log = log
+        unlabelledDrops = UnlabelledDrops(now: moment.monotonic)
         certificates = try Certificates(configuration, at: moment)
         let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
         addresses = sockets.addresses
@@ -47,7 +49,7 @@ struct Gateway {
         self.health = health
         let active = ActiveConfiguration(
             configuration, keys: keys, labels: labels,
-            adminToken: try AdminToken.open(configured: settings.adminToken, dataDirectory: settings.dataDirectory),
+            adminToken: try AdminToken.open(settings),
             workers: workers, log: log)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
@@ -124,6 +126,16 @@ struct Gateway {
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
         }
+        lookForUnlabelled(moment.monotonic)
+    }
+
+    private mutating func lookForUnlabelled(_ now: MonotonicTime) {
+        guard unlabelledDrops.isDue(now) else { return }
+        let workers = workers
+        // Without an answer it is asked again a second later.
+        guard let reports = try? blocking(atMost: 1_000, { await workers.reports() }) else { return }
+        let rules = active.configuration.settings.routes.map(\.rule)
+        for notice in unlabelledDrops.notices(MetricsSnapshot.filteredItems(reports), rules, now: now) { log.write(notice) }
     }
 
     // MARK: reload
@@ -168,8 +180,7 @@ struct Gateway {
             // Built once to see that it can be.
             _ = try PolicyBuilder.policy(configuration, keys: keys, version: 0, now: moment.wall)
             let contexts = try resolver.contexts(for: configuration.settings.upstreams)
-            let settings = configuration.settings
-            let token = try AdminToken.open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
+            let token = try AdminToken.open(configuration.settings)
             // The last step that may fail; if it does, nothing has changed.
             try accounts.adopt(configuration)
             let upstreams = resolver.adopt(configuration.settings.upstreams, contexts)
@@ -223,5 +234,13 @@ struct Gateway {
         accessLog?.close()
         log.info("ended")
         log.close()
+    }
+}
+
+extension AdminToken {
+    /// nil without an admin listener: there is nowhere to present a token, so none is made and announced.
+    fileprivate static func open(_ settings: Configuration) throws(SystemFault) -> AdminToken? {
+        guard !settings.adminListeners.isEmpty else { return nil }
+        return try open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
     }
 }
