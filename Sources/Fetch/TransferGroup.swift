@@ -105,6 +105,7 @@ package struct EndedTransfer {
     package let cacheControl: String?
     package let date: String?
     package let age: String?
+    package let contentType: String?
     private let outcome: Int32
 
     fileprivate init(_ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32) {
@@ -115,6 +116,7 @@ package struct EndedTransfer {
         cacheControl = unsafe Self.field("Cache-Control", of: handle)
         date = unsafe Self.field("Date", of: handle)
         age = unsafe Self.field("Age", of: handle)
+        contentType = unsafe Self.field("Content-Type", of: handle)
         self.outcome = outcome
     }
 

@@ -8,6 +8,8 @@ struct FetchedDocument {
     var maxAge: UInt64?
     /// The server's clock, if the response has a `Date`: `Date` plus `Age` (RFC 9111 §5.1).
     var serverTime: WallTime?
+    /// The type that the server gave it, in words for the log: `the content type text/html`.
+    var contentType = "no content type"
 }
 
 /// Fetcher of key sets, several at a time. One thread: the one that creates it. Only `waker` may be used from others.
@@ -48,9 +50,18 @@ struct JWKSFetcher {
     private static func result(_ ended: EndedTransfer) -> Result<FetchedDocument, ParseError> {
         if ended.isTooLarge { return .failure(ParseError("the answer is larger than 1 MiB")) }
         if let failure = ended.failure { return .failure(ParseError(failure)) }
-        guard ended.status == 200 else { return .failure(ParseError("the answer has the status \(ended.status)")) }
+        let contentType = shown(contentType: ended.contentType)
+        guard ended.status == 200 else {
+            return .failure(ParseError("the answer has the status \(ended.status) and \(contentType)"))
+        }
         let maxAge = ended.cacheControl.flatMap { CacheControl.maxAge($0) }
-        return .success(FetchedDocument(body: ended.body, maxAge: maxAge, serverTime: serverTime(ended)))
+        return .success(FetchedDocument(body: ended.body, maxAge: maxAge, serverTime: serverTime(ended), contentType: contentType))
+    }
+
+    /// Without its parameters and short. The body is not shown: it might hold a secret.
+    private static func shown(contentType: String?) -> String {
+        let type = (contentType ?? "").utf8.prefix { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ";") }.prefix(60)
+        return type.isEmpty ? "no content type" : "the content type \(String(decoding: type, as: UTF8.self))"
     }
 
     private static func serverTime(_ ended: EndedTransfer) -> WallTime? {

@@ -176,7 +176,7 @@ extension KeySources {
         do {
             keys = try KeySet(jwks: document.body.rawBytes)
         } catch {
-            failed(index, "the answer is no usable key set: \(error.message)", at: moment, jitter: jitter)
+            failed(index, "the answer has \(document.contentType) and is no usable key set: \(error.message)", at: moment, jitter: jitter)
             return false
         }
         let before = sources[index].keys?.keys.map(\.serial)

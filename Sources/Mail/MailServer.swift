@@ -14,14 +14,14 @@ package struct MailServer: Sendable, Equatable {
     package let authorityFile: String?
 
     /// Parses `smtps://user:password@host:465` (implicit TLS) or `smtp://host:587` (STARTTLS if offered), with an optional
-    /// `?tls-ca=FILE`.
-    package init(_ text: String) throws(ParseError) {
+    /// `?tls-ca=FILE`. `path` makes the path of that file, which the URL may give relative to another folder.
+    package init(_ text: String, path: (String) -> String = { $0 }) throws(ParseError) {
         let isSecure = text.hasPrefix("smtps://")
         guard isSecure || text.hasPrefix("smtp://") else {
             throw ParseError("is no mail server, write one like smtps://user:password@mail.example.org:465")
         }
         var rest = text[text.index(text.startIndex, offsetBy: isSecure ? 8 : 7)...]
-        authorityFile = try Self.removeOption(&rest)
+        authorityFile = try Self.removeOption(&rest).map(path)
         if rest.hasSuffix("/") { rest.removeLast() }
         (user, password) = try Self.removeLogin(&rest)
         let authority = try HostAndPort(String(rest), defaultPort: isSecure ? 465 : 587)

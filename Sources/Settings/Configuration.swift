@@ -57,6 +57,9 @@ package struct Configuration: Sendable {
     package var signUpLimit: LimitRate = LimitRate(defaultOf: .signUpLimit)
     /// The rate of SMS over all gateways.
     package var smsBudget: LimitRate = LimitRate(defaultOf: .smsBudget)
+    /// Lifetimes of access tokens and of sessions by contract, each with the full name of its variable.
+    package var accessLifetimes: [EnvEntry] = []
+    package var refreshLifetimes: [EnvEntry] = []
     package var refreshGraceSeconds: Int64 = 0
     package var tierGraceSeconds: Int64 = 0
     package var headerTimeoutMilliseconds: UInt32 = 0
@@ -70,6 +73,8 @@ package struct Configuration: Sendable {
     package var smtpURL: String?
     /// The sender of mails; empty for none.
     package var mailFrom = ""
+    /// The name of the app in messages; empty for the default.
+    package var appName = ""
     /// The webhook for SMS; nil: they go to the development outbox.
     package var smsURL: String?
     /// The page of reset links; nil: a reset mail contains the bare token.

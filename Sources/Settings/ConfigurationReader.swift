@@ -67,6 +67,9 @@ extension ConfigurationReader {
         text(setting).split(whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
     }
 
+    /// The words of a setting, each a path.
+    func paths(_ setting: Setting) -> [String] { words(setting).map(values.entry(setting).origin.path) }
+
     /// Parses `text`, a setting's value or a part of it; on an error reports a fault that quotes it and returns nil.
     mutating func parse<Value>(
         _ setting: Setting, _ text: String, _ read: (String) throws(ParseError) -> Value

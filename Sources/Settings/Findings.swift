@@ -18,6 +18,13 @@ package enum Origin: Hashable, Sendable {
         case .builtIn: "default"
         }
     }
+
+    /// The path of a file that a setting names. A relative path in an env file begins at the folder of that file, any other
+    /// at the working directory.
+    package func path(_ text: String) -> String {
+        guard case .file(let name, _) = self, !text.hasPrefix("/"), let slash = name.lastIndex(of: "/") else { return text }
+        return String(name[...slash] + (text.hasPrefix("./") ? text.dropFirst(2) : text[...]))
+    }
 }
 
 /// A fault or warning about the configuration.

@@ -40,6 +40,11 @@ struct SettingReader: Sendable {
 
     static func text(_ path: Path<String>) -> Self { Self(path) { $0.text($1) } }
 
+    /// A path.
+    static func folder(_ path: Path<String>) -> Self {
+        Self(path) { reader, setting in reader.values.entry(setting).origin.path(reader.text(setting)) }
+    }
+
     static func words<Value: Equatable & Sendable>(_ path: Path<[Value]>, _ parse: @escaping Parse<Value>) -> Self {
         Self(path) { reader, setting in reader.words(setting).compactMap { reader.parse(setting, $0, parse) } }
     }
@@ -47,7 +52,7 @@ struct SettingReader: Sendable {
     /// A single path. The setting's type allows several, so that a second one is a fault and not part of the first.
     static func oneFile(_ path: Path<String?>) -> Self {
         Self(path) { reader, setting in
-            let files = reader.words(setting)
+            let files = reader.paths(setting)
             if files.count > 1 { reader.fault(setting, "names \(counted(files.count, "file")), put all certificates into one") }
             return .some(files.first)
         }
@@ -145,7 +150,7 @@ struct SettingReader: Sendable {
 
     /// Pairs of certificates and the keys of `TOLLGATE_TLS_KEY`.
     static let certificates = SettingReader { reader, setting in
-        let certificates = reader.words(setting), keys = reader.words(.tlsKey)
+        let certificates = reader.paths(setting), keys = reader.paths(.tlsKey)
         if certificates.count != keys.count {
             let message = "names \(counted(keys.count, "file")) and TOLLGATE_TLS_CERT \(counted(certificates.count, "file")), give one key for each certificate"
             reader.fault(keys.isEmpty ? setting : .tlsKey, keys.isEmpty ? "has no key beside it, set TOLLGATE_TLS_KEY" : message)

@@ -95,7 +95,7 @@ struct SettingValues {
             return findings.fault(Finding(file.origin, file.name, message))
         }
         do {
-            secrets[setting.name] = (try SecretFile.read(file.value, sources), file.origin)
+            secrets[setting.name] = (try SecretFile.read(file.origin.path(file.value), sources), file.origin)
         } catch {
             findings.fault(Finding(file.origin, file.name, error.text))
         }

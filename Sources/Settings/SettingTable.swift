@@ -28,7 +28,7 @@ extension Setting {
     package static let workers = Setting(
         "TOLLGATE_WORKERS", .count(1...1024), .count(\.workers), shown: "cores", restart: true, "The number of event loops, each on its own thread.")
     package static let dataDirectory = Setting(
-        "TOLLGATE_DATA_DIR", .folder, .text(\.dataDirectory), default: "./data", restart: true,
+        "TOLLGATE_DATA_DIR", .folder, .folder(\.dataDirectory), default: "./data", restart: true,
         "The folder of the signing keys, the embedded database of accounts and the last key sets of outside issuers. Created with mode 0700 if missing.")
     package static let publicURL = Setting(
         "TOLLGATE_PUBLIC_URL", .url, .url(\.publicURL), default: "http://localhost:8000",
@@ -113,6 +113,12 @@ extension Setting {
     package static let refreshGrace = Setting(
         "TOLLGATE_REFRESH_GRACE", .duration(0...600_000), .seconds(\.refreshGraceSeconds), default: "30s",
         "The time for which a used refresh token still returns its successor after the successor has been used.")
+    package static let accessLifetime = Setting(
+        "TOLLGATE_ACCESS_TTL_", .text, .entries(\.accessLifetimes), shown: "the contract's",
+        "The lifetime of a contract's access tokens, like `TOLLGATE_ACCESS_TTL_DLAUTH=15m`; at most what its document says: `PASSWORD` and `APPLE` 7 d, `PROVIDER` and `DLAUTH` 1 h, `ANONYMOUS` 15 min.")
+    package static let refreshLifetime = Setting(
+        "TOLLGATE_REFRESH_TTL_", .text, .entries(\.refreshLifetimes), shown: "the contract's",
+        "The time for which a session can be refreshed, from its last refresh (for `PASSWORD` from the sign-in); at most what the contract's document says: `PASSWORD`, `PROVIDER` and `DLAUTH` 30 d, `ANONYMOUS` 7 d. `APPLE` has no refresh tokens. Sessions that are open already keep their time until the next refresh.")
     package static let signUpLimit = Setting(
         "TOLLGATE_SIGNUP_LIMIT", .rate, .rate(\.signUpLimit), default: "300/h+burst=100",
         "The rate of sign-ups from one client address (IPv6: from one /64), over all contracts.")
@@ -136,6 +142,9 @@ extension Setting {
         "The mail server: `smtps://user:password@host:465` (implicit TLS) or `smtp://user:password@host:587` (STARTTLS if offered; required if a password would leave the machine). `?tls-ca=FILE` trusts a CA of your own. Without it mail goes to the outbox that `tollgate outbox` prints.")
     package static let mailFrom = Setting(
         "TOLLGATE_MAIL_FROM", .text, .text(\.mailFrom), "The sender of mails, `Example <no-reply@example.org>`. Needed with `SMTP_URL`.")
+    package static let appName = Setting(
+        "TOLLGATE_APP_NAME", .text, .text(\.appName), shown: "the name in `TOLLGATE_MAIL_FROM`, else the host of `TOLLGATE_PUBLIC_URL`",
+        "The name of the app in mails and SMS.")
     package static let smsURL = Setting(
         "TOLLGATE_SMS_URL", .url, .secretURL(\.smsURL), shown: "development outbox", secret: true,
         "The HTTP webhook that sends SMS: a `POST` with `{\"to\",\"text\"}`; any 2xx is success.")
@@ -145,8 +154,9 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, signUpLimit, refreshGrace, tierGrace,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
+        refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
-        smtpURL, mailFrom, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
+        smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]
 }

@@ -156,7 +156,8 @@ enum TrustLine {
         case (_?, _?): line.fault("has both jwks= and secret-file=, keep one of them")
         case (let jwks?, nil): return jwksSource(&line, jwks, sources)
         case (nil, let path?):
-            let secret = line.parse("secret-file=\(path)", path) { text throws(ParseError) in
+            let file = line.entry.origin.path(path)
+            let secret = line.parse("secret-file=\(path)", file) { text throws(ParseError) in
                 try SecretFile.read(text, sources)
             }
             return .secret(secret ?? [])
@@ -167,8 +168,9 @@ enum TrustLine {
     /// The source in a `jwks=`: a URL, or a file that must contain usable keys when the configuration is loaded.
     static func jwksSource(_ line: inout OptionLine, _ text: String, _ sources: SettingSources) -> KeySource {
         guard text.contains("://") else {
-            checkFile(&line, text, sources)
-            return .file(text)
+            let path = line.entry.origin.path(text)
+            checkFile(&line, path, sources)
+            return .file(path)
         }
         _ = line.parse("jwks=\(text)", text) { text throws(ParseError) in try TypedText.webURL(text) }
         return .url(text)

@@ -84,7 +84,7 @@ enum UpstreamLine {
         upstream.maxConnections = line.count("max-connections", 1...1_000_000)
         upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
         upstream.healthPath = line.value("health") { text throws(ParseError) in try originPath(text) }
-        upstream.authorityFile = line.text("tls-ca")
+        upstream.authorityFile = line.text("tls-ca").map(upstream.origin.path)
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")
         }

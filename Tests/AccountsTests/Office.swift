@@ -151,16 +151,21 @@ struct Office {
     private let signingKey: SigningKey
     static let secret = [UInt8](repeating: 9, count: 32)
 
-    init(queue: Int = 1_000, cost: Argon2Cost = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)) throws {
+    init(
+        queue: Int = 1_000, cost: Argon2Cost = Argon2Cost(kibibytes: 64, passes: 1, lanes: 1),
+        policies: SessionPolicies = SessionPolicies()
+    ) throws {
         let key = try SigningKey.generate(.ES256)
         signingKey = key
         mint = TokenMint(
             issuer: "https://gate.test", audience: "tollgate", signingKey: { key },
             refreshKeys: RefreshTokenKeys(secret: Self.secret),
-            refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: "https://gate.test"))
+            refreshJWTs: try RefreshJWTs(secret: Self.secret, issuer: "https://gate.test"), policies: policies)
         let recorder = Recorder(store)
         self.recorder = recorder
-        context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
+        var context = AccountContext(store: store, clock: clock.accountClock, notice: { recorder.note($0) })
+        context.policies = policies
+        self.context = context
         guard let work = PasswordWork(threads: 2, queue: queue, cost: cost, start: startThread) else {
             fatalError("the system gives no threads")
         }

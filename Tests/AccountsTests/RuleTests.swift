@@ -71,7 +71,7 @@ private func session(
     @Test func aStepMovesTheDeadlineAndAwaitsConfirmation() {
         var session = session(isConfirmed: true)
         let later = start.advanced(seconds: 100)
-        session.rotate(at: later)
+        session.rotate(at: later, idleSeconds: 30 * 86_400)
         #expect(session.counter == 6)
         #expect(!session.isConfirmed)
         #expect(session.idleDeadline == later.advanced(seconds: 30 * 86_400))
@@ -82,19 +82,19 @@ private func session(
         var session = session(counter: 1)
         for counter in UInt64(1)...10 {
             #expect(verdict(counter, session) == .rotate)
-            session.rotate(at: start)
+            session.rotate(at: start, idleSeconds: 30 * 86_400)
         }
         #expect(verdict(11, session) == .storm)
         #expect(verdict(10, session) == .again)
         let after = start.advanced(seconds: 10)
         #expect(rule.verdict(counter: 11, contract: .dlauth, session: session, now: after) == .rotate)
-        session.rotate(at: after)
+        session.rotate(at: after, idleSeconds: 30 * 86_400)
         #expect(rule.verdict(counter: 12, contract: .dlauth, session: session, now: after) == .rotate)
     }
 
     @Test func aClockThatWasSetBackMakesNoStorm() {
         var session = session()
-        for _ in 0..<10 { session.rotate(at: start) }
+        for _ in 0..<10 { session.rotate(at: start, idleSeconds: 30 * 86_400) }
         let before = start.advanced(seconds: -3_600)
         #expect(rule.verdict(counter: 15, contract: .dlauth, session: session, now: before) == .rotate)
     }

@@ -21,6 +21,23 @@ import Wire
         #expect(try office.verified(next.grant.tokens.access).get().sessionID.text == first.grant?.session.id.text)
     }
 
+    @Test func tokensAndSessionsLiveAsLongAsTheOperatorSays() async throws {
+        var policies = SessionPolicies()
+        policies[.dlauth].accessSeconds = 60
+        policies[.dlauth].idleSeconds = 600
+        let office = try Office(policies: policies)
+        let first = try await office.signUp("a@x")
+        #expect(first.grant?.tokens.accessSeconds == 60)
+        #expect(first.grant?.tokens.accessExpiresAt == office.clock.now.seconds + 60)
+        office.clock.advance(seconds: 599)
+        let next = try await refresh(office, first.grant?.tokens.refresh)
+        #expect(next.grant.session.idleDeadline == office.clock.now.advanced(seconds: 600))
+        office.clock.advance(seconds: 600)
+        #expect(await fault { try await refresh(office, next.grant.tokens.refresh) } == RefreshTokenRefusal.expired)
+        // Those of other contracts as their documents say.
+        #expect(try await office.signUp("b@x", contract: .provider).grant?.tokens.accessSeconds == 3_600)
+    }
+
     /// Upstreams rely on the token's `email_verified`; a token issued before the proof says false.
     @Test func aTokenSaysWhetherTheEmailIsProven() async throws {
         let office = try Office()

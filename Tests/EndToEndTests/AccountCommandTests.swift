@@ -48,6 +48,30 @@ import Testing
 
     // MARK: tests
 
+    @Test func aTokenMintedWithASessionHasTheAccountsTierAndCanBeRevoked() throws {
+        let gateway = try gateway()
+        _ = try create(gateway, "ada@example.org")
+        let minted = try gateway.command(["token", "mint", "--session", "--sub", "ada@example.org"])
+        #expect(minted.code == 0, "\(minted.complaints)")
+        let field = "Authorization: Bearer " + minted.output.trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(try gateway.ask("GET /me", [field]).status == 200)
+        #expect(try gateway.ask("GET /premium", [field]).status == 403)
+        _ = try gateway.command(["user", "set-tier", "ada@example.org", "premium"])
+        try eventually("the tier counts", seconds: 2) { try gateway.ask("GET /premium", [field]).status == 200 }
+        _ = try gateway.command(["user", "revoke", "ada@example.org"])
+        try eventually("the token is refused", seconds: 2) { try gateway.ask("GET /me", [field]).status == 401 }
+    }
+
+    @Test func lifetimesAndTheNameInMailsAreTheOperators() throws {
+        let gateway = try Gateway(
+            "\(Gateway.contracts)\nTOLLGATE_ACCESS_TTL_DLAUTH=15m\nTOLLGATE_REFRESH_TTL_DLAUTH=1d\nTOLLGATE_APP_NAME=Reader", folder: folder)
+        let answer = try gateway.send("POST /auth/signup", #"{"email":"ada@example.org","password":"password123"}"#)
+        #expect(answer.text.contains(#""expires_in":900,"#))
+        let shown = try gateway.command(["user", "show", "ada@example.org", "--json"]).output
+        #expect(shown.contains(#""contract":"dlauth""#))
+        #expect(try gateway.message(to: "ada@example.org")["subject"].text == "Confirm your email for Reader")
+    }
+
     @Test func whomTheOperatorCreatesSignsIn() throws {
         let gateway = try gateway()
         let created = try create(gateway, "ada@example.org", "--json")

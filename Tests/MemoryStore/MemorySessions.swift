@@ -12,7 +12,7 @@ extension MemoryStore {
             let verdict = request.rule.verdict(
                 counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
-            case .rotate: session.rotate(at: audit.now)
+            case .rotate: session.rotate(at: audit.now, idleSeconds: request.idleSeconds)
             case .keep: session.lastUsedAt = audit.now
             case .again, .storm: break
             case .refuse(let refusal):
@@ -33,6 +33,16 @@ extension MemoryStore {
             for pair in pairs where state.sessions[pair.session]?.counter == pair.counter {
                 state.sessions[pair.session]?.isConfirmed = true
             }
+        }
+    }
+
+    package func openSession(
+        _ new: NewSession, of user: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> SignIn? {
+        try at { state in
+            guard let account = state.accounts[user], let opened = state.open(new, of: user, audit) else { return nil }
+            state.log(.signedIn, user, audit, session: opened.id, detail: "operator")
+            return SignIn(account: account, session: opened)
         }
     }
 

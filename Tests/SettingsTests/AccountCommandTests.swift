@@ -197,6 +197,31 @@ import Wire
         #expect(result.errorOutput.hasPrefix("tollgate: \(message)\n"))
     }
 
+    // MARK: tokens
+
+    @Test func aTokenWithASessionIsTheAccountsAndEndsWithIt() async throws {
+        let id = try await create("ada@example.org", ["--verified"])
+        for name in ["ada@example.org", id.text] {
+            let minted = try await run(["token", "mint", "--session", "--sub", name, "--ttl", "10m", "--json"])
+            let found = try #require(minted.output.wholeMatch(of: /\{"token":"([^"]+)",.*"session_id":"([^"]+)"\}\n/), "\(minted.errorOutput)")
+            let payload = try await run(["token", "inspect", String(found.1)]).output
+            #expect(payload.contains(#""sub":"\#(id.text)""#) && payload.contains(#""sid":"\#(found.2)""#))
+            #expect(payload.contains(#""email":"ada@example.org","email_verified":true"#))
+            let session = try await store().session(try #require(UUID(parsing: String(found.2))))
+            #expect(session?.account.id == id)
+        }
+        #expect(try await run("user revoke ada@example.org").output == "2 sessions of ada@example.org ended.\n")
+    }
+
+    @Test func aTokenWithASessionNeedsAnAccount() async throws {
+        let none = try await run("token mint --session --sub ada@example.org")
+        #expect(none.exitCode == 1)
+        #expect(none.errorOutput == "tollgate: no account has the id or email \"ada@example.org\", `tollgate user create` makes one, and without --session a token needs none\n")
+        let tier = try await run("token mint --session --sub ada@example.org --tier premium")
+        #expect(tier.exitCode == 2)
+        #expect(tier.errorOutput.hasPrefix("tollgate: --tier does not go with --session, which takes it from the account, set it by `tollgate user set-tier`\n"))
+    }
+
     // MARK: show
 
     @Test func allThatIsKeptOfAnAccountIsShown() async throws {

@@ -125,6 +125,24 @@ import Wire
         #expect(run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("verdict  passes") || run("explain", "GET", "/job", "--from", "10.1.2.3").output.contains("passes, to the upstream u"))
     }
 
+    /// A backend that verifies tokens itself must be told that the gateway removes them.
+    @Test func explainAndCheckSayWhetherTheUpstreamGetsTheBearer() throws {
+        try FileBytes.write(Array("TOLLGATE_ROUTE_KEPT=\"/kept upstream=u forward=authorization\"".utf8), to: folder.path + "/b.env")
+        let token = token("--sub", "ada")
+        func explained(_ path: String) -> String {
+            run("explain", "GET", path, "--token", token, "--env-file", folder.path + "/b.env").output
+        }
+        #expect(explained("/me").contains("bearer    Authorization is removed before the upstream; forward=authorization on the route keeps it\n"))
+        #expect(explained("/kept").contains("bearer    Authorization passes to the upstream: forward=authorization\n"))
+        #expect(explained("/open/x").contains("Authorization passes to the upstream as it came: auth=none does not look at it\n"))
+        #expect(!explained("/gold").contains("bearer"))
+        let text = run("check", "--env-file", folder.path + "/b.env").output
+        #expect(text.contains("\nAuthorization is removed before the upstream, except on kept (forward=authorization), open (auth=none).\n"))
+        let json = run("check", "--json", "--env-file", folder.path + "/b.env").output
+        #expect(json.contains(#""path":"/me","upstream":"u","auth":"required""#) && json.contains(#""authorization":"removed""#))
+        #expect(json.contains(#""authorization":"forwarded""#))
+    }
+
     @Test func explainAnswersInJSONAndForMalformedRequestsToo() {
         let json = run("explain", "GET", "/gold", "--json").output
         #expect(json.contains(#""passes":false,"status":401,"code":"UNAUTHORIZED"}"#))

@@ -57,7 +57,7 @@ import Wire
     @Test func aFailingIssuerIsReportedAndDoesNotAffectOthers() throws {
         let tooLarge = [UInt8](repeating: 32, count: (1 << 20) + 1)
         let server = try TinyServer([
-            "/good": TinyServer.answer(jwks), "/nonsense": TinyServer.answer(Array("<html>".utf8)),
+            "/good": TinyServer.answer(jwks), "/nonsense": TinyServer.answer(Array("<html>".utf8), fields: "Content-Type: text/html; charset=utf-8\r\n"),
             "/large": TinyServer.answer(tooLarge), "/chunked": Array("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n100001\r\n".utf8) + tooLarge,
             "/file": TinyServer.answer([], status: "302 Found", fields: "Location: file:///etc/passwd\r\n"),
             "/loop": TinyServer.answer([], status: "302 Found", fields: "Location: /loop\r\n"),
@@ -72,12 +72,12 @@ import Wire
         let problems = Dictionary(uniqueKeysWithValues: feed.statuses.map { ($0.name, $0.problem ?? "") })
         #expect(problems["good"] == "")
         #expect(problems["moved"] == "")
-        #expect(problems["nonsense"]?.contains("the answer is no usable key set") == true)
+        #expect(problems["nonsense"]?.contains("the answer has the content type text/html and is no usable key set") == true)
         #expect(problems["large"]?.contains("exceeded") == true || problems["large"]?.contains("larger than 1 MiB") == true)
         #expect(problems["chunked"]?.contains("larger than 1 MiB") == true)
         #expect(problems["file"]?.contains("nsupported protocol") == true || problems["file"]?.contains("rotocol") == true)
         #expect(problems["loop"]?.isEmpty == false)
-        #expect(problems["missing"]?.hasSuffix("the answer has the status 404") == true)
+        #expect(problems["missing"]?.hasSuffix("the answer has the status 404 and no content type") == true)
         #expect(problems["down"]?.isEmpty == false)
         #expect(eventually { listener.kids("good") == ["a"] && listener.kids("moved") == ["a"] })
         #expect(listener.kids("nonsense") == nil)

@@ -29,7 +29,7 @@ func load(
 /// A route and its upstream, so that nothing else is missing.
 let oneRoute = """
     TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001
-    TOLLGATE_ROUTE_R="/* upstream=u"
+    TOLLGATE_ROUTE_R="/r/* upstream=u"
 
     """
 

@@ -35,6 +35,23 @@ import Wire
     }
 
     @Test(arguments: Backend.allCases)
+    func theOperatorOpensASessionOfItsOwnLength(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let account = try await store.opened("a@x").account
+        let new = NewSession(id: newID(), contract: .dlauth, device: nil, idleSeconds: 100)
+        let opened = try await store.openSession(new, of: account.id, at(5))
+        #expect(opened?.account == account && opened?.session?.idleDeadline == at(105).now)
+        #expect(try await store.session(new.id) == opened)
+        let request = RefreshRequest(session: new.id, contract: .dlauth, counter: 1, rule: RefreshRule(), idleSeconds: 50)
+        _ = try await store.refresh(request, at(20))
+        #expect(try await store.session(new.id)?.session?.idleDeadline == at(70).now)
+        #expect(try await store.endSessions(of: account.id, .revoked, at(21)).contains { $0.id == new.id })
+        #expect(try await store.openSession(NewSession(id: newID(), contract: .dlauth, device: nil), of: newID(), at(5)) == nil)
+    }
+
+    @Test(arguments: Backend.allCases)
     func aChainIsWalkedAsTheRuleSays(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

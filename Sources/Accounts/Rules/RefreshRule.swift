@@ -70,8 +70,8 @@ extension Session {
         stepsSince <= now && now < stepsSince.advanced(seconds: RefreshRule.stormSeconds)
     }
 
-    /// Applies `.rotate`.
-    package mutating func rotate(at now: WallTime) {
+    /// Applies `.rotate`; `idleSeconds` is how long the session stays open without another refresh.
+    package mutating func rotate(at now: WallTime, idleSeconds: Int64) {
         if !countsSteps(at: now) {
             stepsSince = now
             steps = 0
@@ -81,6 +81,6 @@ extension Session {
         isConfirmed = false
         rotatedAt = now
         lastUsedAt = now
-        idleDeadline = now.advanced(seconds: contract.sessionPolicy.idleSeconds)
+        idleDeadline = now.advanced(seconds: idleSeconds)
     }
 }

@@ -8,6 +8,8 @@ package struct AccountContext: Sendable {
     package let random: RandomBytes
     /// Called on any thread; must not block.
     package let notice: @Sendable (AccountNotice) -> Void
+    /// The lifetimes of new sessions.
+    package var policies = SessionPolicies()
 
     package init(
         store: any AccountStore, clock: AccountClock,
@@ -71,9 +73,10 @@ extension AccountContext {
     }
 
     func newSession(_ contract: ContractID, _ caller: Caller?, _ now: WallTime) -> NewSession {
-        NewSession(id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label))
+        NewSession(
+            id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label),
+            idleSeconds: policies[contract].idleSeconds)
     }
-
 }
 
 // MARK: - failures

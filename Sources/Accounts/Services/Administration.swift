@@ -97,6 +97,13 @@ package struct Administration: Sendable {
         try await context.ask(await context.store.forget(identity))
     }
 
+    /// Opens a session without a sign-in, of the contract whose lifetime it has.
+    package func openSession(_ contract: ContractID, of user: UUID) async throws(AccountError<AdministrationRefusal>) -> Session {
+        let audit = context.audit(nil)
+        let new = context.newSession(contract, nil, audit.now)
+        return try await present(await context.store.openSession(new, of: user, audit)?.session)
+    }
+
     /// Ends all sessions of an account; returns how many there were.
     package func revoke(_ user: UUID) async throws(AccountFailure) -> Int {
         let audit = context.audit(nil)

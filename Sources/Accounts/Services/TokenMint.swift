@@ -24,24 +24,27 @@ package struct TokenMint: Sendable {
     private let signingKey: @Sendable () -> SigningKey
     private let refreshKeys: RefreshTokenKeys
     private let refreshJWTs: RefreshJWTs
+    private let policies: SessionPolicies
     private let random: RandomBytes
 
     /// `signingKey` returns the active signing key.
     package init(
         issuer: String, audience: String, signingKey: @escaping @Sendable () -> SigningKey,
-        refreshKeys: RefreshTokenKeys, refreshJWTs: RefreshJWTs, random: @escaping RandomBytes = SecureRandom.bytes
+        refreshKeys: RefreshTokenKeys, refreshJWTs: RefreshJWTs, policies: SessionPolicies = SessionPolicies(),
+        random: @escaping RandomBytes = SecureRandom.bytes
     ) {
         self.issuer = issuer
         self.audience = audience
         self.signingKey = signingKey
         self.refreshKeys = refreshKeys
         self.refreshJWTs = refreshJWTs
+        self.policies = policies
         self.random = random
     }
 
     /// The pair for the current counter of `session`: a new access token, and the refresh token of that counter.
     func pair(_ session: Session, _ account: Account, now: WallTime) throws(KeyFault) -> TokenPair {
-        let seconds = session.contract.sessionPolicy.accessSeconds
+        let seconds = policies[session.contract].accessSeconds
         let claims = claims(session, account, seconds: seconds, counter: session.counter, now)
         return TokenPair(
             access: try signingKey().issue(claims), accessSeconds: seconds, accessExpiresAt: claims.expiresAt,
@@ -97,7 +100,9 @@ extension TokenMint {
             guard let claims = token.withRawBytes({ refreshKeys.verify($0) }), claims.contract == contract.rawValue else {
                 throw .refused(.invalid)
             }
-            return RefreshRequest(session: claims.session, contract: contract, counter: claims.counter, rule: rule)
+            return RefreshRequest(
+                session: claims.session, contract: contract, counter: claims.counter, rule: rule,
+                idleSeconds: policies[contract].idleSeconds)
         case .kept:
             let origin = try jwtOrigin(of: token, now: now)
             guard origin.contract == contract else { throw .refused(.invalid) }

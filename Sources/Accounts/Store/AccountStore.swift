@@ -53,6 +53,8 @@ package protocol SessionRecords: Sendable {
     func refresh(_ request: RefreshRequest, _ audit: AuditContext) async throws(StoreFault) -> RefreshOutcome
     /// Marks pairs as delivered. Skips sessions that were refreshed again or ended since.
     func confirm(_ pairs: [ConfirmedPair]) async throws(StoreFault)
+    /// Opens a session without a sign-in, for the operator; nil if there is no such account.
+    func openSession(_ new: NewSession, of user: UUID, _ audit: AuditContext) async throws(StoreFault) -> SignIn?
     /// An open session and its account; nil if it has ended.
     func session(_ id: UUID) async throws(StoreFault) -> SignIn?
     /// The sessions of an account that can still be refreshed, newest first.

@@ -141,12 +141,15 @@ package struct RefreshRequest: Sendable, Equatable {
     /// The token's counter; nil for a token that does not rotate.
     package let counter: UInt64?
     package let rule: RefreshRule
+    /// By how many seconds a rotation extends the session.
+    package let idleSeconds: Int64
 
-    package init(session: UUID, contract: ContractID, counter: UInt64?, rule: RefreshRule) {
+    package init(session: UUID, contract: ContractID, counter: UInt64?, rule: RefreshRule, idleSeconds: Int64? = nil) {
         self.session = session
         self.contract = contract
         self.counter = counter
         self.rule = rule
+        self.idleSeconds = idleSeconds ?? contract.sessionPolicy.idleSeconds
     }
 }
 

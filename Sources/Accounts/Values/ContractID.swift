@@ -17,7 +17,7 @@ package enum ContractID: UInt8, CaseIterable, Sendable {
         }
     }
 
-    /// The lifetimes that its document gives for sessions and tokens.
+    /// The lifetimes that its document gives for sessions and tokens. `SessionPolicies` has those in force.
     package var sessionPolicy: SessionPolicy {
         switch self {
         case .provider: SessionPolicy(accessSeconds: 3_600, idleSeconds: 30 * 86_400, refresh: .rotating)
@@ -41,10 +41,23 @@ package struct SessionPolicy: Sendable, Equatable {
         case none
     }
 
-    package let accessSeconds: Int64
-    package let idleSeconds: Int64
+    package var accessSeconds: Int64
+    package var idleSeconds: Int64
     package let refresh: Refresh
 
     /// The longest lifetime of any access token. Sessions that ended longer ago can be forgotten.
     package static let longestAccessSeconds = ContractID.allCases.map(\.sessionPolicy.accessSeconds).max() ?? 0
+}
+
+/// The lifetimes in force, by contract: those of its document unless the operator has shortened them.
+package struct SessionPolicies: Sendable, Equatable {
+    private var shortened: [ContractID: SessionPolicy] = [:]
+
+    package init() {}
+
+    /// A set policy must not be longer than the document's: ended sessions are remembered for `longestAccessSeconds`.
+    package subscript(_ contract: ContractID) -> SessionPolicy {
+        get { shortened[contract] ?? contract.sessionPolicy }
+        set { shortened[contract] = newValue }
+    }
 }

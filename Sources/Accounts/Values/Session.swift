@@ -26,15 +26,14 @@ package struct Session: Sendable, Equatable {
 
     /// A new session.
     package init(_ new: NewSession, user: UUID, now: WallTime) {
-        let policy = new.contract.sessionPolicy
         id = new.id
         self.user = user
         contract = new.contract
         device = new.device
         createdAt = now
         lastUsedAt = now
-        idleDeadline = now.advanced(seconds: policy.idleSeconds)
-        maxDeadline = policy.refresh == .rotating ? nil : idleDeadline
+        idleDeadline = now.advanced(seconds: new.idleSeconds)
+        maxDeadline = new.contract.sessionPolicy.refresh == .rotating ? nil : idleDeadline
         counter = 1
         isConfirmed = false
         rotatedAt = now
@@ -72,11 +71,14 @@ package struct NewSession: Sendable, Equatable {
     package let id: UUID
     package let contract: ContractID
     package let device: String?
+    /// `SessionPolicy.idleSeconds` in force.
+    package let idleSeconds: Int64
 
-    package init(id: UUID, contract: ContractID, device: String?) {
+    package init(id: UUID, contract: ContractID, device: String?, idleSeconds: Int64? = nil) {
         self.id = id
         self.contract = contract
         self.device = device
+        self.idleSeconds = idleSeconds ?? contract.sessionPolicy.idleSeconds
     }
 }
 

@@ -8,7 +8,7 @@ internal import Wire
 /// The path of its files contains a hash over all of them, so that browsers can cache them for ever and never mix versions.
 package struct WebPage: Sendable {
     /// The path of the document.
-    private static let path = "/web/"
+    package static let path = "/web/"
 
     /// Answers at and below the page's path. The endpoints of `WebAccount` lie below it too and are more specific.
     static let endpoint = CatalogueEndpoint(

@@ -12,7 +12,7 @@ extension SQLStore {
                 counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
             case .rotate, .keep, .again, .storm:
-                let next = try sql.carryOut(verdict, session, audit.now)
+                let next = try sql.carryOut(verdict, session, request.idleSeconds, audit.now)
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
                 if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
@@ -32,6 +32,17 @@ extension SQLStore {
                     .unlogged, "UPDATE sessions SET is_confirmed = 1 WHERE id = $1 AND counter = $2 AND is_confirmed = 0",
                     [.id(pair.session), .counter(pair.counter)])
             }
+        }
+    }
+
+    package func openSession(
+        _ new: NewSession, of user: UUID, _ audit: AuditContext
+    ) async throws(StoreFault) -> SignIn? {
+        try await database.write { sql throws(SQLFault) in
+            guard let account = try sql.lockedAccount(user) else { return nil }
+            let opened = try sql.open(new, of: user, at: audit.now)
+            try sql.log(.signedIn, user, audit, session: opened.id, detail: "operator")
+            return SignIn(account: account, session: opened)
         }
     }
 
@@ -78,11 +89,11 @@ extension SQLStore {
 extension SQLTransaction {
     /// Applies a verdict; returns the session as it is then.
     fileprivate func carryOut(
-        _ verdict: RefreshVerdict, _ session: Session, _ now: WallTime
+        _ verdict: RefreshVerdict, _ session: Session, _ idleSeconds: Int64, _ now: WallTime
     ) throws(SQLFault) -> Session {
         var next = session
         switch verdict {
-        case .rotate: next.rotate(at: now)
+        case .rotate: next.rotate(at: now, idleSeconds: idleSeconds)
         case .keep: next.lastUsedAt = now
         case .again, .storm, .refuse, .reuse: return session
         }

@@ -90,11 +90,14 @@ struct AccountsAssembly: Sendable {
         let settings = configuration.settings
         let secret = try RefreshSecret.open(IssuersPlan(configuration))
         let active = active
+        var context = context
+        context.policies = configuration.sessionPolicies
         let mint = TokenMint(
             issuer: settings.issuer, audience: settings.audience, signingKey: { active.keys.ownRing.active },
             refreshKeys: RefreshTokenKeys(secret: secret),
             refreshJWTs: try RefreshJWTs(
-                secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds))
+                secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
+            policies: configuration.sessionPolicies)
         let sessions = Sessions(context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds))
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),

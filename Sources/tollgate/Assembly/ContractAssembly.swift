@@ -37,6 +37,56 @@ extension MountTable {
     }
 }
 
+extension SessionPolicies {
+    /// The lifetimes of `TOLLGATE_ACCESS_TTL_` and `TOLLGATE_REFRESH_TTL_`.
+    init(_ configuration: Configuration, _ findings: inout Findings) {
+        self.init()
+        for entry in configuration.accessLifetimes {
+            guard let contract = Self.contract(entry, .accessLifetime, &findings) else { continue }
+            let longest = contract.sessionPolicy.accessSeconds
+            guard let seconds = Self.seconds(entry, 1...longest, "the document of \(contract.name) allows", &findings) else { continue }
+            self[contract].accessSeconds = seconds
+            // Without refresh tokens a session ends with its access token.
+            if contract.sessionPolicy.refresh == .none { self[contract].idleSeconds = seconds }
+        }
+        for entry in configuration.refreshLifetimes {
+            guard let contract = Self.contract(entry, .refreshLifetime, &findings) else { continue }
+            guard contract.sessionPolicy.refresh != .none else {
+                findings.fault(Finding(entry.origin, entry.name, "is of a contract without refresh tokens, remove it"))
+                continue
+            }
+            // Shorter than that, a session would end before its access token.
+            let bounds = self[contract].accessSeconds...contract.sessionPolicy.idleSeconds
+            let why = "the access tokens of \(contract.name) and its document allow"
+            if let seconds = Self.seconds(entry, bounds, why, &findings) { self[contract].idleSeconds = seconds }
+        }
+    }
+
+    private static func contract(_ entry: EnvEntry, _ setting: Setting, _ findings: inout Findings) -> ContractID? {
+        let name = entry.name.dropFirst(setting.name.count).lowercased()
+        if let contract = ContractID.allCases.first(where: { $0.name == name }) { return contract }
+        let nearest = nearestName(to: name, in: ContractID.allCases.map(\.name)) ?? ""
+        let message = "is the lifetime of no contract, the nearest is \(setting.name)\(nearest.uppercased())"
+        findings.fault(Finding(entry.origin, entry.name, message))
+        return nil
+    }
+
+    private static func seconds(
+        _ entry: EnvEntry, _ bounds: ClosedRange<Int64>, _ why: String, _ findings: inout Findings
+    ) -> Int64? {
+        func text(_ seconds: Int64) -> String { DurationText.text(UInt64(seconds) * 1_000) }
+        do throws(ParseError) {
+            let milliseconds = try TypedText.duration(entry.value, 0...UInt64(Int64.max))
+            let seconds = Int64(milliseconds / 1_000)
+            if bounds.contains(seconds) { return seconds }
+            throw ParseError("is out of range, write a duration from \(text(bounds.lowerBound)) to \(text(bounds.upperBound)), which \(why)")
+        } catch {
+            findings.fault(Finding(entry.origin, entry.name, "\(quoted(entry.value)) \(error.text)"))
+            return nil
+        }
+    }
+}
+
 extension Provider {
     init(_ name: ProviderName) {
         switch name {

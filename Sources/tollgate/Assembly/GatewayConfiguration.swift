@@ -1,3 +1,4 @@
+internal import Accounts
 internal import Contracts
 internal import Mail
 internal import Redis
@@ -18,6 +19,8 @@ struct GatewayConfiguration: Sendable {
     /// nil: a file in the data folder.
     var database: StoreLocation?
     var mail: MailPlan
+    /// The lifetimes of sessions and tokens, by contract.
+    var sessionPolicies: SessionPolicies
 
     /// Parses the texts that `Settings` leaves to other targets; each fault becomes a finding.
     init(_ settings: Configuration, _ findings: inout Findings) {
@@ -29,6 +32,7 @@ struct GatewayConfiguration: Sendable {
         redis = RedisEndpoint.read(settings, &findings)
         database = StoreLocation.read(settings, &findings)
         mail = MailPlan(settings, &findings)
+        sessionPolicies = SessionPolicies(settings, &findings)
     }
 
     /// All endpoints of the contracts and of the account page, in the order in which the policy has them behind the routes.

@@ -13,14 +13,14 @@ extension MailPlan {
         }
         let route = server.flatMap { server in from.map { MailRoute(server: server, from: $0) } }
         self.init(
-            mail: route, sender: from?.name, smsURL: settings.smsURL, resetURL: settings.resetURL, publicURL: settings.publicURL)
+            mail: route, sender: settings.appName.isEmpty ? from?.name : settings.appName, smsURL: settings.smsURL, resetURL: settings.resetURL, publicURL: settings.publicURL)
     }
 
     /// No fault quotes the URL, which may hold a password.
     private static func server(_ settings: Configuration, _ findings: inout Findings) -> MailServer? {
         guard let url = settings.smtpURL else { return nil }
         do throws(ParseError) {
-            return try MailServer(url)
+            return try MailServer(url, path: settings.origin(of: .smtpURL).path)
         } catch {
             findings.fault(Finding(settings.origin(of: .smtpURL), Setting.smtpURL.name, error.text))
             return nil

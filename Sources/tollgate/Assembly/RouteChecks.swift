@@ -1,6 +1,7 @@
 internal import Contracts
 internal import Credentials
 internal import Gate
+internal import HTTP
 internal import Settings
 internal import Wire
 
@@ -28,6 +29,7 @@ struct RouteChecks {
                 let rules = endpoints + rest.map(\.rule)
                 _ = try RouteTable(rules)
                 pages = try contracts.pages(beside: rules)
+                try checkShadowed(rest, contracts.clash == nil ? contracts.endpoints : [])
                 break
             } catch {
                 let culprit = report(error, among: rest)
@@ -41,6 +43,38 @@ struct RouteChecks {
             let message = "brings the routes to \(requirements.count) different claims, have at most \(Trust.maximumRequirements)"
             findings.fault(Finding(last.origin, last.variable, message))
         }
+    }
+
+    /// Warns of routes below whose path contracts or the account page answer: their upstream never gets those requests.
+    private mutating func checkShadowed(_ routes: [RouteDeclaration], _ endpoints: [MountedEndpoint]) throws(RouteFault) {
+        let mounted = endpoints + pages
+        let alone = try RouteTable(routes.map(\.rule))
+        let all = try RouteTable(mounted.map(\.rule) + routes.map(\.rule))
+        var taken: [(route: Int, owner: String, right: String, paths: [String])] = []
+        for (index, place) in mounted.enumerated() {
+            guard case .route(let route) = alone.match(place), all.match(place) == .route(index) else { continue }
+            let (owner, right) = takeBack(place)
+            let path = place.endpoint.contract == nil ? WebPage.path + "*" : place.path
+            if let known = taken.firstIndex(where: { $0.route == route && $0.owner == owner }) {
+                if !taken[known].paths.contains(path) { taken[known].paths.append(path) }
+            } else {
+                taken.append((route, owner, right, [path]))
+            }
+        }
+        for (route, owner, right, paths) in taken {
+            let route = routes[route]
+            let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): \(owner) answers there, \(right)"
+            findings.warn(Finding(route.origin, route.variable, message))
+        }
+    }
+
+    /// By whom a path is taken, and how the upstream gets it back.
+    private func takeBack(_ place: MountedEndpoint) -> (owner: String, right: String) {
+        guard place.endpoint.contract == nil else {
+            let right = "mount the contract elsewhere or leave it out of \(Setting.contracts.name) if the upstream should answer"
+            return ("\(place.mount.text) of \(Setting.contracts.name)", right)
+        }
+        return ("the account page", "give the upstream a route with the path \(WebPage.path)* if it should answer")
     }
 
     /// Reports all routes that repeat an earlier pattern, and returns the others.
@@ -94,5 +128,15 @@ struct RouteChecks {
             findings.fault(Finding(route.origin, route.variable, message))
         }
         return name
+    }
+}
+
+extension RouteTable {
+    /// The rule for requests to an endpoint, under any host without routes of its own.
+    fileprivate func match(_ place: MountedEndpoint) -> RouteMatch {
+        let method = place.endpoint.method
+        return place.path.withRawBytes { path in
+            match(host: RawSpan(), path: path, method: method, methodText: method.text.rawBytes)
+        }
     }
 }

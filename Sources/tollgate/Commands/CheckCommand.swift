@@ -90,6 +90,7 @@ enum CheckCommand {
             json.field("limit_by", rule.limitBy.text)
         }
         json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
+        json.field("authorization", rule.keepsAuthorization ? "forwarded" : "removed")
         json.field("body_limit", Int(rule.bodyLimit))
         json.field("errors", rule.errors.name)
         json.endObject()
@@ -108,7 +109,18 @@ enum CheckTable {
         let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let sum = "\(settings.routes.count) routes, \(settings.upstreams.count) upstreams, \(settings.trusts.count) outside issuers"
-        return text + "\nThe configuration is good: \(sum).\n"
+        return text + bearers(settings.routes) + "\nThe configuration is good: \(sum).\n"
+    }
+
+    /// Which upstreams get the client's `Authorization`.
+    private static func bearers(_ routes: [RouteDeclaration]) -> String {
+        guard !routes.isEmpty else { return "" }
+        let kept = routes.map(\.rule).filter(\.keepsAuthorization).map { rule in
+            "\(rule.name) (\(rule.auth == .none ? "auth=none" : "forward=authorization"))"
+        }
+        let text = "\nAuthorization is removed before the upstream"
+        if kept.isEmpty { return text + "; forward=authorization on a route keeps it.\n" }
+        return text + ", except on \(kept.joined(separator: ", ")).\n"
     }
 
     private static func listeners(_ configuration: GatewayConfiguration) -> String {
@@ -185,4 +197,9 @@ enum CheckTable {
             return line + "\n"
         }.joined()
     }
+}
+
+extension RouteRule {
+    /// Whether the upstream gets the client's `Authorization`.
+    fileprivate var keepsAuthorization: Bool { auth == .none || forwardsAuthorization }
 }

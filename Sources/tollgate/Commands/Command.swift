@@ -93,7 +93,10 @@ extension Command {
             ]
         case .tokenMint:
             [
-                CommandOption(name: "sub", value: "ID", doc: "the user", isRequired: true),
+                CommandOption(name: "sub", value: "ID", doc: "the user; with --session an account, by id or email", isRequired: true),
+                CommandOption(
+                    name: "session", value: nil,
+                    doc: "opens a session of the account, so that the token can be revoked and has the account's email and tier"),
                 CommandOption(name: "tier", value: "TIER", doc: "the tier claim"),
                 CommandOption(name: "email", value: "EMAIL", doc: "the email claim; a verified one also needs --claim email_verified=true"),
                 CommandOption(name: "ttl", value: "1h", doc: "its lifetime, up to 7d; 1h by default"),
@@ -151,7 +154,7 @@ extension Command {
 extension CommandOption {
     static let envFile = CommandOption(
         name: "env-file", value: "FILE",
-        doc: "reads settings from FILE; later files win; \(ConfigurationLoader.usualFile) by default where it exists",
+        doc: "reads settings from FILE, whose relative paths begin at its folder (those of the environment at the working directory); later files win; \(ConfigurationLoader.usualFile) by default where it exists",
         isRepeatable: true)
     static let until = CommandOption(
         name: "until", value: "TIME", doc: "the end of the tier, like 2027-01-01T00:00:00Z, for a subscription")

@@ -51,7 +51,7 @@ struct CommandRunner: Sendable {
             }
         case .tokenMint:
             try configured(arguments, MintCommand.Request(arguments)) { request, configuration in
-                MintCommand.run(request, configuration, json: arguments.has("json"), now: now.wall)
+                MintCommand.run(request, configuration, json: arguments.has("json"), at: now)
             }
         case .tokenInspect:
             configured(arguments) { configuration in

@@ -95,6 +95,9 @@ enum ExplainCommand {
                     admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
                 }
                 note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
+                if decision.refusal == nil, case .forward = decision.verdict {
+                    found.append(Explanation.Step("bearer", Self.bearer(policy.rules[decision.routeIndex])))
+                }
                 if decision.refusal == nil, !decision.requestEdits.addsNothing {
                     found.append(Explanation.Step("headers", Self.headers(decision)))
                 }
@@ -104,6 +107,13 @@ enum ExplainCommand {
             let verdict = steps.removeLast()
             steps += found
             steps.append(Explanation.Step(verdict.name, Self.verdict(note, configuration) ?? verdict.text))
+        }
+
+        /// The fate of `Authorization` before the upstream.
+        private static func bearer(_ rule: RouteRule) -> String {
+            if rule.auth == .none { return "Authorization passes to the upstream as it came: auth=none does not look at it" }
+            if rule.forwardsAuthorization { return "Authorization passes to the upstream: forward=authorization" }
+            return "Authorization is removed before the upstream; forward=authorization on the route keeps it"
         }
 
         private static func headers(_ decision: borrowing Decision) -> String {

@@ -132,13 +132,13 @@ struct OfflineAccounts: Sendable {
     }
 
     /// The account that the operator names by its id, its email, or as `NAME:SUBJECT`.
-    func account(_ name: String) async throws -> Account {
+    func account(_ name: String, hint: String = "`tollgate user list` shows them") async throws -> Account {
         if let subject = try subject(name) {
             if let account = try await directory.account(of: subject.key) { return account }
             throw AccountCommandFault(message: "there is no account of \(quoted(name)), `tollgate user set-tier` makes one")
         }
         if let account = try await find(name) { return account }
-        throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), `tollgate user list` shows them")
+        throw AccountCommandFault(message: "no account has the id or email \(quoted(name)), \(hint)")
     }
 
     private func find(_ name: String) async throws -> Account? {

@@ -1,12 +1,15 @@
+internal import Accounts
 internal import Admin
+internal import Contracts
 internal import Credentials
 internal import Gate
 internal import Issuers
 internal import Settings
 internal import Wire
 
-/// `tollgate token mint`: issues a token with the gateway's signing key. No account backs it, so its email counts as verified only
-/// with `--claim email_verified=true`.
+/// `tollgate token mint`: issues a token with the gateway's signing key. Without `--session` no account backs it, so its email
+/// counts as verified only with `--claim email_verified=true`. With it the token is of a session like those of a sign-in, which
+/// ends with `user revoke`; there is no refresh token.
 enum MintCommand {
     struct Request {
         let subject: String
@@ -14,11 +17,17 @@ enum MintCommand {
         let email: String?
         let lifetimeSeconds: Int64
         let claims: [(name: String, value: String)]
+        let opensSession: Bool
 
         init(_ arguments: Arguments) throws(UsageFault) {
             subject = arguments.value("sub") ?? ""
             tier = arguments.value("tier")
             email = arguments.value("email")
+            opensSession = arguments.has("session")
+            for option in ["tier", "email"] where opensSession && arguments.has(option) {
+                let instead = option == "tier" ? ", set it by `tollgate user set-tier`" : ""
+                throw Self.fault("--\(option) does not go with --session, which takes it from the account\(instead)")
+            }
             guard !subject.isEmpty, subject.utf8.count <= 256 else {
                 throw Self.fault("--sub is empty or longer than 256 bytes, give the id of a user")
             }
@@ -43,15 +52,36 @@ enum MintCommand {
         static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .tokenMint) }
     }
 
-    static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, now: WallTime) -> CommandResult {
+    static func run(_ request: Request, _ configuration: GatewayConfiguration, json: Bool, at now: Moment) -> CommandResult {
+        guard request.opensSession else { return mint(request, nil, configuration, json: json, now: now.wall) }
+        let contract = configuration.contracts.mounts.first?.contract ?? .password
+        do throws(AccountCommandFault) {
+            let signIn = try OfflineAccounts.ask(configuration, at: now) { accounts in
+                let account = try await accounts.account(
+                    request.subject, hint: "`tollgate user create` makes one, and without --session a token needs none")
+                return SignIn(account: account, session: try await accounts.administration.openSession(contract, of: account.id))
+            }
+            return mint(request, signIn, configuration, json: json, now: now.wall)
+        } catch {
+            return .failed(error.message, exitCode: error.exitCode)
+        }
+    }
+
+    /// `signIn` is the account and the session of the token; nil without `--session`.
+    private static func mint(
+        _ request: Request, _ signIn: SignIn?, _ configuration: GatewayConfiguration, json: Bool, now: WallTime
+    ) -> CommandResult {
         if let tier = request.tier, configuration.settings.tiers.rank(of: tier) == nil {
             return .failed("--tier \(configuration.settings.tiers.complaint(about: tier))", exitCode: 2)
         }
         var claims = TokenClaims(
-            issuer: configuration.settings.issuer, audience: configuration.settings.audience, subject: request.subject,
+            issuer: configuration.settings.issuer, audience: configuration.settings.audience,
+            subject: signIn?.account.id.text ?? request.subject,
             issuedAt: now.seconds, expiresAt: now.seconds + request.lifetimeSeconds)
         claims.tier = request.tier
-        claims.email = request.email
+        claims.email = signIn == nil ? request.email : signIn?.account.email?.text
+        if let account = signIn?.account, account.email != nil { claims.isEmailVerified = account.emailConfirmedAt != nil }
+        claims.sessionID = signIn?.session?.id.text
         claims.tokenID = Base64URL.encode(SecureRandom.bytes(16).rawBytes)
         for claim in request.claims where !claims.add(claim.name, .string(claim.value)) {
             return .failed("--claim \(claim.name) is set by Tollgate or given twice, choose another name", exitCode: 2)
@@ -72,6 +102,7 @@ enum MintCommand {
                 json.field("expires_at", Int(claims.expiresAt))
                 json.field("algorithm", key.algorithm.name)
                 json.optional("kid", key.kid)
+                json.optional("session_id", claims.sessionID)
                 json.endObject()
             }
         } catch let fault as KeyStoreFault {

@@ -60,6 +60,8 @@ final class DocumentShell {
         let text = shipped.replacing("LISTEN=127.0.0.1:8000", with: "LISTEN=127.0.0.1:0")
             .replacing("LISTEN=127.0.0.1:9090", with: "LISTEN=127.0.0.1:0")
             .replacing("127.0.0.1:9001", with: "127.0.0.1:\(upstreamPort)")
+            // The gateway reads the text from the folder itself, not from `config`.
+            .replacing("DATA_DIR=../data", with: "DATA_DIR=" + (try folder.get().file("data")))
         return ([text] + settings).joined(separator: "\n")
     }
 
