@@ -13,7 +13,8 @@ extension MailPlan {
         }
         let route = server.flatMap { server in from.map { MailRoute(server: server, from: $0) } }
         self.init(
-            mail: route, sender: settings.appName.isEmpty ? from?.name : settings.appName, smsURL: settings.smsURL, resetURL: settings.resetURL, publicURL: settings.publicURL)
+            mail: route, sender: settings.appName.isEmpty ? from?.name : settings.appName, smsURL: settings.smsURL,
+            resetURL: settings.resetURL, publicURL: settings.publicURL)
     }
 
     /// No fault quotes the URL, which may hold a password.

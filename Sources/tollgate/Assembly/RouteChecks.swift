@@ -68,7 +68,7 @@ struct RouteChecks {
         }
     }
 
-    /// By whom a path is taken, and how the upstream gets it back.
+    /// The owner of an endpoint, and what the operator does if the upstream should have its path.
     private func takeBack(_ place: MountedEndpoint) -> (owner: String, right: String) {
         guard place.endpoint.contract == nil else {
             let right = "mount the contract elsewhere or leave it out of \(Setting.contracts.name) if the upstream should answer"

@@ -48,9 +48,7 @@ struct Gateway {
         let health = HealthBoard(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
         self.health = health
         let active = ActiveConfiguration(
-            configuration, keys: keys, labels: labels,
-            adminToken: try AdminToken.open(settings),
-            workers: workers, log: log)
+            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, log: log)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(settings.upstreams, log: log) { upstream, addresses in
@@ -129,6 +127,7 @@ struct Gateway {
         lookForUnlabelled(moment.monotonic)
     }
 
+    /// Once a minute: logs routes whose filter removed elements only for want of a label.
     private mutating func lookForUnlabelled(_ now: MonotonicTime) {
         guard unlabelledDrops.isDue(now) else { return }
         let workers = workers
