@@ -23,10 +23,8 @@ package enum WorkerUpdate: Sendable, Equatable {
     /// Access tokens of these sessions are refused from now on.
     case ended([RevokedSession])
     case tiers([UserTier])
-    /// The known tiers of these users no longer count: look each up again.
-    case forgetTier(of: [TokenUser])
-    /// Every known tier may be out of date: look each up again.
-    case forgetTiers
+    /// The known tiers of these users may be out of date, or with nil every user's: look each up again.
+    case forgetTiers([TokenUser]?)
 }
 
 /// Something to log, count or show on `/readyz`.

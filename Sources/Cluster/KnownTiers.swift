@@ -21,6 +21,9 @@ package struct KnownTier: Equatable, Sendable {
 struct KnownTiers {
     /// How long a known tier counts after its server has failed, in seconds. Then the server is asked again.
     static var retrySeconds: Int64 { 5 }
+    /// How long a user whose tier is no longer fresh is not asked about because the server is away, in seconds. Bounded, so that
+    /// failures for other users never keep an old tier alive.
+    private static var sparedSeconds: Int64 { 60 }
 
     private let generationSize: Int
     /// By trust line: how long its server, which answers nothing, is not asked about users whose tier is known. Each question
@@ -44,8 +47,12 @@ struct KnownTiers {
     /// The tier of `user` if the server need not be asked at `now`.
     mutating func fresh(_ user: TokenUser, at now: WallTime) -> KnownTier? {
         guard var known = known(user) else { return nil }
-        known.freshUntil = max(known.freshUntil, user.issuer.flatMap { awayUntil[$0] } ?? known.freshUntil)
-        return now < known.freshUntil ? known : nil
+        if now < known.freshUntil { return known }
+        guard let away = user.issuer.flatMap({ awayUntil[$0] }), now < away,
+            now < known.freshUntil.advanced(by: Self.sparedSeconds)
+        else { return nil }
+        known.freshUntil = away
+        return known
     }
 
     /// The server has answered.

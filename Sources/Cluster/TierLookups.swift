@@ -109,7 +109,7 @@ package final class TierLookups: Sendable {
 
     private func forgetWorkers(_ state: inout State) {
         for user in state.flights.keys { state.flights[user] = true }
-        events.broadcast(.forgetTiers)
+        events.broadcast(.forgetTiers(nil))
     }
 
     /// The tiers of these users may have changed: each is looked up again, and what was known does not count until then. Any
@@ -121,7 +121,7 @@ package final class TierLookups: Sendable {
                 state.known.forget(user)
                 if state.flights[user] != nil { state.flights[user] = true }
             }
-            events.broadcast(.forgetTier(of: users))
+            events.broadcast(.forgetTiers(users))
         }
     }
 
@@ -138,17 +138,21 @@ package final class TierLookups: Sendable {
         switch source {
         case .ownAccount?:
             guard let id = UUID(parsing: user.id) else { return .entitlement(.success(nil)) }
-            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: id))) } catch { return .entitlement(.failure(error)) }
+            return await entitlement { () throws(AccountFailure) in try await directory.tier(of: id) }
         case .account(let issuer)?:
             // A subject that no identity can have has no account.
             guard let key = IdentityKey(issuer, subject: user.id) else { return .entitlement(.success(nil)) }
-            do throws(AccountFailure) { return .entitlement(.success(try await directory.tier(of: key))) } catch { return .entitlement(.failure(error)) }
+            return await entitlement { () throws(AccountFailure) in try await directory.tier(of: key) }
         case .server(let server)?:
             let answer = await askTier(server, user.id)
             events.report(.tierAsked(issuer: user.issuer ?? "", problem: answer.problem))
             return .server(answer, server)
         case nil: return .nowhere
         }
+    }
+
+    private func entitlement(_ question: () async throws(AccountFailure) -> Entitlement?) async -> Answer {
+        do throws(AccountFailure) { return .entitlement(.success(try await question())) } catch { return .entitlement(.failure(error)) }
     }
 
     private static func status(

@@ -98,6 +98,19 @@ import Testing
         #expect(roles.count { $0 == "leader" } == 1 && roles.count { $0 == "follower" } == 100)
     }
 
+    /// The new token has no more of a tier than the old one: it is looked up here, before the request goes on.
+    @Test func aRefreshedTokenHasTheTierThatIsSetHere() throws {
+        let (server, upstream, folder) = (try AuthServer(), try Upstream(), try Folder())
+        let trust = try server.settings(folder).replacingOccurrences(of: "algorithms=HS256", with: "algorithms=HS256 tier-from=account")
+        let gateway = try Gateway([try TransparentRefreshTests.settings(upstream), trust].joined(separator: "\n"), folder: folder)
+        #expect(try gateway.command(["user", "set-tier", "login:u1", "premium"]).code == 0)
+        for (user, status) in [("u1", 200), ("u2", 403)] {
+            let answer = try gateway.ask("GET /premium/x", TransparentRefreshTests.fields(try Self.old(user), server.signIn(user)))
+            #expect(answer.status == status)
+        }
+        #expect(upstream.requests.now.map { $0["X-User-Tier"] } == ["premium"] && server.questions.now.count == 2)
+    }
+
     @Test func whoHasAnotherRefreshTokenSharesNothing() throws {
         let (server, upstream) = (try AuthServer(), try Upstream())
         let gateway = try Self.gateway(server, upstream)

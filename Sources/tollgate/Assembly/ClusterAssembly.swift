@@ -52,8 +52,7 @@ extension WorkerMessage {
         switch update {
         case .ended(let sessions): self = .revoked(sessions)
         case .tiers(let users): self = .learnedUsers(users)
-        case .forgetTier(let users): self = .forgotUsers(users)
-        case .forgetTiers: self = .forgotUsers(nil)
+        case .forgetTiers(let users): self = .forgotUsers(users)
         }
     }
 }
