@@ -26,6 +26,7 @@ final class ChangeLogPoller: Sendable {
     private let directory: AccountDirectory
     private let cache: AccountCache
     private let tiers: TierLookups
+    private let subjects: SubjectLookups
     private let events: ClusterEvents
     private let waker: Waker
     private let state: Mutex<State>
@@ -34,11 +35,13 @@ final class ChangeLogPoller: Sendable {
     private let thread = Mutex<WorkerThread?>(nil)
 
     init(
-        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, events: ClusterEvents, patience: UInt64
+        directory: AccountDirectory, cache: AccountCache, tiers: TierLookups, subjects: SubjectLookups, events: ClusterEvents,
+        patience: UInt64
     ) throws(SystemFault) {
         self.directory = directory
         self.cache = cache
         self.tiers = tiers
+        self.subjects = subjects
         self.events = events
         state = Mutex(State(patience: patience))
         waker = try Waker()
@@ -140,6 +143,7 @@ final class ChangeLogPoller: Sendable {
         let ended = try await directory.endedSessions()
         if !ended.isEmpty { events.broadcast(.ended(ended.map(RevokedSession.init))) }
         cache.evictAll()
+        subjects.forgetAll()
         tiers.forgetAll()
         events.secretsChanged()
         reached(Position(mark: mark, readAt: start))
@@ -167,6 +171,7 @@ final class ChangeLogPoller: Sendable {
         }
         for (user, _) in accounts { cache.evict(user) }
         if !ended.isEmpty { events.broadcast(.ended(ended)) }
+        subjects.changed(accounts.map(\.user))
         tiers.changed(accounts, at: now.wall)
         tiers.forget(identities)
         if hasSecrets { events.secretsChanged() }
@@ -178,7 +183,8 @@ final class ChangeLogPoller: Sendable {
 extension RevokedSession {
     /// Kept for the longest life of an access token and ten minutes for clock skew: no token of the session outlives that.
     package init(_ session: EndedSession) {
-        let until = session.endedAt.seconds + SessionPolicy.longestAccessSeconds + 600
+        let last = session.endedAt.seconds + SessionPolicy.longestAccessSeconds + 600
+        let until = max(last, session.expiresAt?.seconds ?? last)
         self.init(id: session.id.text, until: until, endedAt: session.endedAt.seconds)
     }
 }

@@ -23,8 +23,9 @@ package enum WorkerUpdate: Sendable, Equatable {
     /// Access tokens of these sessions are refused from now on.
     case ended([RevokedSession])
     case tiers([UserTier])
-    /// The known tiers of these users may be out of date, or with nil every user's: look each up again.
+    /// The known tiers of these users may be out of date, or with nil those of every user and every subject: look each up again.
     case forgetTiers([TokenUser]?)
+    case subjects([KnownSubject])
 }
 
 /// Something to log, count or show on `/readyz`.

@@ -7,6 +7,7 @@ package import Wire
 package final class ClusterMember: Sendable {
     package let cache: AccountCache
     package let tiers: TierLookups
+    package let subjects: SubjectLookups
     private let poller: ChangeLogPoller
     private let sweep: AccountSweep
     private let plan: ClusterPlan
@@ -22,7 +23,8 @@ package final class ClusterMember: Sendable {
         self.events = events
         cache = AccountCache(store: context.store)
         tiers = TierLookups(plan, directory: directory, events)
-        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, events: events, patience: patience)
+        subjects = SubjectLookups(directory: directory, broadcast: events.broadcast)
+        poller = try ChangeLogPoller(directory: directory, cache: cache, tiers: tiers, subjects: subjects, events: events, patience: patience)
         sweep = AccountSweep(context: context)
     }
 

@@ -65,6 +65,17 @@ extension AccountInterface {
         }
     }
 
+    /// Ends the caller's session. An outside issuer's session ends with the bearer, and with the refresh token if the body has it
+    /// under this name.
+    func signOut(_ request: ContractRequest, refreshToken name: String, _ services: ContractServices) async throws(Failure) {
+        switch try request.person() {
+        case .session(let session): try await call(await services.sessions.signOut(session, caller: request.caller))
+        case .outside(let token):
+            let refresh = try request.text(name)
+            try await call(await services.sessions.signOut(token, refreshToken: refresh, caller: request.caller))
+        }
+    }
+
     /// A value parsed from a text; `message` if the text is malformed.
     func parse<Value>(
         _ value: @autoclosure () throws(MalformedText) -> Value, orSay message: String

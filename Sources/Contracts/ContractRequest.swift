@@ -58,6 +58,28 @@ struct ContractRequest: Sendable {
 }
 
 extension ContractRequest {
+    /// A caller who may see an account and sign out.
+    enum Person {
+        case session(CallerSession)
+        /// The bearer is of an outside issuer whose subjects stand for accounts.
+        case outside(OutsideToken)
+
+        var user: UUID {
+            switch self {
+            case .session(let session): session.user
+            case .outside(let token): token.user
+            }
+        }
+    }
+
+    /// The caller at endpoints that also take the tokens of such issuers.
+    func person() throws(Failure) -> Person {
+        if let outside = identity?.outside {
+            return .outside(OutsideToken(user: outside.account, id: outside.tokenID, expiresAt: outside.expiresAt))
+        }
+        return .session(try requiredSession())
+    }
+
     /// The text of a member, or of a member of the object `parent`; nil if it is missing or `null`.
     func text(_ name: String, in parent: String? = nil) throws(Failure) -> String? {
         guard let parent else { return try read(try body.text(name)) }

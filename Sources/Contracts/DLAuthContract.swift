@@ -133,14 +133,13 @@ struct DLAuthContract: ClientContract {
     }
 
     private func signOut(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
-        try await call(await services.sessions.signOut(session, caller: request.caller))
+        try await signOut(request, refreshToken: "refresh_token", services)
         return DLAuthAnswer.message("Successfully signed out")
     }
 
     private func user(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
-        guard let account = try await call(await services.accounts.account(session.user)) else { throw Self.noUser }
+        let user = try request.person().user
+        guard let account = try await call(await services.accounts.account(user)) else { throw Self.noUser }
         return DLAuthAnswer.user(account)
     }
 

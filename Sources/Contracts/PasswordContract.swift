@@ -91,8 +91,8 @@ struct PasswordContract: ClientContract {
     }
 
     private func me(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
-        guard let account = try await call(await services.accounts.account(session.user)) else {
+        let user = try request.person().user
+        guard let account = try await call(await services.accounts.account(user)) else {
             throw Failure(.unauthorized(.revoked), in: Self.dialect)
         }
         let now = services.clock.now().wall

@@ -77,8 +77,7 @@ struct ProviderContract: ClientContract {
     }
 
     private func signOut(_ request: ContractRequest) async throws(Failure) -> LocalResponse {
-        let session = try request.requiredSession()
-        try await call(await services.sessions.signOut(session, caller: request.caller))
+        try await signOut(request, refreshToken: "refreshToken", services)
         return .json { json in
             json.beginObject()
             json.field("success", true)

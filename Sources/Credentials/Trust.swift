@@ -28,12 +28,14 @@ package struct TrustedIssuer: Sendable {
     package var maxLifetimeSeconds: Int64?
     /// Whether the tokens are the gateway's own.
     package var isOwn = false
+    /// Whether its subjects stand for accounts (`accounts=on`).
+    package var hasAccounts = false
     package var use = TokenUse.access
 
     package init(
         name: String, issuer: String?, audiences: [String], algorithms: AlgorithmSet, keys: KeySet?,
         userClaim: String = "sub", tierClaim: String = "tier", emailClaim: String = "email",
-        maxLifetimeSeconds: Int64? = nil, isOwn: Bool = false, use: TokenUse = .access
+        maxLifetimeSeconds: Int64? = nil, isOwn: Bool = false, hasAccounts: Bool = false, use: TokenUse = .access
     ) {
         self.name = name
         self.issuer = issuer
@@ -45,13 +47,15 @@ package struct TrustedIssuer: Sendable {
         self.emailClaim = emailClaim
         self.maxLifetimeSeconds = maxLifetimeSeconds
         self.isOwn = isOwn
+        self.hasAccounts = hasAccounts
         self.use = use
     }
 
     fileprivate func hasSameRules(as other: Self) -> Bool {
         name == other.name && issuer == other.issuer && audiences == other.audiences && algorithms == other.algorithms
             && userClaim == other.userClaim && tierClaim == other.tierClaim && emailClaim == other.emailClaim
-            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn && use == other.use
+            && maxLifetimeSeconds == other.maxLifetimeSeconds && isOwn == other.isOwn && hasAccounts == other.hasAccounts
+            && use == other.use
     }
 }
 

@@ -20,6 +20,7 @@ package struct Admission: ~Copyable {
     var tierCache: TierCache
     /// By the issuer's index in the policy's trust.
     private(set) var tierKeys: [LimitKey]
+    var subjects: SubjectCache
 
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
     private static let keysRetrySeconds: UInt32 = 10
@@ -32,6 +33,7 @@ package struct Admission: ~Copyable {
         cache = TokenCache(capacity: cacheCapacity, hash: .random())
         tierCache = TierCache(capacity: cacheCapacity)
         tierKeys = Self.tierKeys(policy, limiter.hash)
+        subjects = SubjectCache(capacity: cacheCapacity)
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
@@ -41,6 +43,7 @@ package struct Admission: ~Copyable {
         } else {
             cache.removeAll()
             tierCache.removeAll()
+            subjects.removeAll()
         }
         limits = CompiledLimits(policy, limiter.hash)
         tierKeys = Self.tierKeys(policy, limiter.hash)
@@ -174,7 +177,7 @@ package struct Admission: ~Copyable {
         case .success(let verified) where verified.isExpired: return .expired(verified)
         case .success(let verified):
             let identity = Identity(
-                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
             guard let identity else {
                 _ = refuse(.unsafeClaim, &decision)
                 return .refused
@@ -221,7 +224,7 @@ package struct Admission: ~Copyable {
             verified.hasActor
         {
             decision.identity = Identity(
-                verified, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
+                verified, token, trust: policy.trust, tiers: policy.tiers, hash: limiter.hash, edits: &decision.requestEdits)
         }
         guard let identity = decision.identity, identity.isOwn, identity.hasActor, !revoked.contains(identity.session) else {
             decision.removeIdentity()
@@ -231,7 +234,8 @@ package struct Admission: ~Copyable {
 
     /// False if the target is the gateway's own endpoint and the token names an actor: actors may only use routes.
     private func admitsActor(_ gate: RouteGate, to decision: inout Decision) -> Bool {
-        guard gate.refusesActors, let identity = decision.identity, identity.isOwn, identity.hasActor else { return true }
+        guard gate.refusesActors, let identity = decision.identity, identity.isOwn || identity.outside != nil, identity.hasActor
+        else { return true }
         decision.refuse(.forbidden(.actor), .refused, .actor)
         return false
     }

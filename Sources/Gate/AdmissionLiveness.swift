@@ -7,24 +7,31 @@ extension Admission {
     /// `Retry-After` when a tier cannot be looked up, in seconds.
     static var accountsRetrySeconds: UInt32 { 1 }
 
-    /// Whether the session was not revoked; sets the tier of the decision and its fields for the upstream. False with
-    /// `.lookUp` if the tier must be looked up first.
+    /// Whether the session was not revoked. Finds the account of an outside identity, and sets the tier of the decision and its
+    /// fields for the upstream. False with `.lookUp` if the account or the tier must be looked up first.
     mutating func isLive(_ identity: Identity, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if identity.isOwn && revoked.contains(identity.session) {
             decision.sessionEndedAt = revoked.endedAt(identity.session)
             decision.refuse(.unauthorized(.revoked), .refused, .revoked)
             return false
         }
+        var accountKey: LimitKey?
+        if policy.hasAccounts, let outside = identity.outside, !findAccount(outside, now.seconds, &accountKey, &decision) { return false }
         let issuer = Int(identity.issuerIndex)
         let source = policy.tierSources[issuer]
         if source == .claim || source == .ownAccount && !identity.mayHaveAccount {
+            decision.replaceUser()
             setClaimed(identity, &decision)
             return true
         }
-        guard let known = tierCache.entry(of: identity.user.combined(with: tierKeys[issuer]), at: now) else {
+        // The tier that was set here for a subject is that of its account, where it has one.
+        let key = source == .account ? accountKey : nil
+        guard let known = tierCache.entry(of: key ?? identity.user.combined(with: tierKeys[issuer]), at: now) else {
+            decision.effects.asksAccount = key != nil
             decision.verdict = .lookUp
             return false
         }
+        decision.replaceUser()
         switch known.status {
         case .noAccount where source == .ownAccount: setClaimed(identity, &decision)
         case .noAccount:
@@ -61,6 +68,7 @@ extension Admission {
 
     /// The user of a decision `.lookUp`.
     package func tokenUser(_ decision: borrowing Decision) -> TokenUser {
+        if decision.effects.asksAccount, let account = decision.account { return TokenUser(account.text) }
         let issuer = decision.identity.map { policy.trust.issuers[Int($0.issuerIndex)] }
         return TokenUser(decision.userID, of: issuer.flatMap { $0.isOwn ? nil : $0.name })
     }
@@ -79,10 +87,11 @@ extension Admission {
         }
     }
 
-    /// Updates the tier cache.
+    /// Updates the tier cache. What was pushed also invalidates the subjects of the account.
     package mutating func learn(_ users: [UserTier]) {
         for user in users {
             if let key = tierKey(of: user.user) { tierCache.learn(user, of: key) }
+            if user.source == .pushed, user.user.issuer == nil, let id = UUID(parsing: user.user.id) { subjects.accountChanged(id, limiter.hash) }
         }
     }
 
@@ -90,11 +99,12 @@ extension Admission {
     package mutating func forget(_ users: [TokenUser]) {
         for user in users {
             if let key = tierKey(of: user) { tierCache.forget(key) }
+            if let issuer = user.issuer { subjects.forget(LimitSubject.subject(user.bytes, of: issuer, limiter.hash)) }
         }
     }
 
     /// Key of a user in the tier cache; nil for a user of an issuer that the policy does not have.
-    private func tierKey(of user: TokenUser) -> LimitKey? {
+    func tierKey(of user: TokenUser) -> LimitKey? {
         let index = policy.trust.issuers.firstIndex { user.issuer == nil ? $0.isOwn : !$0.isOwn && $0.name == user.issuer }
         guard let index else { return nil }
         let issuer = policy.trust.issuers[index]
@@ -107,11 +117,17 @@ extension Admission {
         policy.trust.issuers.map { LimitSubject.issuer($0.name, hash) }
     }
 
-    /// Empties the tier cache, so that every user is looked up again.
-    package mutating func forgetUsers() { tierCache.removeAll() }
+    /// Empties the caches of tiers and subjects, so that every user is looked up again.
+    package mutating func forgetUsers() {
+        tierCache.removeAll()
+        subjects.removeAll()
+    }
 
     /// The issuer of the gateway's own tokens, as identities name it.
-    private var ownIssuer: String {
-        policy.trust.issuers.first(where: \.isOwn).map { $0.issuer ?? $0.name } ?? ""
-    }
+    private var ownIssuer: String { policy.trust.ownIssuer }
+}
+
+extension Trust {
+    /// The issuer of the gateway's own tokens, as identities name it; empty if there is none.
+    var ownIssuer: String { issuers.first(where: \.isOwn).map { $0.issuer ?? $0.name } ?? "" }
 }

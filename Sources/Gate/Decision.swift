@@ -1,6 +1,6 @@
 package import Credentials
 package import HTTP
-import Wire
+package import Wire
 
 /// Verdict of Admission.
 package enum Verdict: Equatable, Sendable {
@@ -22,6 +22,10 @@ package struct DecisionEffects: Equatable, Sendable {
     /// Index in the policy's trust of the issuer whose keys should be fetched: the token's key is unknown, or there are
     /// none. After the fetch the request may be decided again; nothing was charged.
     package internal(set) var keysWanted: Int?
+    /// With `.lookUp`: not the user's tier is asked for but the account of the subject (`Admission.asksSubject`).
+    var asksSubject = false
+    /// With `.lookUp`: the tier of the account is asked for that an outside identity stands for.
+    var asksAccount = false
 
     package init() {}
 }
@@ -80,6 +84,8 @@ package struct Decision: ~Copyable {
     package internal(set) var passesTrailers = true
     /// Set once a token was accepted.
     package internal(set) var identity: Identity?
+    /// The account that an outside identity stands for.
+    package internal(set) var account: UUID?
     /// The effective tier; nil for an anonymous caller, or if the accounts cannot be read.
     package internal(set) var tier: Tier?
     package internal(set) var tierOrigin = TierOrigin.none
@@ -134,6 +140,7 @@ package struct Decision: ~Copyable {
         keptFields = []
         passesTrailers = true
         identity = nil
+        account = nil
         tier = nil
         tierOrigin = .none
         sessionEndedAt = nil
@@ -173,6 +180,7 @@ package struct Decision: ~Copyable {
     /// Clears everything read from the token.
     mutating func removeIdentity() {
         identity = nil
+        account = nil
         requestEdits.removeAll()
         keyBytes.removeAll()
     }

@@ -22,6 +22,8 @@ package struct Identity: Sendable {
     package let isOwn: Bool
     /// Whether the token names an actor.
     let hasActor: Bool
+    /// nil unless the issuer's subjects stand for accounts.
+    package let outside: OutsideIdentity?
     /// Whether the user may have an account here, whose tier is looked up.
     let mayHaveAccount: Bool
     /// Bit n: requirement n of the policy's trust holds.
@@ -35,21 +37,25 @@ package struct Identity: Sendable {
     let emailLength: Int
     /// Fields of the actor; empty if the token names none.
     let actor: Slice
-    let userID: Slice
+    /// Where the field of the user begins, if it is the last.
+    let userStart: Int
+    var userID: Slice
     let sessionID: Slice
 
     /// Renders the fields of `token` into `edits`, which is emptied first. An unknown tier becomes the lowest. nil if a
-    /// value cannot be a header value: omitting it would tell the upstream of another user.
+    /// value cannot be a header value: omitting it would tell the upstream of another user. `text` is the token as it was sent.
     init?(
-        _ token: VerifiedToken, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
+        _ token: VerifiedToken, _ text: RawSpan, trust: Trust, tiers: TierList, hash: KeyedHash, edits: inout FieldEdits
     ) {
         let issuer = trust.issuers[token.issuerIndex]
         let rank = token.tier.byteCount == 0 ? nil : tiers.rank(of: token.tier)
         let issuerText = issuer.issuer ?? issuer.name
-        let writer = IdentityWriter(token, issuer: issuerText, &edits)
+        outside = OutsideIdentity(token, text, issuer, own: trust.ownIssuer, hash)
+        let writer = IdentityWriter(token, issuer: issuerText, userIsLast: outside != nil, &edits)
         guard writer.isSafe else { return nil }
         emailLength = writer.emailLength
-        actor = Slice(start: writer.actorStart, count: edits.http1.byteCount - writer.actorStart)
+        actor = writer.actor
+        userStart = writer.userStart
         userID = writer.userID
         sessionID = writer.sessionID
         issuerIndex = Int32(token.issuerIndex)

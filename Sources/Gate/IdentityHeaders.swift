@@ -37,15 +37,18 @@ struct IdentityWriter {
     private(set) var sessionID = Slice()
     /// `Identity.emailLength`.
     private(set) var emailLength = 0
-    /// Where the fields of the actor begin.
-    private(set) var actorStart = 0
+    /// The fields of the actor.
+    private(set) var actor = Slice()
+    /// Where the field of the user begins.
+    private(set) var userStart = 0
 
-    /// Writes into `edits`, which is emptied first.
-    init(_ token: VerifiedToken, issuer: String, _ edits: inout FieldEdits) {
+    /// Writes into `edits`, which is emptied first; with `userIsLast` the user can be replaced.
+    init(_ token: VerifiedToken, issuer: String, userIsLast: Bool, _ edits: inout FieldEdits) {
         edits.removeAll()
+        var actorStart = 0
         for header in IdentityHeader.allCases {
             switch header {
-            case .userID: userID = write(header, token.userID, &edits)
+            case .userID: if !userIsLast { userID = write(header, token.userID, &edits) }
             case .userEmailVerified: _ = write(header, Self.word(token.isEmailProven).rawBytes, &edits)
             case .userEmail:
                 emailLength = edits.http1.byteCount
@@ -61,6 +64,9 @@ struct IdentityWriter {
             case .actorID: _ = write(header, token.actorID, &edits)
             }
         }
+        actor = Slice(start: actorStart, count: edits.http1.byteCount - actorStart)
+        userStart = edits.http1.byteCount
+        if userIsLast { userID = write(.userID, token.userID, &edits) }
     }
 
     /// Adds the field unless it is empty; returns the position of its value.

@@ -70,6 +70,16 @@ public struct FieldEdits: ~Copyable {
         removed |= other.removed
     }
 
+    /// Adds a field whose value is `id`; returns the slice of the value, for the subscript.
+    package mutating func add(_ name: StaticString, _ id: UUID) -> Slice {
+        begin(name)
+        let start = lines.count
+        id.write(into: &lines)
+        let slice = Slice(start: start, count: lines.count - start)
+        end()
+        return slice
+    }
+
     // MARK: a value in pieces
 
     /// Begins a field whose value is appended in pieces; `end` follows.
@@ -91,6 +101,9 @@ public struct FieldEdits: ~Copyable {
 
     /// Takes back the fields that were added first, `count` bytes in all.
     @inlinable public mutating func hide(_ count: Int) { hidden = count }
+
+    /// Takes back the fields that were added last, from the offset that `http1` had then.
+    @inlinable public mutating func removeLast(from offset: Int) { lines.truncate(to: offset) }
 
     // MARK: removing
 

@@ -46,11 +46,29 @@ package struct LocalCaller: Sendable, Equatable {
     package var sessionID: String
     /// Whether the gateway itself issued the token.
     package var isOwn: Bool
+    /// Set if an outside issuer issued it and its subject stands for an account.
+    package var outside: OutsideCaller?
 
-    package init(userID: String, sessionID: String, isOwn: Bool) {
+    package init(userID: String, sessionID: String, isOwn: Bool, outside: OutsideCaller? = nil) {
         self.userID = userID
         self.sessionID = sessionID
         self.isOwn = isOwn
+        self.outside = outside
+    }
+}
+
+/// The account that an outside issuer's token stands for.
+package struct OutsideCaller: Sendable, Equatable {
+    package var account: UUID
+    /// The id under which the token can be refused.
+    package var tokenID: UUID
+    /// `exp`, in seconds since 1970.
+    package var expiresAt: Int64
+
+    package init(account: UUID, tokenID: UUID, expiresAt: Int64) {
+        self.account = account
+        self.tokenID = tokenID
+        self.expiresAt = expiresAt
     }
 }
 

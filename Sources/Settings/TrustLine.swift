@@ -15,8 +15,10 @@ package struct TrustDeclaration: Hashable, Sendable {
     package var tierSource = TierDeclaration.claim
     package var emailClaim = "email"
     package var maxLifetimeSeconds: Int64?
-    /// The endpoint for transparent refresh of internal callers' expired tokens; nil: they are not refreshed.
+    /// The endpoint that refreshes its tokens: internal callers' expired ones, and with `hasAccounts` those of apps; nil: none.
     package var refresh: RefreshDeclaration?
+    /// Whether its subjects stand for accounts.
+    package var hasAccounts = false
     package var origin: Origin
 }
 
@@ -66,8 +68,9 @@ extension LineOption {
         LineOption("tier-max-age", "60s", "how long an answer counts before the server is asked again"),
         LineOption("email-claim", "email", "the claim with the email"),
         LineOption("max-lifetime", "unbounded", "the maximum of `exp` minus `iat`"),
-        LineOption("refresh", "a URL", "the endpoint that refreshes internal callers' expired tokens"),
+        LineOption("refresh", "a URL", "the endpoint that refreshes internal callers' expired tokens, and with `accounts=on` those of apps"),
         LineOption("refresh-contract", "password, provider, dlauth or anonymous", "the request format of that endpoint"),
+        LineOption("accounts", "off, on", "`on`: the subject is the id of an imported account, or an imported identity whose provider is this line; contracts take the issuer's tokens until they end"),
     ]
 }
 
@@ -88,6 +91,10 @@ enum TrustLine {
         trust.emailClaim = line.text("email-claim") ?? trust.emailClaim
         trust.maxLifetimeSeconds = line.duration("max-lifetime", 1000...315_360_000_000).map { Int64($0 / 1000) }
         trust.refresh = refresh(&line)
+        trust.hasAccounts = line.choice("accounts", ["off", "on"]) == "on"
+        if trust.hasAccounts, ["apple", "google"].contains(name) {
+            line.fault("has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name")
+        }
         return (trust, line.findings)
     }
 

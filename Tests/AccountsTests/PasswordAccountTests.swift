@@ -66,7 +66,9 @@ import Wire
     @Test func refusalsDoNotRevealAccounts() async throws {
         let office = try Office()
         _ = try await office.signUp("ada@example.com")
-        _ = try await office.administration.create(AccountCreation(email: try EmailAddress("no@password")))
+        var bare = ImportedAccount()
+        bare.email = try EmailAddress("no@password")
+        _ = try await office.administration.create(bare)
         for email in ["ada@example.com", "nobody@example.com", "no@password"] {
             #expect(await fault { try await office.signIn(email, "another password") } == SignInRefusal.invalidCredentials)
         }
@@ -109,8 +111,9 @@ import Wire
     @Test func aHashOfAnUncomposedPasswordIsReplaced() async throws {
         let office = try Office()
         let typed = Array(Self.decomposed.utf8)
-        var creation = AccountCreation(email: try EmailAddress("a@x"))
-        creation.secret = .hash(try PasswordHash(of: typed.rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1)))
+        var creation = ImportedAccount()
+        creation.email = try EmailAddress("a@x")
+        creation.passwordHash = try PasswordHash(of: typed.rawBytes, cost: Argon2Cost(kibibytes: 64, passes: 1, lanes: 1))
         _ = try await office.administration.create(creation)
         #expect(await fault { try await office.signIn("a@x", Self.composed) } == SignInRefusal.invalidCredentials)
         #expect(await fault { try await office.signIn("a@x", "cafe\u{300} cre\u{301}me") } == SignInRefusal.invalidCredentials)

@@ -18,6 +18,7 @@ final class ContractWorld: StoryWorld {
     private let clock = StillClock()
     private let post = Post()
     private let providers = PretendProviders()
+    private let oldIssuer = PretendIssuer()
     private let store = MemoryStore()
     private var services: ContractServices
     private let administration: Administration
@@ -52,7 +53,10 @@ final class ContractWorld: StoryWorld {
             codes: Codes(context: context, mint: mint, courier: post, limiter: limiter, secret: Self.secret),
             providers: ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter),
             anonymous: AnonymousAccounts(context: context, mint: mint, limiter: limiter),
-            sessions: Sessions(context: context, mint: mint), accounts: AccountDirectory(context: context), tiers: .standard,
+            sessions: Sessions(
+                context: context, mint: mint,
+                outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _ in oldIssuer.redeem(token) }),
+            accounts: AccountDirectory(context: context), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
         administration = Administration(context: context, work: work)
         directory = AccountDirectory(context: context)
@@ -64,7 +68,7 @@ final class ContractWorld: StoryWorld {
         let own = TrustedIssuer(
             name: "tollgate", issuer: Self.issuer, audiences: ["tollgate"], algorithms: AlgorithmSet(.ES256),
             keys: KeySet([key.verificationKey]), isOwn: true)
-        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [own]), hasAccounts: true)
+        let policy = try Policy(rules: endpoints.map(\.rule), trust: Trust(issuers: [oldIssuer.trusted, own]), hasAccounts: true)
         admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 64), cacheCapacity: 64)
     }
 
@@ -81,6 +85,10 @@ final class ContractWorld: StoryWorld {
         await readLog()
         decide(bytes)
         if let sighting = decision.effects.deliveredToken { await confirm(sighting) }
+        if decision.verdict == .lookUp, admission.asksSubject(decision) {
+            admission.learn([await known(admission.tokenUser(decision))])
+            decide(bytes)
+        }
         if decision.verdict == .lookUp {
             let user = decision.userID.text
             admission.learn([await status(of: user)])
@@ -104,6 +112,7 @@ final class ContractWorld: StoryWorld {
             if case .ended(let session) = logged.change { RevokedSession(id: session.id.text, until: .max) } else { nil }
         }
         admission.revoke(ended, at: clock.now.wall.seconds)
+        if ended.count < reading.changes.count { admission.forgetUsers() }
     }
 
     func wait(seconds: Int) async throws { clock.advance(seconds: Int64(seconds)) }
@@ -120,8 +129,21 @@ final class ContractWorld: StoryWorld {
         try providers.token(provider, claims, now: clock.now.wall)
     }
 
+    func outsideToken(_ kind: String, _ subject: String) async throws -> String {
+        kind == "access" ? try oldIssuer.token(subject, now: clock.now.wall) : oldIssuer.refreshToken(subject)
+    }
+
     func act(_ words: [String]) async throws {
         switch words.first {
+        case "old": oldIssuer.isAway = words[1] == "away"
+        case "import":
+            var account = ImportedAccount()
+            account.email = try EmailAddress(words[1])
+            account.isEmailConfirmed = true
+            account.createdAt = clock.now.wall
+            account.identities = [IdentityKey(IdentitySource(stored: PretendIssuer.name), stored: words[2])]
+            _ = try await administration.create(account)
+        case "revoke": _ = try await administration.revoke(try user(words[1]))
         case "tier":
             let until = words.count > 3 ? Int64(words[3]).map { WallTime(seconds: Int64(now) + $0) } : nil
             _ = try await administration.setTier(words[2] == "free" ? nil : words[2], until: until, of: try user(words[1]))
@@ -166,7 +188,13 @@ extension ContractWorld {
     private func request(_ bytes: [UInt8], _ body: [UInt8]) -> LocalRequest {
         let span = bytes.rawBytes
         let (user, session) = (decision.userID.text, decision.sessionID.text)
-        let caller = decision.identity.map { LocalCaller(userID: user, sessionID: session, isOwn: $0.isOwn) }
+        let account = decision.account
+        let caller = decision.identity.map { identity in
+            let outside = account.flatMap { account in
+                identity.outside.map { OutsideCaller(account: account, tokenID: $0.tokenID, expiresAt: identity.expiresAt) }
+            }
+            return LocalCaller(userID: user, sessionID: session, isOwn: identity.isOwn, outside: outside)
+        }
         var fields: [(name: String, value: String)] = []
         for index in 0..<head.fields.count {
             fields.append((name: span[head.fields[index].name].text, value: span[head.fields[index].value].text))
@@ -185,6 +213,20 @@ extension ContractWorld {
         var fields = [(name: "Content-Type", value: decision.dialect.contentType.description)]
         edits.forEach { fields.append((name: $0.text, value: $1.text)) }
         return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)
+    }
+
+    private func known(_ user: TokenUser) async -> KnownSubject {
+        let status: SubjectStatus
+        do throws(AccountFailure) {
+            status = switch try await directory.subject(IdentityKey(IdentitySource(stored: user.issuer ?? ""), stored: user.id)) {
+            case .account(let id): .account(id)
+            case .unknown: .unknown
+            case .refused: .refused
+            }
+        } catch {
+            status = .unavailable
+        }
+        return KnownSubject(user: user, status: status, learnedAt: clock.now.wall.seconds)
     }
 
     private func status(of user: String) async -> UserTier {

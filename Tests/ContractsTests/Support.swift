@@ -146,6 +146,49 @@ final class PretendProviders: ProviderKeys, @unchecked Sendable {
     }
 }
 
+/// The issuer of the tokens that apps had before, whose subjects stand for accounts.
+final class PretendIssuer: @unchecked Sendable {
+    static let name = "old"
+    private static let issuer = "https://old.test"
+    // One story uses it at a time.
+    var isAway = false
+    private var good: [String: String] = [:]
+    private var issued = 0
+    private let key: SigningKey
+
+    init() {
+        let secret = [UInt8](repeating: 5, count: 64)
+        do { key = try SigningKey(secret: secret.rawBytes) } catch { preconditionFailure(error.message) }
+    }
+
+    var trusted: TrustedIssuer {
+        TrustedIssuer(
+            name: Self.name, issuer: Self.issuer, audiences: [], algorithms: .hmac, keys: KeySet([key.verificationKey]), hasAccounts: true)
+    }
+
+    /// Every token is another one.
+    func token(_ subject: String, now: WallTime) throws -> String {
+        issued += 1
+        var claims = TokenClaims(
+            issuer: Self.issuer, audience: nil, subject: subject, issuedAt: now.seconds, expiresAt: now.seconds + 86_400)
+        claims.tokenID = "\(issued)"
+        return try key.issue(claims)
+    }
+
+    func refreshToken(_ subject: String) -> String {
+        issued += 1
+        good["old-\(issued)"] = subject
+        return "old-\(issued)"
+    }
+
+    /// A token is good once.
+    func redeem(_ token: String) -> OutsideRefresh.Outcome {
+        if isAway { return .unavailable(retryAfterSeconds: 1) }
+        guard let subject = good.removeValue(forKey: token) else { return .refused }
+        return .subject(IdentityKey(IdentitySource(stored: Self.name), stored: subject))
+    }
+}
+
 /// Starts threads of the process.
 let startThread: ThreadStart = { name, body in
     do {

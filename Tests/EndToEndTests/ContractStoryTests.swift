@@ -12,7 +12,7 @@ import Testing
     }()
 
     /// What only a world with a clock and a store of its own can do; the rest of such a story is left to it.
-    private static let leftToOthers: Set = ["wait", "store"]
+    private static let leftToOthers: Set = ["wait", "store", "import"]
 
     @Test(arguments: stories)
     func everyStoryHappensAsItIsTold(_ story: Story) async throws {

@@ -23,8 +23,9 @@ private struct CacheBench: ~Copyable {
         let result = token.withRawBytes { verifier.verify($0, trust: trust, now: AdmissionHarness.now.wall) }
         var edits = FieldEdits()
         guard case .success(let verified) = result,
-            let identity = Identity(
-                verified, trust: trust, tiers: .standard, hash: KeyedHash(first: 3, second: 4), edits: &edits)
+            let identity = token.withRawBytes({ text in
+                Identity(verified, text, trust: trust, tiers: .standard, hash: KeyedHash(first: 3, second: 4), edits: &edits)
+            })
         else { preconditionFailure("\(result)") }
         return identity
     }

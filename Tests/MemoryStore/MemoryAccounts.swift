@@ -139,7 +139,7 @@ extension MemoryStore.State {
             dropCodes(of: account)
             accounts[account.id] = account
             hashes[account.id] = line.passwordHash?.text
-            logOpening(of: account, audit, session: nil, detail: "import")
+            logOpening(of: account, audit, session: nil, detail: line.origin.rawValue)
             for key in line.identities { link(key, to: account.id, audit) }
         case .complete(let user):
             guard let bare = accounts[user] else { break }
@@ -147,7 +147,7 @@ extension MemoryStore.State {
             dropCodes(of: account)
             accounts[user] = account
             hashes[user] = line.passwordHash?.text
-            log(.accountOpened, user, audit, detail: "import")
+            log(.accountOpened, user, audit, detail: line.origin.rawValue)
         case .keep, .refuse: break
         }
         return verdict

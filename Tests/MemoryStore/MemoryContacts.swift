@@ -95,7 +95,7 @@ extension MemoryStore.State {
             return (user, [])
         case .complete(let user):
             accounts[user]?.dropPhone()
-            identities = identities.filter { $0.value.user != user }
+            dropIdentities(of: user)
             confirm(user, recipient, audit)
             return (user, endSessions(of: user, .accountTaken, audit))
         case .takeOver(let user): return (user, takeOver(user, audit))

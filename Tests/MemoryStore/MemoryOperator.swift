@@ -15,8 +15,9 @@ extension MemoryStore {
             state.dropCodes(of: account)
             state.hashes[user] = nil
             state.grants[user] = nil
-            state.identities = state.identities.filter { $0.value.user != user }
             let ended = state.endSessions(of: user, .accountDeleted, audit)
+            state.dropIdentities(of: user)
+            state.refusedSubjects.insert(IdentityKey.ofID(user))
             state.log(.accountDeleted, user, audit)
             return ended
         }
@@ -115,7 +116,7 @@ extension MemoryStore {
         try at { state in
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
             state.sessions = state.sessions.filter { oldest < $0.value.idleDeadline }
-            state.ended.removeAll { $0.endedAt < oldest }
+            state.ended.removeAll { $0.endedAt < oldest && ($0.expiresAt ?? now) <= now }
             state.codes = state.codes.filter { now < $0.value.expiresAt }
             state.resets = state.resets.filter { now < $0.value.expiresAt }
         }

@@ -84,7 +84,7 @@ extension MemoryStore {
 
     package func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession] {
         try at { state in
-            state.ended.filter { since <= $0.endedAt }.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }
+            state.ended.filter { since <= max($0.endedAt, $0.expiresAt ?? $0.endedAt) }.sorted { ($0.endedAt, $0.id) < ($1.endedAt, $1.id) }
         }
     }
 }

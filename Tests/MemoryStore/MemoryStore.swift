@@ -13,6 +13,11 @@ package final class MemoryStore: AccountStore {
         var codes: [String: PendingCode] = [:]
         var resets: [[UInt8]: PendingReset] = [:]
         var grants: [UUID: Set<ActorName>] = [:]
+        /// Accounts whose sessions at outside issuers have ended.
+        var detached: Set<UUID> = []
+        var refusedSubjects: Set<IdentityKey> = []
+        /// The records of outside refresh tokens, by their digest.
+        var adopted: [[UInt8]: AdoptedToken] = [:]
         /// Everything that was ever changed, the oldest first.
         var changes: [Touch] = []
         var events: [AuditEvent] = []
@@ -155,7 +160,9 @@ extension MemoryStore.State {
         of user: UUID, _ reason: EndReason, keeping kept: UUID? = nil, _ audit: AuditContext
     ) -> [EndedSession] {
         let all = sessions.values.filter { $0.user == user && $0.id != kept }.map(\.id).sorted()
-        return all.compactMap { end($0, reason, audit) }
+        let ended = all.compactMap { end($0, reason, audit) }
+        detach(user)
+        return ended
     }
 
     /// Drops the codes and reset tokens that were sent to an account.
@@ -172,10 +179,11 @@ extension MemoryStore.State {
     mutating func strip(_ user: UUID, _ audit: AuditContext) -> [EndedSession] {
         if let account = accounts[user] { dropCodes(of: account) }
         hashes[user] = nil
-        identities = identities.filter { $0.value.user != user }
+        let ended = endSessions(of: user, .accountTaken, audit)
+        dropIdentities(of: user)
         grants[user] = nil
         accounts[user]?.strip(at: audit.now)
-        return endSessions(of: user, .accountTaken, audit)
+        return ended
     }
 
     mutating func takeOver(_ user: UUID, _ audit: AuditContext) -> [EndedSession] {

@@ -123,6 +123,13 @@ import Wire
         let stdin = ["--email", "a@example.org", "--password-stdin"]
         let cases: [([String], String, String)] = [
             (["--email", "ada"], "", "--email \"ada\" is no email, write one like ada@example.org"),
+            ([], "", "`user create` needs --email EMAIL, or --id or --identity for an account without one"),
+            (["--id", "42"], "", "--id \"42\" is no UUID; the id at an outside issuer goes by --identity NAME:ID, NAME being its trust line's"),
+            (["--id", nobody, "--email-verified"], "", "--email-verified goes with --email EMAIL"),
+            (["--identity", "apple"], "", "--identity \"apple\" has no colon, write NAME:SUBJECT, like apple:001234.abcd"),
+            (["--identity", "myspace:1"], "", "--identity: the provider of an identity is none of apple, google"),
+            (["--identity", "apple:1", "--identity", "apple:1"], "", "--identity: an identity stands there twice"),
+            (stdin + ["--username", "a\u{7}"], password, "--username holds control characters or is longer than 256 bytes"),
             (["--email", "a@x"], "", "give the password by --password-stdin, or its hash by --password-hash HASH"),
             (stdin + ["--password-hash", django], "x", "give the password by --password-stdin, or its hash by --password-hash HASH"),
             (stdin, "", "standard input has no password, pipe one in"),
@@ -152,6 +159,27 @@ import Wire
         let events = try await store().auditEvents(of: id, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .emailConfirmed, .accountOpened])
         #expect(events.allSatisfy { $0.address == nil })
+    }
+
+    @Test func anAccountOfAnotherSystemKeepsItsIdAndIdentities() async throws {
+        let words = ["user", "create", "--id", nobody, "--email", "ada@example.org", "--username", "ada", "--email-verified"]
+        let result = try await run(words + ["--password-hash", django, "--identity", "apple:001.a", "--tier", "premium"])
+        #expect(result.output == "Created the account \(nobody) of ada@example.org, with the tier premium.\n", "\(result.errorOutput)")
+        let id = try #require(UUID(parsing: nobody))
+        let account = try #require(try await store().account(id))
+        #expect(account.emailConfirmedAt != nil && account.username?.text == "ada" && account.hasPassword && account.openedBy == nil)
+        #expect(try await store().identities(of: id).map(\.key) == [IdentityKey(IdentitySource(.apple), stored: "001.a")])
+        let taken = [
+            (["--id", nobody], "the id belongs to another account"),
+            (["--email", "Ada@Example.org", "--identity", "google:2"], "the email belongs to another account"),
+            (["--identity", "apple:001.a"], "the identity apple:001.a belongs to another account, \(nobody)"),
+            (["--email", "b@x", "--identity", "apple:001.a"], "the identity apple:001.a belongs to another account, \(nobody)"),
+        ]
+        for (words, message) in taken {
+            let result = try await run(["user", "create"] + words)
+            #expect(result.exitCode == 1 && result.errorOutput == "tollgate: \(message)\n", "\(words): \(result)")
+        }
+        #expect(try await run("user create --identity google:7").exitCode == 0)
     }
 
     // MARK: list

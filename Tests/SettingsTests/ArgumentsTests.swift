@@ -40,7 +40,6 @@ import Testing
         ("user list x", #""x" is one word too many for `user list`"#),
         ("user show", "`user show` needs USER after it"),
         ("user set-tier ada@example.org", "`user set-tier` needs TIER after it"),
-        ("user create", "`user create` needs --email EMAIL"),
         ("user create --email a@x --password secret", #""--password" is no option of `user create`, the nearest is --password-hash"#),
         ("actor grant ada@example.org team", "`actor grant` needs ID after it"),
         ("check --jsn", #""--jsn" is no option of `check`, the nearest is --json"#),

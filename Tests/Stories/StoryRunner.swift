@@ -123,6 +123,8 @@ public struct StoryRunner {
         case "wait": try await world.wait(seconds: Int(words[1]) ?? 0)
         case "message": try await take(message: filledWords[1], text, place)
         case "id-token": captures[words[1]] = try await world.idToken(words[2], filled(text))
+        case "outside-access", "outside-refresh":
+            captures[words[1]] = try await world.outsideToken(String(words[0].dropFirst("outside-".count)), filledWords[2])
         case "keep":
             // `keep NEW OLD`: a second name, before the first is captured anew.
             captures[words[1]] = captures[words[2]]

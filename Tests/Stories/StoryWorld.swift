@@ -16,6 +16,9 @@ public protocol StoryWorld: AnyObject {
     /// An ID token of `provider` with these claims as members of a JSON object.
     func idToken(_ provider: String, _ claims: String) async throws -> String
 
+    /// A token of the outside issuer that apps had before, for this subject: an access token, or a refresh token that it takes once.
+    func outsideToken(_ kind: String, _ subject: String) async throws -> String
+
     /// An act of the operator or the environment: `tier USER premium 3600`, `grant USER TYPE ID`, `delete USER`, `store away`…
     func act(_ words: [String]) async throws
 }

@@ -6,7 +6,7 @@ let renamedTypes: [String: String] = [
     "AccountMemory": "AccountCache", "AddressedWords": "EndpointSlices", "AttemptLedger": "RefundableLimiter",
     "Boarding": "RefreshFlights.Role", "ChangeWatch": "ChangeLogPoller", "CommandNews": "ChangeAnnouncement",
     "Complaint": "ParseError", "ControlState": "WorkerBroadcast, ActiveConfiguration or HealthBoard",
-    "DecisionNote": "DecisionRecord", "Dispatch": "OutgoingMessage", "Enrolment": "AccountCreation",
+    "DecisionNote": "DecisionRecord", "Dispatch": "OutgoingMessage", "Enrolment": "ImportedAccount",
     "Gatehouse": "AdmissionHarness", "GatewayCensus": "GatewayHeartbeat", "GiveBackScript": "RefundScript",
     "HeardCounts": "DenyCache", "InPlace": "AddressPin", "KeyFeed": "KeySetRefresher",
     "LedgerWorld": "SharedLimitSimulation", "LimitLedger": "SharedLimitClient", "LimitPace": "LimitDemand",

@@ -1,7 +1,7 @@
 package import Credentials
 package import Wire
 
-/// An account of another system, as one line of an import describes it. `ImportRule` decides what becomes of it.
+/// An account as the operator describes it: a line of an import, or `user create`. `ImportRule` decides what becomes of it.
 package struct ImportedAccount: Sendable, Equatable {
     /// nil: a new one is made.
     package var id: UUID?
@@ -16,6 +16,12 @@ package struct ImportedAccount: Sendable, Equatable {
     /// nil: now.
     package var createdAt: WallTime?
     package var identities: [IdentityKey] = []
+    package var origin = Origin.import
+
+    /// Who describes it, for the audit log.
+    package enum Origin: String, Sendable {
+        case `import`, `operator`
+    }
 
     package init() {}
 }
@@ -91,7 +97,7 @@ extension ImportedAccount {
         do throws(MalformedText) { return try EmailAddress(text) } catch { throw ImportFault(message: "email is no email address") }
     }
 
-    private static func username(_ text: String) throws(ImportFault) -> Username? {
+    package static func username(_ text: String) throws(ImportFault) -> Username? {
         do throws(MalformedText) {
             return try Username(text)
         } catch {
@@ -125,6 +131,12 @@ extension ImportedAccount {
             }
         }
         guard let provider, let subject else { throw ImportFault(message: "an identity has a provider and a subject") }
+        return try identity(provider, subject: subject, rules)
+    }
+
+    package static func identity(
+        _ provider: String, subject: String, _ rules: ImportRules
+    ) throws(ImportFault) -> IdentityKey {
         let known = Provider.allCases.map(\.rawValue) + rules.issuers
         guard known.contains(provider) else { throw ImportFault(message: "the provider of an identity is none of \(known.joined(separator: ", "))") }
         guard let key = IdentityKey(IdentitySource(stored: provider), subject: subject) else {
@@ -134,7 +146,7 @@ extension ImportedAccount {
     }
 
     /// The rules between fields.
-    private func check(_ rules: ImportRules) throws(ImportFault) {
+    package func check(_ rules: ImportRules) throws(ImportFault) {
         guard id != nil || email != nil || !identities.isEmpty else { throw ImportFault(message: "the line has neither id nor email") }
         if isEmailConfirmed, email == nil { throw ImportFault(message: "email_verified needs an email") }
         if tierUntil != nil, tier == nil { throw ImportFault(message: "tier_until needs a tier above \(rules.tiers.first ?? "the lowest")") }

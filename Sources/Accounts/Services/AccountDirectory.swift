@@ -20,6 +20,11 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.accounts(after: after, limit: limit))
     }
 
+    /// The account that a subject of an outside issuer stands for.
+    package func subject(_ key: IdentityKey) async throws(AccountFailure) -> SubjectVerdict {
+        try await context.ask(await context.store.subject(key))
+    }
+
     /// The account's sessions that can still be refreshed, newest first.
     package func sessions(of user: UUID) async throws(AccountFailure) -> [Session] {
         let now = context.clock.now().wall

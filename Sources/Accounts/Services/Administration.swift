@@ -1,26 +1,12 @@
-package import Credentials
+internal import Credentials
 package import Wire
 
-/// An account that the operator creates.
-package struct AccountCreation: Sendable {
-    /// The credential with which the owner signs in.
-    package enum Secret: Sendable {
-        case password(Password)
-        /// The hash of a password, from another system.
-        case hash(PasswordHash)
-    }
-
-    package var email: EmailAddress
-    /// Without one the owner can sign in only by a code or a provider.
-    package var secret: Secret?
-    package var username: Username?
-    /// Whether the operator vouches that the email is the owner's.
-    package var isEmailConfirmed = false
-    /// A tier of the gateway, nil for the lowest. `tierUntil` is the end of a subscription.
-    package var tier: String?
-    package var tierUntil: WallTime?
-
-    package init(email: EmailAddress) { self.email = email }
+/// Why the operator cannot create an account.
+package enum CreationRefusal: Sendable, Equatable {
+    case unfitPassword([PasswordFault])
+    case idTaken
+    case emailTaken(by: UUID)
+    case identityTaken(IdentityKey, by: UUID)
 }
 
 /// The account that the operator names is not there.
@@ -38,32 +24,36 @@ package struct Administration: Sendable {
         self.work = work
     }
 
-    package func create(_ creation: AccountCreation) async throws(AccountError<SignUpRefusal>) -> Account {
-        if case .password(let password)? = creation.secret {
-            let faults = PasswordRules.strict.faults(of: password, email: creation.email)
+    /// Creates an account by the rules of an import, but for one that is there already: that is a refusal. `password` is hashed
+    /// in place of a hash.
+    package func create(
+        _ account: ImportedAccount, password: Password? = nil
+    ) async throws(AccountError<CreationRefusal>) -> Account {
+        var account = account
+        account.origin = .operator
+        if let password {
+            let faults = PasswordRules.strict.faults(of: password, email: account.email)
             guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         }
-        return try await context.value(orRefuse: SignUpRefusal.emailTaken) { () throws(AccountFailure) -> Account? in
-            let hash = try await hash(creation.secret)
-            let audit = context.audit(nil)
-            var account = NewAccount(
-                id: context.newID(audit.now), openedBy: nil, email: creation.email, username: creation.username,
-                passwordHash: hash)
-            account.isEmailConfirmed = creation.isEmailConfirmed
-            account.tier = creation.tier
-            account.tierUntil = creation.tier == nil ? nil : creation.tierUntil
-            switch try await context.ask(await context.store.open(account, session: nil, audit)) {
-            case .opened(let account, _): return account
-            case .emailTaken: return nil
-            }
+        let verdict: ImportVerdict
+        let audit = context.audit(nil)
+        let newID = context.newID(audit.now)
+        do throws(AccountFailure) {
+            if let password { account.passwordHash = PasswordHash(parsing: try await work.hash(password, for: nil)) }
+            let line = account
+            verdict = try await context.ask(await context.store.add([line], newIDs: [newID], audit)).first ?? .create
+        } catch {
+            throw .failed(error)
         }
-    }
-
-    private func hash(_ secret: AccountCreation.Secret?) async throws(AccountFailure) -> String? {
-        switch secret {
-        case .password(let password)?: try await work.hash(password, for: nil)
-        case .hash(let hash)?: hash.text
-        case nil: nil
+        switch verdict {
+        case .create: return account.account(newID: newID, now: audit.now)
+        case .complete(let user):
+            return try await context.value(orRefuse: CreationRefusal.idTaken) { () throws(AccountFailure) in
+                try await context.ask(await context.store.account(user))
+            }
+        case .keep(let user): throw .refused(account.taken(by: user))
+        case .refuse(.emailTaken(let user)): throw .refused(.emailTaken(by: user))
+        case .refuse(.identityTaken(let key, let user)): throw .refused(.identityTaken(key, by: user))
         }
     }
 
@@ -145,5 +135,13 @@ package struct Administration: Sendable {
         try await context.value(orRefuse: AdministrationRefusal.noSuchAccount) { () throws(AccountFailure) in
             try await context.ask(await question())
         }
+    }
+}
+
+extension ImportedAccount {
+    /// What of it the account `user` has, which `ImportRule` took it for.
+    fileprivate func taken(by user: UUID) -> CreationRefusal {
+        if id == user { return .idTaken }
+        return identities.first.map { .identityTaken($0, by: user) } ?? .emailTaken(by: user)
     }
 }

@@ -31,18 +31,23 @@ package struct Sessions: Sendable {
     }
 
     /// How long a refresh waits for a store that is away, in milliseconds: clients sign their user out when refused.
-    private static let patience: UInt64 = 2_000
+    static let patience: UInt64 = 2_000
     private static let actorTokenSeconds: Int64 = 900
 
-    private let context: AccountContext
-    private let mint: TokenMint
-    private let rule: RefreshRule
+    let context: AccountContext
+    let mint: TokenMint
+    let rule: RefreshRule
+    /// nil: no tokens of outside issuers reach accounts.
+    let outside: OutsideRefresh?
 
     /// `rule` holds the grace for spent refresh tokens (`TOLLGATE_REFRESH_GRACE`).
-    package init(context: AccountContext, mint: TokenMint, rule: RefreshRule = RefreshRule()) {
+    package init(
+        context: AccountContext, mint: TokenMint, rule: RefreshRule = RefreshRule(), outside: OutsideRefresh? = nil
+    ) {
         self.context = context
         self.mint = mint
         self.rule = rule
+        self.outside = outside
     }
 
     /// The new pair for a refresh token that came in at `contract`'s endpoint. Refreshes are not limited: never fails with
@@ -50,14 +55,25 @@ package struct Sessions: Sendable {
     package func refresh(
         _ token: String, contract: ContractID, caller: Caller
     ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
+        let now = context.clock.now().wall
+        let request: RefreshRequest
+        do throws(AccountError<RefreshTokenRefusal>) {
+            request = try mint.request(token, contract, rule: rule, now: now)
+        } catch {
+            guard let outside, !mint.hasIssued(token, now: now) else { throw error }
+            return try await adopt(token, contract: contract, caller: caller, by: outside)
+        }
+        return try await refresh(request, caller)
+    }
+
+    func refresh(_ request: RefreshRequest, _ caller: Caller) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
         let audit = context.audit(caller)
-        let request = try mint.request(token, contract, rule: rule, now: audit.now)
         let outcome: RefreshOutcome
         do throws(AccountFailure) {
             outcome = try await context.ask(
                 retryingFor: Self.patience, await context.store.refresh(request, audit))
             if case .issued(let signIn, let verdict) = outcome {
-                if verdict == .storm { context.notice(.refreshStorm(session: request.session, contract: contract)) }
+                if verdict == .storm { context.notice(.refreshStorm(session: request.session, contract: request.contract)) }
                 return try context.granted(signIn, mint, now: audit.now)
             }
         } catch {

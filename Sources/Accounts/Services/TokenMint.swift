@@ -121,6 +121,15 @@ extension TokenMint {
         return try jwtOrigin(of: token, now: now)
     }
 
+    /// Whether a refresh token is, or claims to be, of this gateway: no outside issuer gets to see it.
+    func hasIssued(_ token: String, now: WallTime) -> Bool {
+        if token.hasPrefix("v1.") { return true }
+        switch token.withRawBytes({ refreshJWTs.verify($0, now: now) }) {
+        case .success: return true
+        case .failure(let fault): return fault.isExpired
+        }
+    }
+
     /// The contract and session of a refresh token that is a JWT. JWTs of older releases do not name their contract; only
     /// `password` issued them.
     private func jwtOrigin(

@@ -3,9 +3,9 @@ package import Wire
 /// The database of accounts. Each method is one transaction: atomic, and durable once it has returned. Conflicts are part of
 /// the results; `StoreFault` means that the store itself failed.
 ///
-/// A store applies the verdicts of `RefreshRule`, `SignUpRule`, `CodeRule`, `ContactProofRule` and `IdentityRule` inside its
+/// A store applies the verdicts of `RefreshRule`, `SignUpRule`, `CodeRule`, `ContactProofRule`, `IdentityRule` and `SubjectRule` inside its
 /// transactions and has no rules of its own. May be called from any task.
-package protocol AccountStore: AccountRecords, SessionRecords, ContactRecords, OperatorRecords {
+package protocol AccountStore: AccountRecords, SessionRecords, OutsideRecords, ContactRecords, OperatorRecords {
     /// Connects and migrates the schema. The other methods do so too, at first use.
     func prepare() async throws(StoreFault)
     /// Finishes the calls in progress. No method may be called afterwards.
@@ -61,11 +61,11 @@ package protocol SessionRecords: Sendable {
     func sessions(of user: UUID, now: WallTime) async throws(StoreFault) -> [Session]
     /// Ends one session; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, _ audit: AuditContext) async throws(StoreFault) -> EndedSession?
-    /// Ends all sessions of an account.
+    /// Ends all sessions of an account, also those at outside issuers.
     func endSessions(
         of user: UUID, _ reason: EndReason, _ audit: AuditContext
     ) async throws(StoreFault) -> [EndedSession]
-    /// The sessions that ended at `since` or later, oldest first.
+    /// The sessions that ended at `since` or later, and those whose tokens are valid beyond it, oldest first.
     func endedSessions(since: WallTime) async throws(StoreFault) -> [EndedSession]
 }
 

@@ -1,3 +1,5 @@
+package import Wire
+
 /// The origin of a subject: a provider of ID tokens, or an outside issuer by the name of its trust line. Stored: the names never
 /// change.
 package struct IdentitySource: Hashable, Sendable {
@@ -10,6 +12,9 @@ package struct IdentitySource: Hashable, Sendable {
         guard Provider(rawValue: name) == nil else { return nil }
         self.name = name
     }
+
+    /// Whether it is no provider of ID tokens.
+    package var isOutside: Bool { Provider(rawValue: name) == nil }
 
     /// A source whose name was stored.
     package init(stored name: String) { self.name = name }
@@ -31,6 +36,9 @@ package struct IdentityKey: Sendable {
         guard clean == subject else { return nil }
         self.init(source, stored: subject)
     }
+
+    /// The id of an account as the subject of any outside issuer. No issuer has an empty name.
+    package static func ofID(_ user: UUID) -> IdentityKey { IdentityKey(IdentitySource(stored: ""), stored: user.text) }
 
     /// A subject that a verified ID token or the store has; not checked again.
     package init(_ source: IdentitySource, stored subject: String) {

@@ -95,17 +95,21 @@ package enum EndReason: String, CaseIterable, Sendable {
     case accountDeleted = "account-deleted"
 }
 
-/// An ended session, whose access tokens are refused although they have not expired.
+/// An ended session, whose access tokens are refused although they have not expired; or an outside access token that was signed
+/// out, under the id that `OutsideToken` gives it.
 package struct EndedSession: Sendable, Hashable {
     package let id: UUID
     package let user: UUID
     package let endedAt: WallTime
     package let reason: EndReason
+    /// When the last of its tokens has expired; nil for a session of ours, whose contract says it.
+    package let expiresAt: WallTime?
 
-    package init(id: UUID, user: UUID, endedAt: WallTime, reason: EndReason) {
+    package init(id: UUID, user: UUID, endedAt: WallTime, reason: EndReason, expiresAt: WallTime? = nil) {
         self.id = id
         self.user = user
         self.endedAt = endedAt
         self.reason = reason
+        self.expiresAt = expiresAt
     }
 }

@@ -43,6 +43,8 @@ enum LimitSubject {
     private static let headerDomain: UInt64 = 4
     private static let policyDomain: UInt64 = 5
     private static let issuerDomain: UInt64 = 6
+    private static let subjectDomain: UInt64 = 7
+    private static let accountDomain: UInt64 = 8
 
     /// The issuer is part of the key, because two issuers may use the same id.
     static func user(_ id: RawSpan, issuer: String, _ hash: KeyedHash) -> LimitKey {
@@ -57,6 +59,13 @@ enum LimitSubject {
     static func issuer(_ name: String, _ hash: KeyedHash) -> LimitKey {
         name.withRawBytes { hash.hash128($0, domain: issuerDomain) }
     }
+
+    /// A subject of the trust line of this name.
+    static func subject(_ id: RawSpan, of line: String, _ hash: KeyedHash) -> LimitKey {
+        ofIssuer(line, id, subjectDomain, hash)
+    }
+
+    static func account(_ id: UUID, _ hash: KeyedHash) -> LimitKey { hash.hash128(id.high, id.low, domain: accountDomain) }
 
     private static func ofIssuer(_ issuer: String, _ id: RawSpan, _ domain: UInt64, _ hash: KeyedHash) -> LimitKey {
         var bytes = ByteBuffer(capacity: issuer.utf8.count + id.byteCount + 8)

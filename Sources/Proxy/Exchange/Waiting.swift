@@ -11,12 +11,14 @@ import Wire
 extension Worker {
     // MARK: waiting
 
-    /// Single flight: each user is looked up once, however many requests wait.
+    /// Single flight: each user and each outside subject is looked up once, however many requests wait.
     mutating func waitForEntitlement(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .entitlement)
         let user = admission.tokenUser(scratch.decision)
-        if waitingForUser[user] == nil { services.lookUpUser(user) }
+        if waitingForUser[user] == nil {
+            if admission.asksSubject(scratch.decision) { services.lookUpSubject(user) } else { services.lookUpUser(user) }
+        }
         waitingForUser[user, default: []].append(exchanges.handle(exchange))
     }
 
@@ -59,10 +61,18 @@ extension Worker {
     mutating func learned(_ users: [UserTier], _ scratch: inout Scratch) {
         admission.learn(users)
         guard !waitingForUser.isEmpty else { return }
-        for user in users {
-            for exchange in waitingForUser.removeValue(forKey: user.user) ?? [] where exchanges.resume(exchange, from: .entitlement) {
-                decideAgain(exchange.index, &scratch)
-            }
+        for user in users { resume(waitingFor: user.user, &scratch) }
+    }
+
+    /// Subjects have been looked up.
+    mutating func learned(_ subjects: [KnownSubject], _ scratch: inout Scratch) {
+        admission.learn(subjects)
+        for known in subjects { resume(waitingFor: known.user, &scratch) }
+    }
+
+    private mutating func resume(waitingFor user: TokenUser, _ scratch: inout Scratch) {
+        for exchange in waitingForUser.removeValue(forKey: user) ?? [] where exchanges.resume(exchange, from: .entitlement) {
+            decideAgain(exchange.index, &scratch)
         }
     }
 

@@ -63,6 +63,10 @@ extension LocalCaller {
     /// nil without a valid token.
     fileprivate init?(_ decision: borrowing Decision) {
         guard let identity = decision.identity else { return nil }
-        self.init(userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn)
+        let outside = decision.account.flatMap { account in
+            identity.outside.map { OutsideCaller(account: account, tokenID: $0.tokenID, expiresAt: identity.expiresAt) }
+        }
+        self.init(
+            userID: decision.userID.text, sessionID: decision.sessionID.text, isOwn: identity.isOwn, outside: outside)
     }
 }

@@ -17,6 +17,8 @@ package enum WorkerMessage: Sendable {
     case learnedUsers([UserTier])
     /// The entitlements of these users may be out of date and must be looked up again; nil for every user's.
     case forgotUsers([TokenUser]?)
+    /// The answer to `lookUpSubject`.
+    case learnedSubjects([KnownSubject])
     /// The outcome of a refresh that a request waits for.
     case refreshed(Handle<Exchange>, RefreshAnswer)
     /// Charges an attempt at an account on these counts; see `AwaitedReply`.
@@ -59,6 +61,8 @@ package struct WorkerServices: Sendable {
     package var unknownKey: @Sendable (Int) -> Void = { _ in }
     /// Looks up a user's entitlement; `.learnedUsers` must follow soon.
     package var lookUpUser: @Sendable (TokenUser) -> Void = { _ in }
+    /// Looks up the account of a trust line's subject; `.learnedSubjects` must follow soon.
+    package var lookUpSubject: @Sendable (TokenUser) -> Void = { _ in }
     /// Refreshes an expired token; the closure receives the answer, on any thread.
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
         answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
@@ -109,6 +113,7 @@ extension Worker {
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers(nil): admission.forgetUsers()
             case .forgotUsers(let users?): admission.forget(users)
+            case .learnedSubjects(let subjects): learned(subjects, &scratch)
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
             case .take(let items, let reply): if shared == nil { reply(nil) } else { shared!.ask(items, reply, now.monotonic) }
             case .refund(let items, let chargedAt):

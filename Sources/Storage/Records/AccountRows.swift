@@ -112,12 +112,17 @@ extension SQLTransaction {
         try dropCodes(of: account)
         account.strip(at: audit.now)
         try setPasswordHash(nil, of: account.id)
-        try dropIdentities(of: account.id)
+        try dropIdentities(of: account.id, at: audit.now)
         try change(.unlogged, "DELETE FROM actor_grants WHERE account = $1", [.id(account.id)])
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }
 
-    func dropIdentities(of account: UUID) throws(SQLFault) {
+    /// Removes the identities of an account; tokens of outside ones are refused from now on.
+    func dropIdentities(of account: UUID, at now: WallTime) throws(SQLFault) {
+        let found = try rows("SELECT provider, subject FROM identities WHERE account = $1", [.id(account)]) { row throws(SQLFault) in
+            IdentityKey(IdentitySource(stored: try row.text()), stored: try row.text())
+        }
+        for key in found where key.source.isOutside { try refuseSubject(key, at: now) }
         try change(.identity, "DELETE FROM identities WHERE account = $1", [.id(account)])
     }
 }

@@ -46,7 +46,7 @@ extension SQLTransaction {
         _ account: inout Account, _ recipient: Recipient, _ audit: AuditContext
     ) throws(SQLFault) -> [EndedSession] {
         account.dropPhone()
-        try dropIdentities(of: account.id)
+        try dropIdentities(of: account.id, at: audit.now)
         try confirm(&account, recipient, audit)
         return try endSessions(of: account.id, .accountTaken, at: audit.now)
     }

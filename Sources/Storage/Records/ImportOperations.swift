@@ -26,7 +26,7 @@ extension SQLTransaction {
             try dropCodes(of: account)
             try update(account)
             try setPasswordHash(line.passwordHash?.text, of: user)
-            try log(.accountOpened, user, audit, detail: "import")
+            try log(.accountOpened, user, audit, detail: line.origin.rawValue)
         case .keep, .refuse: break
         }
         return verdict
@@ -48,7 +48,7 @@ extension SQLTransaction {
         // A sign-up took the email a moment ago: with that account there, the verdict is another.
         guard try insert(account, passwordHash: line.passwordHash?.text) else { throw .conflict }
         try dropCodes(of: account)
-        try logOpening(of: account, audit, detail: "import")
+        try logOpening(of: account, audit, detail: line.origin.rawValue)
         for key in line.identities { try link(key, to: account.id, audit) }
     }
 }

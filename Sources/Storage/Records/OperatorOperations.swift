@@ -11,6 +11,8 @@ extension SQLStore {
             guard let account = try sql.lockedAccount(user) else { return nil }
             let ended = try sql.endSessions(of: user, .accountDeleted, at: audit.now)
             try sql.dropCodes(of: account)
+            try sql.dropIdentities(of: user, at: audit.now)
+            try sql.refuseSubject(IdentityKey.ofID(user), at: audit.now)
             try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
             try sql.log(.accountDeleted, user, audit)
             return ended
@@ -66,7 +68,9 @@ extension SQLStore {
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
             // Access tokens outlive the session's last refresh and must stay revocable until they expire.
             try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
-            try sql.change(.unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1", [.time(oldest)])
+            try sql.change(
+                .unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)",
+                [.time(oldest), .time(now)])
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()

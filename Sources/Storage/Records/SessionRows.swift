@@ -76,7 +76,7 @@ extension SQLTransaction {
         return ended
     }
 
-    /// Ends all sessions of an account except `kept`.
+    /// Ends all sessions of an account except `kept`, also those at outside issuers.
     func endSessions(
         of account: UUID, _ reason: EndReason, keeping kept: UUID? = nil, at now: WallTime
     ) throws(SQLFault) -> [EndedSession] {
@@ -88,23 +88,37 @@ extension SQLTransaction {
             ended.append(EndedSession(id: try row.id(), user: account, endedAt: now, reason: reason))
         }
         for session in ended { try remember(session) }
+        try detach(account, at: now)
         return ended.sorted { $0.id < $1.id }
     }
 
-    private func remember(_ ended: EndedSession) throws(SQLFault) {
+    /// Adds to the list of ended sessions; false if it is there.
+    @discardableResult
+    func remember(_ ended: EndedSession) throws(SQLFault) -> Bool {
         try change(
-            .endedSession, "INSERT INTO ended_sessions (id, account, ended_at, reason) VALUES ($1, $2, $3, $4)",
-            [.id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue)])
+            .endedSession,
+            """
+            INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at) VALUES ($1, $2, $3, $4, $5)
+            ON CONFLICT DO NOTHING
+            """,
+            [
+                .id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue),
+                .time(ended.expiresAt),
+            ]) == 1
     }
 
     /// Oldest first.
     func endedSessions(since: WallTime) throws(SQLFault) -> [EndedSession] {
         try rows(
-            "SELECT id, account, ended_at, reason FROM ended_sessions WHERE ended_at >= $1 ORDER BY ended_at, id",
+            """
+            SELECT id, account, ended_at, reason, expires_at FROM ended_sessions
+            WHERE ended_at >= $1 OR expires_at >= $1 ORDER BY ended_at, id
+            """,
             [.time(since)]
         ) { row throws(SQLFault) in
             EndedSession(
-                id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self))
+                id: try row.id(), user: try row.id(), endedAt: try row.time(), reason: try row.word(EndReason.self),
+                expiresAt: try row.optionalTime())
         }
     }
 }

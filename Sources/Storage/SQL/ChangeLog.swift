@@ -37,7 +37,7 @@ extension SQLTransaction {
         try rows(
             """
             SELECT c.id, \(dialect.clock) - c.at, c.kind, c.identity_provider, c.identity_subject, c.subject, a.tier_version,
-                a.tier, a.tier_until, e.account, e.ended_at, e.reason
+                a.tier, a.tier_until, e.account, e.ended_at, e.reason, e.expires_at
             FROM changes c LEFT JOIN accounts a ON c.kind = 1 AND a.id = c.subject
                 LEFT JOIN ended_sessions e ON c.kind = 2 AND e.id = c.subject
             WHERE c.\(dialect.changeMark) >= $1 ORDER BY c.id
@@ -63,7 +63,8 @@ extension SQLTransaction {
         case (.ended, let session?):
             guard let user = try row.optionalID() else { return nil }
             let ended = EndedSession(
-                id: session, user: user, endedAt: try row.time(), reason: try row.word(EndReason.self))
+                id: session, user: user, endedAt: try row.time(), reason: try row.word(EndReason.self),
+                expiresAt: try row.optionalTime())
             return LoggedChange(id: id, change: .ended(ended), age: age)
         case (.account, nil), (.ended, nil), (nil, _): return nil
         }

@@ -7,6 +7,7 @@ enum Schema {
         { _ in firstTables },
         { dialect in [sealedSecrets] + dialect.changeLog },
         { dialect in identityChanges + dialect.identityLog },
+        { _ in outsideSessions },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -43,6 +44,28 @@ enum Schema {
     /// Set in changes of `ChangeKind.identity`.
     private static let identityChanges = [
         "ALTER TABLE changes ADD COLUMN identity_provider TEXT", "ALTER TABLE changes ADD COLUMN identity_subject TEXT",
+    ]
+
+    private static let outsideSessions = [
+        "ALTER TABLE accounts ADD COLUMN outside_ended_at BIGINT",
+        "ALTER TABLE ended_sessions ADD COLUMN expires_at BIGINT",
+        // No foreign keys: a token stays spent after its session, and a subject refused after its account.
+        """
+        CREATE TABLE adopted_tokens (
+            digest BYTEA PRIMARY KEY,
+            session BYTEA,
+            account BYTEA NOT NULL,
+            adopted_at BIGINT NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE deleted_subjects (
+            provider TEXT NOT NULL,
+            subject TEXT NOT NULL,
+            deleted_at BIGINT NOT NULL,
+            PRIMARY KEY (provider, subject)
+        )
+        """,
     ]
 
     private static let firstTables = [

@@ -34,13 +34,16 @@ struct AccountsAssembly: Sendable {
     private let courier: any Courier
     private let providers: ProviderKeyRing
     private let active: ActiveConfiguration
+    private let redeemer: OutsideRedeemer
 
     /// Starts the threads of the store and of password hashing; throws if the system gives none.
     init(
         _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast,
-        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisResolver: RedisResolver?
+        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisResolver: RedisResolver?,
+        outsideRefreshes: ExternalRefresher
     ) throws {
         self.active = active
+        redeemer = OutsideRedeemer(outsideRefreshes, active: active, keySets: keySets)
         self.health = health
         self.courier = courier
         self.limiter = AttemptCounts(configuration, table: limiter, workers: workers, health: health)
@@ -98,7 +101,10 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies)
-        let sessions = Sessions(context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds))
+        let redeemer = redeemer
+        let outside = OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1) }
+        let sessions = Sessions(
+            context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds), outside: outside)
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),

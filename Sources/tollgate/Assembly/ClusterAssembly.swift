@@ -53,6 +53,7 @@ extension WorkerMessage {
         case .ended(let sessions): self = .revoked(sessions)
         case .tiers(let users): self = .learnedUsers(users)
         case .forgetTiers(let users): self = .forgotUsers(users)
+        case .subjects(let subjects): self = .learnedSubjects(subjects)
         }
     }
 }

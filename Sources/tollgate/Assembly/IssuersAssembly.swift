@@ -1,3 +1,5 @@
+internal import Accounts
+internal import Credentials
 internal import Issuers
 internal import Proxy
 internal import Settings
@@ -26,6 +28,34 @@ extension RefreshForm {
         case .dlauth: self = .dlauth
         case .anonymous: self = .anonymous
         }
+    }
+}
+
+extension ContractID {
+    fileprivate init(_ contract: RefreshContract) {
+        switch contract {
+        case .password: self = .password
+        case .provider: self = .provider
+        case .dlauth: self = .dlauth
+        case .anonymous: self = .anonymous
+        }
+    }
+}
+
+extension OutsideRedeemer {
+    /// Asks the issuers of the trust lines in force that have `accounts=on` and `refresh=`.
+    init(_ refresher: ExternalRefresher, active: ActiveConfiguration, keySets: KeySetRefresher) {
+        self.init(
+            issuers: {
+                let (settings, keys) = (active.configuration.settings, active.keys)
+                return settings.trusts.filter(\.hasAccounts).compactMap { trust in
+                    trust.refresh.map { refresh in
+                        RedeemingIssuer(
+                            issuer: PolicyBuilder.issuer(trust, keys: keys.outside[trust.name]),
+                            contract: ContractID(refresh.contract), clockSkewSeconds: settings.clockSkewSeconds)
+                    }
+                }
+            }, refresher: refresher, keysWanted: { keySets.sawUnknownKey(of: $0) })
     }
 }
 

@@ -45,11 +45,11 @@ enum PolicyBuilder {
             requirements: RouteRule.requirements(of: rules))
     }
 
-    private static func issuer(_ trust: TrustDeclaration, keys: KeySet?) -> TrustedIssuer {
+    static func issuer(_ trust: TrustDeclaration, keys: KeySet?) -> TrustedIssuer {
         TrustedIssuer(
             name: trust.name, issuer: trust.issuer, audiences: trust.audiences, algorithms: trust.algorithms, keys: keys,
             userClaim: trust.userClaim, tierClaim: trust.tierClaim, emailClaim: trust.emailClaim,
-            maxLifetimeSeconds: trust.maxLifetimeSeconds)
+            maxLifetimeSeconds: trust.maxLifetimeSeconds, hasAccounts: trust.hasAccounts)
     }
 
     private static func ownIssuer(_ configuration: GatewayConfiguration, keys: SigningKeyRing?, now: WallTime) -> TrustedIssuer {

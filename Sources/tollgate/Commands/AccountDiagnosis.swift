@@ -85,7 +85,7 @@ struct AccountDiagnosis: Sendable {
     }
 
     /// Without the file of the embedded database there are none; it is not created for the question.
-    private static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
+    fileprivate static func holdsAccounts(_ configuration: GatewayConfiguration) -> Bool {
         do {
             guard case .sqlite(let path) = try StoreLocation(configuration) else { return true }
             _ = try FileBytes.stamp(path)
@@ -136,6 +136,39 @@ struct AccountDiagnosis: Sendable {
             self.session = "stands, of contract \(found.contract.name), last refreshed at \(ISO8601.text(found.lastUsedAt))"
         } else {
             self.session = "not in use any more, though it was not ended"
+        }
+    }
+}
+
+/// The account of an outside issuer's subject (`accounts=on`), read from the store now.
+struct SubjectDiagnosis: Sendable {
+    /// For the policy that decides.
+    let known: KnownSubject
+    /// Every token that was signed out.
+    let revoked: [RevokedSession]
+    /// For people.
+    let account: String
+
+    static func find(_ user: TokenUser, _ configuration: GatewayConfiguration, at now: Moment) -> SubjectDiagnosis {
+        func diagnosis(_ status: SubjectStatus, _ account: String, _ ended: [EndedSession] = []) -> SubjectDiagnosis {
+            let known = KnownSubject(user: user, status: status, learnedAt: now.wall.seconds)
+            return SubjectDiagnosis(known: known, revoked: ended.map { RevokedSession($0) }, account: account)
+        }
+        let name = user.text
+        guard let source = user.issuer.flatMap({ IdentitySource(trustLine: $0) }), let key = IdentityKey(source, subject: user.id),
+            AccountDiagnosis.holdsAccounts(configuration)
+        else { return diagnosis(.unknown, "\(name) has none") }
+        do throws(AccountCommandFault) {
+            let (verdict, ended) = try OfflineAccounts.ask(configuration, at: now) { accounts in
+                (try await accounts.directory.subject(key), try await accounts.directory.endedSessions())
+            }
+            return switch verdict {
+            case .account(let id): diagnosis(.account(id), "\(name) is \(id.text)", ended)
+            case .unknown: diagnosis(.unknown, "\(name) has none", ended)
+            case .refused: diagnosis(.refused, "\(name) is refused: the account is gone or not the issuer's, or its sessions there ended", ended)
+            }
+        } catch {
+            return diagnosis(.unavailable, error.message)
         }
     }
 }

@@ -110,14 +110,20 @@ extension Command {
             ]
         case .userCreate:
             [
-                CommandOption(name: "email", value: "EMAIL", doc: "the email to sign in with", isRequired: true),
+                CommandOption(name: "email", value: "EMAIL", doc: "the email to sign in with"),
+                CommandOption(name: "username", value: "NAME", doc: "the name shown, with which `dlauth` signs in, too"),
+                CommandOption(name: "id", value: "UUID", doc: "the account's id, as it was in another system; a new one by default"),
+                CommandOption(
+                    name: "identity", value: "NAME:SUBJECT",
+                    doc: "who it is at apple, google, or the outside issuer of a trust line", isRepeatable: true),
                 CommandOption(name: "password-stdin", value: nil, doc: "reads the password from standard input"),
                 CommandOption(
                     name: "password-hash", value: "HASH",
                     doc: "or its hash, in single quotes: Django's, an $argon2id$… or a $2b$…"),
                 CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
                 CommandOption.until,
-                CommandOption(name: "verified", value: nil, doc: "marks the email as verified"),
+                CommandOption(name: "email-verified", value: nil, doc: "marks the email as verified"),
+                CommandOption(name: "verified", value: nil, doc: "the same"),
             ]
         case .userImport:
             [CommandOption(name: "issuer", value: "NAME", doc: "the trust line whose subjects the ids are that are no UUIDs; the only one by default")]

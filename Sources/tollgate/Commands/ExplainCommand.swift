@@ -86,10 +86,17 @@ enum ExplainCommand {
                 var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
                 var decision = Decision()
                 admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                if decision.verdict == .lookUp, admission.asksSubject(decision) {
+                    let diagnosis = SubjectDiagnosis.find(admission.tokenUser(decision), configuration, at: now)
+                    found = [Explanation.Step("account", diagnosis.account)]
+                    admission.learn([diagnosis.known])
+                    admission.revoke(diagnosis.revoked, at: now.wall.seconds)
+                    admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+                }
                 if decision.verdict == .lookUp {
                     let diagnosis = AccountDiagnosis.find(
                         admission.tokenUser(decision), session: decision.sessionID.text, configuration, at: now)
-                    found = diagnosis.steps
+                    found += diagnosis.steps
                     admission.learn([diagnosis.status])
                     admission.revoke(diagnosis.revoked, at: now.wall.seconds)
                     admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)

@@ -108,7 +108,7 @@ struct OfflineAccounts: Sendable {
             return .success(try await question(self))
         } catch let fault as AccountCommandFault {
             return .failure(fault)
-        } catch let error as AccountError<SignUpRefusal> {
+        } catch let error as AccountError<CreationRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
         } catch let error as AccountError<AdministrationRefusal> {
             return .failure(AccountCommandFault(message: error.sentence(reason.last)))
@@ -172,12 +172,15 @@ extension StoreFault {
     }
 }
 
-extension AccountError<SignUpRefusal> {
+extension AccountError<CreationRefusal> {
     /// For the operator; `reason` is the store's.
     fileprivate func sentence(_ reason: String?) -> String {
         switch self {
         case .refused(.unfitPassword(let faults)): faults.djangoSentence
+        case .refused(.idTaken): "the id belongs to another account"
         case .refused(.emailTaken): "the email belongs to another account"
+        case .refused(.identityTaken(let key, let user)):
+            "the identity \(key.source.name):\(key.subject) belongs to another account, \(user.text)"
         case .failed(let failure): failure.sentence(reason)
         }
     }

@@ -1,36 +1,71 @@
 internal import Accounts
 internal import Admin
 internal import Credentials
+internal import Gate
 internal import Wire
 
-/// `tollgate user create`: creates an account with a password, or with a password hash from another system.
+/// `tollgate user create`: creates an account by the rules of an import, with a password or with a hash from another system.
 struct UserCreateCommand: AccountCommand {
-    let email: EmailAddress
-    let secret: AccountCreation.Secret
+    /// Without tier and identities, which the configuration decides over.
+    let account: ImportedAccount
+    let password: Password?
     let tier: TierChoice?
-    let isVerified: Bool
+    let identities: [(provider: String, subject: String)]
     let json: Bool
 
     /// `readInput` is called for the password once the other arguments are valid.
     init(_ arguments: Arguments, readInput: () -> String) throws(UsageFault) {
         json = arguments.has("json")
-        isVerified = arguments.has("verified")
-        let address = arguments.value("email") ?? ""
-        do throws(MalformedText) {
-            email = try EmailAddress(address)
-        } catch {
-            throw Self.fault("--email \(quoted(address)) is no email, write one like ada@example.org")
-        }
         tier = try arguments.value("tier").map { name throws(UsageFault) in try TierChoice(name, arguments) }
         if tier == nil, arguments.has("until") { throw Self.fault("--until goes with --tier TIER") }
+        identities = try arguments.values("identity").map { text throws(UsageFault) in try Self.identity(text) }
+        var account = ImportedAccount()
+        account.id = try arguments.value("id").map { text throws(UsageFault) in try Self.id(text) }
+        account.email = try arguments.value("email").map { text throws(UsageFault) in try Self.email(text) }
+        account.username = try arguments.value("username").flatMap { text throws(UsageFault) in try Self.username(text) }
+        account.isEmailConfirmed = arguments.has("email-verified") || arguments.has("verified")
+        guard account.email != nil || account.id != nil || !identities.isEmpty else {
+            throw Self.fault("`user create` needs --email EMAIL, or --id or --identity for an account without one")
+        }
+        if account.isEmailConfirmed, account.email == nil { throw Self.fault("--email-verified goes with --email EMAIL") }
+        // Who is known at an issuer gets in from there.
+        let needsPassword = account.id == nil && identities.isEmpty
         switch (arguments.has("password-stdin"), arguments.value("password-hash")) {
-        case (true, nil): secret = .password(try Self.password(readInput()))
-        case (false, let text?): secret = .hash(try Self.hash(text))
+        case (true, nil): password = try Self.password(readInput())
+        case (false, let text?):
+            account.passwordHash = try Self.hash(text)
+            password = nil
+        case (false, nil) where !needsPassword: password = nil
         case (true, _?), (false, nil): throw Self.fault("give the password by --password-stdin, or its hash by --password-hash HASH")
         }
+        self.account = account
     }
 
     private static func fault(_ message: String) -> UsageFault { UsageFault(message: message, command: .userCreate) }
+
+    private static func email(_ text: String) throws(UsageFault) -> EmailAddress {
+        do throws(MalformedText) {
+            return try EmailAddress(text)
+        } catch {
+            throw fault("--email \(quoted(text)) is no email, write one like ada@example.org")
+        }
+    }
+
+    private static func id(_ text: String) throws(UsageFault) -> UUID {
+        if let id = UUID(parsing: text) { return id }
+        throw fault("--id \(quoted(text)) is no UUID; the id at an outside issuer goes by --identity NAME:ID, NAME being its trust line's")
+    }
+
+    private static func username(_ text: String) throws(UsageFault) -> Username? {
+        do throws(ImportFault) { return try ImportedAccount.username(text) } catch { throw fault("--\(error.message)") }
+    }
+
+    private static func identity(_ text: String) throws(UsageFault) -> (provider: String, subject: String) {
+        guard let colon = text.firstIndex(of: ":") else {
+            throw fault("--identity \(quoted(text)) has no colon, write NAME:SUBJECT, like apple:001234.abcd")
+        }
+        return (text[..<colon].lowercased(), String(text[text.index(after: colon)...]))
+    }
 
     /// The password on standard input, without a newline at its end.
     private static func password(_ input: String) throws(UsageFault) -> Password {
@@ -52,14 +87,21 @@ struct UserCreateCommand: AccountCommand {
     }
 
     func run(_ accounts: OfflineAccounts) async throws -> CommandResult {
-        var creation = AccountCreation(email: email)
-        creation.secret = secret
-        creation.isEmailConfirmed = isVerified
-        creation.tier = try tier?.kept(accounts, label: "--tier ")
-        creation.tierUntil = tier?.until
-        let account = try await accounts.administration.create(creation)
-        let answer = AccountView(account, accounts)
+        var account = account
+        account.tier = try tier?.kept(accounts, label: "--tier ")
+        account.tierUntil = account.tier == nil ? nil : tier?.until
+        let rules = ImportRules(tiers: accounts.tiers.names, issuers: accounts.issuers, idIssuer: nil)
+        do throws(ImportFault) {
+            for (provider, subject) in identities {
+                account.identities.append(try ImportedAccount.identity(provider, subject: subject, rules))
+            }
+            try account.check(rules)
+        } catch {
+            throw AccountCommandFault(message: "--identity: \(error.message)", exitCode: 2)
+        }
+        let made = try await accounts.administration.create(account, password: password)
+        let answer = AccountView(made, accounts)
         if json { return answer.report() }
-        return CommandResult(output: "Created the account \(account.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
+        return CommandResult(output: "Created the account \(made.id.text) of \(answer.name), with the tier \(answer.tierText).\n")
     }
 }

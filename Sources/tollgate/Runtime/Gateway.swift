@@ -65,13 +65,13 @@ struct Gateway {
         let outbox = Outbox(dataDirectory: settings.dataDirectory)
         courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }
         log.writeOutboxChannels(of: configuration.mail)
+        outsideRefreshes = ExternalRefresher(configuration, active: active, workers: workers, log: log)
         let assembly = try AccountsAssembly(
             configuration, active: active, health: health, workers: workers, keySets: keySets, limiter: limiter,
-            courier: courier, redisResolver: redisResolver)
+            courier: courier, redisResolver: redisResolver, outsideRefreshes: outsideRefreshes)
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
         try accounts.start(configuration)
-        outsideRefreshes = ExternalRefresher(configuration, active: active, workers: workers, log: log)
         threads = WorkerThreads()
         let plan = WorkerPlan(
             configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),

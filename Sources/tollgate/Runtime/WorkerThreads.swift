@@ -45,6 +45,7 @@ struct WorkerPlan: Sendable {
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts))
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
         services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
+        services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
         services.refresh = { refreshes.refresh($0, $1) }
         services.sawToken = { accounts.confirmations.saw($0) }
         services.healthChanged = { upstream, address, isHealthy in

@@ -2,6 +2,7 @@ from django.contrib.auth.hashers import check_password
 from django.urls import include, path
 from rest_framework import generics, response, routers, serializers, views, viewsets
 from rest_framework_simplejwt.tokens import RefreshToken
+from rest_framework_simplejwt.views import TokenRefreshView
 
 from service.models import Lesson, Passage, Review, User
 
@@ -79,6 +80,7 @@ router.register("passages", PassageViews)
 router.register("lessons", LessonViews)
 urlpatterns = [
     path("api/v1/auth/login", SignInView.as_view()),
+    path("api/v1/auth/refresh", TokenRefreshView.as_view()),
     path("api/v1/reviews/", ReviewViews.as_view()),
     path("api/v1/progress/<str:kind>/<int:number>/review", ProgressView.as_view()),
     path("api/v1/", include(router.urls)),

@@ -1,0 +1,78 @@
+internal import Accounts
+internal import Gate
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// Tells workers the accounts of outside issuers' subjects that they ask for, with one store query for a subject at a time.
+package final class SubjectLookups: Sendable {
+    private let directory: AccountDirectory
+    private let broadcast: @Sendable (WorkerUpdate) -> Void
+    /// For each look-up under way the accounts that changed meanwhile. Held while an answer is broadcast, so that a change which
+    /// the answer does not know of is broadcast after it.
+    private let inFlight = Mutex<[TokenUser: Set<UUID>]>([:])
+
+    init(directory: AccountDirectory, broadcast: @escaping @Sendable (WorkerUpdate) -> Void) {
+        self.directory = directory
+        self.broadcast = broadcast
+    }
+
+    /// Broadcasts the account of a trust line's subject. Any thread; returns at once.
+    package func lookUp(_ user: TokenUser) {
+        let isFirst = inFlight.withLock { inFlight in
+            guard inFlight[user] == nil else { return false }
+            inFlight[user] = []
+            return true
+        }
+        guard isFirst else { return }
+        // Unstructured, because the caller is an event loop: it ends with the store's answer.
+        Task {
+            while true {
+                let askedAt = EventLoop.now().wall
+                let status = await status(user)
+                let known = KnownSubject(user: user, status: status, learnedAt: askedAt.seconds)
+                let isCurrent = inFlight.withLock { inFlight in
+                    guard let changed = inFlight[user], !status.isOfAny(of: changed) else {
+                        inFlight[user] = []
+                        return false
+                    }
+                    inFlight[user] = nil
+                    broadcast(.subjects([known]))
+                    return true
+                }
+                if isCurrent { return }
+            }
+        }
+    }
+
+    /// These accounts changed: what is being read of them may be out of date. To be called before the change is broadcast.
+    func changed(_ accounts: [UUID]) {
+        inFlight.withLock { inFlight in
+            for user in inFlight.keys { inFlight[user]?.formUnion(accounts) }
+        }
+    }
+
+    /// Any account may have changed: answers under way are discarded, and the store is asked again.
+    func forgetAll() { inFlight.withLock { $0.removeAll() } }
+
+    private func status(_ user: TokenUser) async -> SubjectStatus {
+        guard let source = user.issuer.flatMap({ IdentitySource(trustLine: $0) }),
+            let key = IdentityKey(source, subject: user.id)
+        else { return .unknown }
+        do throws(AccountFailure) {
+            return switch try await directory.subject(key) {
+            case .account(let id): .account(id)
+            case .unknown: .unknown
+            case .refused: .refused
+            }
+        } catch {
+            return .unavailable
+        }
+    }
+}
+
+extension SubjectStatus {
+    fileprivate func isOfAny(of accounts: Set<UUID>) -> Bool {
+        if case .account(let id) = self { accounts.contains(id) } else { false }
+    }
+}
