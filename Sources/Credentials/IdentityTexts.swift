@@ -13,11 +13,12 @@ struct IdentityTexts {
     let actorID: Slice
     let tokenID: Slice
 
-    /// Copies the claims into `bytes`. The user claim must be a non-empty string. Other claims of the wrong type count as
+    /// Copies the claims into `bytes`. The user claim must be a non-empty string; where it is not `sub` (RFC 7519 §4.1.2), it may be
+    /// a whole number, which counts as its digits. Other claims of the wrong type count as
     /// absent. A claim that is not safe in a header refuses the token, except `jti`, which becomes no header: it is dropped.
     init(_ claims: borrowing JSONMembers, _ rules: IssuerRules, into bytes: inout ByteBuffer) throws(TokenFault) {
         bytes.removeAll()
-        userID = claims.copyText(rules.userClaim, to: &bytes)
+        userID = claims.copyUser(rules.userClaim, to: &bytes)
         guard !userID.isEmpty, userID.count <= Self.maximumBytes else { throw .noSubject }
         email = claims.copyText(rules.emailClaim, to: &bytes)
         tier = claims.copyText(rules.tierClaim, to: &bytes)
@@ -68,6 +69,15 @@ extension JSONMembers {
 
     fileprivate func copyText(_ name: [UInt8], to bytes: inout ByteBuffer) -> Slice {
         copyText(name.rawBytes, to: &bytes)
+    }
+
+    /// The same for the user claim.
+    fileprivate func copyUser(_ name: [UInt8], to bytes: inout ByteBuffer) -> Slice {
+        guard case .number(let slice)? = self[name.rawBytes], !name.rawBytes.equals("sub") else { return copyText(name, to: &bytes) }
+        let digits = source(slice)
+        for offset in 0..<digits.byteCount where !digits[offset].isASCIIDigit { return Slice() }
+        bytes.append(digits)
+        return Slice(start: bytes.count - digits.byteCount, count: digits.byteCount)
     }
 
     fileprivate func copyText(_ name: StaticString, to bytes: inout ByteBuffer) -> Slice {

@@ -2,7 +2,7 @@ import Credentials
 import HTTP
 package import Wire
 
-/// What else is known of a verified token whose issuer's subjects stand for accounts (`accounts=on`).
+/// The part of an identity that only tokens have whose issuer's subjects stand for accounts (`accounts=on`).
 package struct OutsideIdentity: Sendable {
     /// The id under which the token can be refused.
     package let tokenID: UUID

@@ -1,6 +1,6 @@
 package import Wire
 
-/// What an outside issuer's subject stands for here, on a trust line with `accounts=on`.
+/// The account of an outside issuer's subject, on a trust line with `accounts=on`.
 package enum SubjectStatus: Equatable, Sendable {
     case account(UUID)
     /// No account: the caller passes under the subject.

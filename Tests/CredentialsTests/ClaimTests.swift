@@ -94,6 +94,13 @@ import Wire
         #expect(verdict("sub", value) == expected)
     }
 
+    /// Django's ids are numbers; `sub` is a string by RFC 7519.
+    @Test func anotherUserClaimMayBeAWholeNumber() {
+        func named(_ value: String) -> TokenFault? { verdict("user_id", value, trust([key], userClaim: "user_id")) }
+        #expect(named("42") == nil && named(#""42""#) == nil && named("0") == nil)
+        for value in ["-1", "4.5", "1e3", "true", "null", "[42]"] { #expect(named(value) == .noSubject, "\(value)") }
+    }
+
     @Test func theUserHasAtMost256Bytes() {
         #expect(verdict("sub", #""\#(String(repeating: "u", count: 256))""#) == nil)
         #expect(verdict("sub", #""\#(String(repeating: "u", count: 257))""#) == .noSubject)

@@ -135,6 +135,15 @@ import Wire
         ])
     }
 
+    @Test func onlyAccountsOnReachesAccounts() {
+        let line = "audience=a jwks=http://i"
+        #expect(parse(line).0?.hasAccounts == false && parse(line + " accounts=off").0?.hasAccounts == false)
+        #expect(parse(line + " accounts=on").0?.hasAccounts == true)
+        #expect(parse(line + " accounts=yes").1 == [#""accounts=yes" is not known, write off or on"#])
+        let named = faults("TOLLGATE_TRUST_APPLE=\"audience=a jwks=http://i accounts=on\"\n" + oneRoute)
+        #expect(named == ["a.env:1: TOLLGATE_TRUST_APPLE: has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name"])
+    }
+
     @Test func theNameOfTheGatewaysOwnTokensIsTaken() {
         #expect(faults("TOLLGATE_TRUST_TOLLGATE=\"audience=a jwks=http://i\"\n" + oneRoute) == ["a.env:1: TOLLGATE_TRUST_TOLLGATE: has the name of the gateway's own tokens, choose another"])
     }

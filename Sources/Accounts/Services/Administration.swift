@@ -139,7 +139,7 @@ package struct Administration: Sendable {
 }
 
 extension ImportedAccount {
-    /// What of it the account `user` has, which `ImportRule` took it for.
+    /// The thing of it that the account `user` has already, by which `ImportRule` knew it.
     fileprivate func taken(by user: UUID) -> CreationRefusal {
         if id == user { return .idTaken }
         return identities.first.map { .identityTaken($0, by: user) } ?? .emailTaken(by: user)

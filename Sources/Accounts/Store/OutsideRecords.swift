@@ -2,7 +2,7 @@ package import Wire
 
 /// Accounts as tokens of outside issuers reach them (`accounts=on`), and the sessions that were taken over from such an issuer.
 package protocol OutsideRecords: Sendable {
-    /// What `SubjectRule` says of a subject.
+    /// The verdict of `SubjectRule` on a subject.
     func subject(_ key: IdentityKey) async throws(StoreFault) -> SubjectVerdict
     /// The record of an outside refresh token, by its keyed digest; nil if it was neither adopted nor signed out here.
     func adopted(_ digest: [UInt8]) async throws(StoreFault) -> AdoptedToken?

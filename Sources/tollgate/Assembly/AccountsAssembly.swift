@@ -101,10 +101,9 @@ struct AccountsAssembly: Sendable {
             refreshJWTs: try RefreshJWTs(
                 secret: secret, issuer: settings.issuer, clockSkewSeconds: settings.clockSkewSeconds),
             policies: configuration.sessionPolicies)
-        let redeemer = redeemer
-        let outside = OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1) }
         let sessions = Sessions(
-            context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds), outside: outside)
+            context: context, mint: mint, rule: RefreshRule(graceSeconds: settings.refreshGraceSeconds),
+            outside: outsideRefresh(configuration, secret))
         let services = ContractServices(
             passwords: PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter),
             resets: PasswordReset(context: context, mint: mint, work: work, courier: courier, limiter: limiter, secret: secret),
@@ -115,6 +114,13 @@ struct AccountsAssembly: Sendable {
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
         return MountedContracts(router: Router(services, page: page), sessions: sessions)
+    }
+
+    /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.
+    private func outsideRefresh(_ configuration: GatewayConfiguration, _ secret: [UInt8]) -> OutsideRefresh? {
+        guard configuration.settings.trusts.contains(where: \.hasAccounts) else { return nil }
+        let redeemer = redeemer
+        return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1) }
     }
 
     /// The admin API over these accounts, and over the requests that `workers` have refused.
