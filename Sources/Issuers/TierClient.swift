@@ -11,14 +11,14 @@ package final class TierClient: Sendable {
     }
 
     private let transfers = IssuerTransfers(
-        name: "tiers", IssuerTransfers.Limits(underWay: 64, queued: 8_192, queuedMilliseconds: 2_000))
+        name: "tiers", IssuerTransfers.Limits(underWay: 128, queued: 8_192, queuedMilliseconds: 3_000))
 
     package init() {}
 
     /// Aborts all questions and ends the thread. Blocks.
     package func stop() { transfers.stop() }
 
-    /// The name of the subject's tier, nil for the lowest, within 5 s.
+    /// The name of the subject's tier, nil for the lowest, within 6 s.
     package func tier(of subject: String, issuer: String, at url: String) async -> Result<String?, Failure> {
         // No redirects: the address of the server is part of what the operator trusts.
         let answer = await transfers.send(

@@ -202,6 +202,18 @@ import Testing
         try eventually("the server is back", seconds: 5) { try gateway.send("GET /premium", bearer: known).status == 200 }
     }
 
+    /// More users at once than questions that may be under way.
+    @Test func manyUsersAtOnceEachGetTheirOwnTier() throws {
+        let book = try TierBook()
+        book.tiers.change { tiers in for number in 0..<400 where number % 2 == 0 { tiers["https://django.test \(number)"] = "premium" } }
+        let gateway = try Self.gateway(try Upstream(), "django tier-from=lookup tier-url=\(book.url)", more: "TOLLGATE_WORKERS=2")
+        let tokens = try (0..<400).map { try Self.token("\($0)") }
+        let port = gateway.port
+        let statuses = try atOnce(400) { try Connection(port: port).ask("GET /premium", ["Authorization: Bearer \(tokens[$0])"]).status }
+        #expect(statuses == (0..<400).map { $0 % 2 == 0 ? 200 : 403 })
+        #expect(book.questions.now.count == 400)
+    }
+
     @Test func aServerThatNeverAnswersHoldsNobodyForLong() throws {
         let silent = try Upstream { _, _ in Thread.sleep(forTimeInterval: 30) }
         let gateway = try Self.gateway(try Upstream(), "django tier-from=lookup tier-url=\(silent.url)/")
