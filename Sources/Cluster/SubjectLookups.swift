@@ -1,5 +1,5 @@
 internal import Accounts
-internal import Gate
+package import Gate
 internal import Synchronization
 internal import Transport
 internal import Wire

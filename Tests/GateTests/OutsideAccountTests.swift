@@ -8,14 +8,14 @@ import Wire
 @Suite struct OutsideAccountTests {
     private static let ada = UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0001)
 
-    private func harness(_ hasAccounts: Bool = true, local: Bool = false) throws -> AdmissionHarness {
+    private func harness(_ hasAccounts: Bool = true, tierFrom source: TierSource = .claim) throws -> AdmissionHarness {
         var old = AdmissionHarness.trusted(name: "old")
         old.hasAccounts = hasAccounts
         var own = AdmissionHarness.trusted(AdmissionHarness.otherKey, name: "own", issuer: "https://own.test")
         own.isOwn = true
         var endpoint = rule("me", "/auth/me")
         endpoint.target = .local(70)
-        return AdmissionHarness(try Policy(rules: [rule("api", "/api/*"), endpoint], trust: AdmissionHarness.trust([old, own]), hasAccounts: true))
+        return AdmissionHarness(try Policy(rules: [rule("api", "/api/*"), endpoint], trust: AdmissionHarness.trust([old, own]), hasAccounts: true, tierSources: ["old": source]))
     }
 
     private func learn(_ harness: AdmissionHarness, _ status: SubjectStatus, _ subject: String = "42", of issuer: String = "old") {
@@ -36,6 +36,34 @@ import Wire
             #expect(judged.userID == Self.ada.text)
             #expect(judged.hasIdentity("X-Token-Issuer: \(AdmissionHarness.issuer)") && judged.hasIdentity("X-User-Tier: free"))
         }
+    }
+
+    /// `tier-from=account`: the account is found first, then its tier; one of the subject itself does not count.
+    @Test func theTierThatIsSetHereIsThatOfTheAccount() throws {
+        let harness = try harness(tierFrom: .account)
+        let token = AdmissionHarness.token("42") { $0.tier = "premium" }
+        #expect(harness.get("/api/x", token: token).verdict == .lookUp)
+        learn(harness, .account(Self.ada))
+        harness.admission.learn([UserTier(user: TokenUser("42", of: "old"), status: .tier(Tier(rawValue: 1), until: .max), version: 1)])
+        #expect(harness.get("/api/x", token: token).verdict == .lookUp)
+        harness.admission.learn([UserTier(user: TokenUser(Self.ada.text), status: .tier(.lowest, until: .max), version: 1)])
+        #expect(harness.get("/api/x", token: token).hasIdentity("X-User-Tier: free"))
+        let premium = UserTier(user: TokenUser(Self.ada.text), status: .tier(Tier(rawValue: 1), until: .max), version: 2, source: .pushed)
+        harness.admission.learn([premium])
+        learn(harness, .account(Self.ada))
+        let judged = harness.get("/api/x", token: token)
+        #expect(judged.hasIdentity("X-User-Tier: premium") && users(judged) == ["X-User-Id: \(Self.ada)"])
+    }
+
+    /// A tier server knows the subject, not the account.
+    @Test func aTierServerIsAskedForTheSubject() throws {
+        let harness = try harness(tierFrom: .lookup)
+        let token = AdmissionHarness.token("42")
+        learn(harness, .account(Self.ada))
+        #expect(harness.get("/api/x", token: token).verdict == .lookUp)
+        harness.admission.learn([UserTier(user: TokenUser("42", of: "old"), status: .tier(Tier(rawValue: 1), until: .max), version: 1)])
+        let judged = harness.get("/api/x", token: token)
+        #expect(judged.hasIdentity("X-User-Tier: premium") && users(judged) == ["X-User-Id: \(Self.ada)"])
     }
 
     @Test func aSubjectWithoutAnAccountPassesAsItIsAndIsAskedAgain() throws {
@@ -78,9 +106,9 @@ import Wire
         let token = AdmissionHarness.token("42")
         learn(harness, .account(Self.ada))
         #expect(harness.get("/api/x", token: token).status == 0)
-        harness.admission.learn([UserTier(user: UUID(high: 9, low: 9).text, status: .noAccount, version: .max, source: .pushed)])
+        harness.admission.learn([UserTier(user: TokenUser(UUID(high: 9, low: 9).text), status: .noAccount, version: .max, source: .pushed)])
         #expect(harness.get("/api/x", token: token).status == 0)
-        harness.admission.learn([UserTier(user: Self.ada.text, status: .noAccount, version: .max, source: .pushed)])
+        harness.admission.learn([UserTier(user: TokenUser(Self.ada.text), status: .noAccount, version: .max, source: .pushed)])
         #expect(harness.get("/api/x", token: token).verdict == .lookUp)
         learn(harness, .account(Self.ada))
         #expect(harness.get("/api/x", token: token).status == 0)
