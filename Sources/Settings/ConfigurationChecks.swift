@@ -69,7 +69,7 @@ extension ConfigurationReader {
         }
     }
 
-    /// Refuses a trust line with the gateway's own name, and warns of one with its own issuer.
+    /// Refuses a trust line with the gateway's own name; warns of one with its own issuer, and of `accounts=on` without effect.
     mutating func checkIssuers() {
         for trust in configuration.trusts {
             let name = Setting.trust.name + trust.name.uppercased()
@@ -79,6 +79,17 @@ extension ConfigurationReader {
             }
             if trust.issuer == configuration.issuer {
                 let message = "has the issuer of the gateway's own tokens, set TOLLGATE_ISSUER if they are not the same"
+                findings.warn(Finding(trust.origin, name, message))
+            }
+            if trust.hasAccounts, !configuration.hasAccounts {
+                findings.warn(Finding(trust.origin, name, "has accounts=on and there are no accounts, mount a contract by TOLLGATE_CONTRACTS"))
+            }
+            let rival = configuration.trusts.first { other in
+                trust.hasAccounts && other.hasAccounts && other.name != trust.name && trust.refresh != nil
+                    && other.refresh?.contract == trust.refresh?.contract
+            }
+            if let rival, trust.name < rival.name {
+                let message = "and \(Setting.trust.name)\(rival.name.uppercased()) both have accounts=on and refresh-contract=\(trust.refresh?.contract.rawValue ?? ""): only refresh tokens that are JWTs with the iss of one of them are redeemed"
                 findings.warn(Finding(trust.origin, name, message))
             }
         }

@@ -32,6 +32,12 @@ import Wire
                     .filter { $0.user == TokenUser(user.text) }.map(\.status)
             }
         }
+
+        var subjects: [SubjectStatus] {
+            all.withLock { all in
+                all.flatMap { update -> [KnownSubject] in if case .subjects(let known) = update { known } else { [] } }.map(\.status)
+            }
+        }
     }
 
     private let store = MemoryStore()
@@ -117,6 +123,32 @@ import Wire
         lookups.lookUp(TokenUser(ada.user.text))
         for _ in 0..<1_000 where updates.tiers(of: ada.user).isEmpty { await pause(milliseconds: 10) }
         #expect(updates.tiers(of: ada.user) == [.tier(try #require(tiers.rank(of: "premium")), until: .max)])
+    }
+
+    /// An answer that was read before its account changed is not told after the change.
+    @Test func aSubjectWhoseAccountChangesMeanwhileIsLookedUpAgain() async throws {
+        let user = UUID(high: 7, low: 7)
+        var ada = ImportedAccount()
+        ada.id = user
+        ada.identities = [IdentityKey(IdentitySource(stored: "django"), stored: "42")]
+        _ = try await store.add([ada], newIDs: [user], audit)
+        let (store, audit, lookups) = (store, audit, member.subjects)
+        store.afterNextCall {
+            lookups.changed([user])
+            Task { _ = try await store.endSessions(of: user, .revoked, audit) }
+        }
+        lookups.lookUp("django", "42")
+        for _ in 0..<1_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
+        // The second answer is of before or after the change; the first was not told.
+        #expect(updates.subjects.count == 1)
+        for _ in 0..<1_000 where updates.subjects.last != .refused {
+            lookups.lookUp("django", "42")
+            await pause(milliseconds: 10)
+        }
+        #expect(updates.subjects.last == .refused)
+        for name in ["apple", "other"] { lookups.lookUp(name, "42") }
+        for _ in 0..<1_000 where updates.subjects.suffix(2) != [.unknown, .unknown] { await pause(milliseconds: 10) }
+        #expect(updates.subjects.suffix(2) == [.unknown, .unknown])
     }
 
     @Test func writersAtOnceEachFindTheirChangeApplied() async throws {

@@ -144,6 +144,16 @@ import Wire
         #expect(named == ["a.env:1: TOLLGATE_TRUST_APPLE: has accounts=on and the name of a provider, whose identities sign in by ID token, choose another name"])
     }
 
+    @Test func accountsWithoutEffectAreAWarning() {
+        func warnings(_ contracts: String, _ lines: String...) -> [String] {
+            let trusts = lines.enumerated().map { "TOLLGATE_TRUST_T\($0.offset)=\"audience=a jwks=http://i accounts=on \($0.element)\"\n" }
+            return load("TOLLGATE_CONTRACTS=\"\(contracts)\"\n" + trusts.joined() + oneRoute).findings.warnings.map(\.message)
+        }
+        #expect(warnings("", "") == ["has accounts=on and there are no accounts, mount a contract by TOLLGATE_CONTRACTS"])
+        #expect(warnings("dlauth@/", "refresh=http://a/r", "refresh=http://b/r refresh-contract=dlauth") == [])
+        #expect(warnings("dlauth@/", "refresh=http://a/r", "refresh=http://b/r") == ["and TOLLGATE_TRUST_T1 both have accounts=on and refresh-contract=password: only refresh tokens that are JWTs with the iss of one of them are redeemed"])
+    }
+
     @Test func theNameOfTheGatewaysOwnTokensIsTaken() {
         #expect(faults("TOLLGATE_TRUST_TOLLGATE=\"audience=a jwks=http://i\"\n" + oneRoute) == ["a.env:1: TOLLGATE_TRUST_TOLLGATE: has the name of the gateway's own tokens, choose another"])
     }
