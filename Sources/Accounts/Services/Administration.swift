@@ -41,7 +41,7 @@ package struct Administration: Sendable {
         do throws(AccountFailure) {
             if let password { account.passwordHash = PasswordHash(parsing: try await work.hash(password, for: nil)) }
             let line = account
-            verdict = try await context.ask(await context.store.add([line], newIDs: [newID], audit)).first ?? .create
+            verdict = try await context.ask(await context.store.add([line], newIDs: [newID], audit))[0]
         } catch {
             throw .failed(error)
         }
