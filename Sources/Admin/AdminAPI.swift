@@ -9,9 +9,9 @@ package struct AdminPlan: Sendable {
     /// Seconds that a tier stays in force beyond its end.
     package var tierGraceSeconds: Int64
     /// The names of the trust lines.
-    package var issuers: [String]
+    package var issuers: [SubjectIssuer]
 
-    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [String] = []) {
+    package init(tiers: TierList, tierGraceSeconds: Int64, issuers: [SubjectIssuer] = []) {
         self.tiers = tiers
         self.tierGraceSeconds = tierGraceSeconds
         self.issuers = issuers
@@ -174,7 +174,7 @@ package struct AdminAPI: Sendable {
 
     private func account(_ text: String) async throws -> Account {
         if let subject = try subject(text) {
-            if let account = try await directory.account(of: subject.key) { return account }
+            if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
             throw AdminRefusal(404, "NOT_FOUND", "There is no account of \(subject.text)")
         }
         if let id = UUID(parsing: text), let account = try await directory.account(id) { return account }
@@ -226,7 +226,7 @@ package struct AdminAPI: Sendable {
         let kept = try choice.kept(plan().tiers, now: now())
         let changed: Account
         if let subject {
-            changed = try await administration.setTier(kept, until: choice.until, of: subject.key)
+            changed = try await administration.setTier(kept, until: choice.until, of: subject.key, orID: subject.mayBeID)
         } else if var account {
             account.entitlement = try await administration.setTier(kept, until: choice.until, of: account.id)
             changed = account

@@ -76,6 +76,18 @@ import Wire
         }
     }
 
+    /// Tokens of the old issuer find the account by the identity, whatever the line with `tier-from=account` says of accounts.
+    @Test func aUUIDIsAlsoASubjectOfTheIssuerThatIsMovingIn() throws {
+        let id = "550e8400-e29b-41d4-a716-446655440000"
+        let rules = ImportRules(tiers: ["free"], issuers: ["django"], idIssuer: "django", uuidIssuer: "django")
+        for line in [#"{"id":"\#(id)"}"#, #"{"id":"\#(id)","identities":[{"provider":"django","subject":"\#(id)"}]}"#] {
+            let read = try read(line, rules)
+            #expect(read.id?.text == id && read.identities.map(\.subject) == [id])
+            #expect(try self.read(line, ImportRules(tiers: ["free"], issuers: ["django"], idIssuer: "django")).id?.text == id)
+        }
+        #expect(try read(#"{"id":"42"}"#, rules).identities.map(\.subject) == ["42"])
+    }
+
     @Test func aLineOfAnyBytesIsReadOrRefused() {
         var random = SplitMix64(seed: 3)
         let line = Array(#"{"id":"42","email":"a@b.c","identities":[{"provider":"apple","subject":"é"}]}"#.utf8)

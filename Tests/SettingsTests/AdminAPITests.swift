@@ -32,7 +32,7 @@ import Wire
             plan: {
                 AdminPlan(
                     tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds,
-                    issuers: configuration.settings.trusts.map(\.name))
+                    issuers: configuration.settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
             },
             now: { EventLoop.now().wall })
     }

@@ -137,16 +137,16 @@ import Wire
             lookups.changed([user])
             Task { _ = try await store.endSessions(of: user, .revoked, audit) }
         }
-        lookups.lookUp("django", "42")
+        lookups.lookUp(TokenUser("42", of: "django"))
         for _ in 0..<1_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
         // The second answer is of before or after the change; the first was not told.
         #expect(updates.subjects.count == 1)
         for _ in 0..<1_000 where updates.subjects.last != .refused {
-            lookups.lookUp("django", "42")
+            lookups.lookUp(TokenUser("42", of: "django"))
             await pause(milliseconds: 10)
         }
         #expect(updates.subjects.last == .refused)
-        for name in ["apple", "other"] { lookups.lookUp(name, "42") }
+        for name in ["apple", "other"] { lookups.lookUp(TokenUser("42", of: name)) }
         for _ in 0..<1_000 where updates.subjects.suffix(2) != [.unknown, .unknown] { await pause(milliseconds: 10) }
         #expect(updates.subjects.suffix(2) == [.unknown, .unknown])
     }

@@ -32,11 +32,14 @@ package struct ImportRules: Sendable {
     package let issuers: [String]
     /// The issuer whose subjects are the ids that are no UUIDs; nil where such an id is a fault.
     package let idIssuer: String?
+    /// The issuer whose subjects the UUIDs are too; nil for none.
+    package let uuidIssuer: String?
 
-    package init(tiers: [String], issuers: [String], idIssuer: String?) {
+    package init(tiers: [String], issuers: [String], idIssuer: String?, uuidIssuer: String? = nil) {
         self.tiers = tiers
         self.issuers = issuers
         self.idIssuer = idIssuer
+        self.uuidIssuer = uuidIssuer
     }
 }
 
@@ -60,13 +63,16 @@ extension ImportedAccount {
         guard line.byteCount <= Self.longestLine else { throw ImportFault(message: "the line is longer than 64 KiB") }
         let value: ImportValue
         do throws(JSONFault) { value = try ImportValue(line) } catch { throw ImportFault(message: "the line is no JSON object") }
-        for (name, value) in try value.members("the line") { try read(name, value, rules) }
+        var idText: String?
+        for (name, value) in try value.members("the line") {
+            if name == "id" { idText = try value.name(name) } else { try read(name, value, rules) }
+        }
+        if let idText { try setID(idText, rules) }
         try check(rules)
     }
 
     private mutating func read(_ name: String, _ value: ImportValue, _ rules: ImportRules) throws(ImportFault) {
         switch name {
-        case "id": if let text = try value.name(name) { try setID(text, rules) }
         case "email": if let text = try value.text(name) { email = try Self.email(text) }
         case "email_verified": isEmailConfirmed = try value.flag(name)
         case "username": if let text = try value.text(name) { username = try Self.username(text) }
@@ -82,8 +88,10 @@ extension ImportedAccount {
     }
 
     private mutating func setID(_ text: String, _ rules: ImportRules) throws(ImportFault) {
-        if let id = UUID(parsing: text) {
-            self.id = id
+        id = UUID(parsing: text)
+        if id != nil {
+            let key = rules.uuidIssuer.flatMap(IdentitySource.init(trustLine:)).flatMap { IdentityKey($0, subject: text) }
+            if let key, !identities.contains(key) { identities.append(key) }
             return
         }
         guard let issuer = rules.idIssuer.flatMap(IdentitySource.init(trustLine:)) else {

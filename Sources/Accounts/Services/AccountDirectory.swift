@@ -41,8 +41,12 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.entitlement(of: identity))
     }
 
-    package func account(of identity: IdentityKey) async throws(AccountFailure) -> Account? {
-        try await context.ask(await context.store.account(of: identity))
+    /// The account of a subject of an outside issuer: the one that has the identity, or with `orID` (`accounts=on`) the imported
+    /// one whose id the subject is.
+    package func account(of identity: IdentityKey, orID: Bool = false) async throws(AccountFailure) -> Account? {
+        if let account = try await context.ask(await context.store.account(of: identity)) { return account }
+        guard orID, case .account(let id) = try await subject(identity) else { return nil }
+        return try await account(id)
     }
 
     package func grants(of user: UUID) async throws(AccountFailure) -> [ActorName] {

@@ -73,12 +73,19 @@ package struct Administration: Sendable {
         return try await present(await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
     }
 
-    /// Sets the tier of a subject of an outside issuer, as `setTier` does; an account is made for one that has none.
+    /// Sets the tier of a subject of an outside issuer, as `setTier` does; an account is made for one that has none. `orID`: the
+    /// subject may be the id of an imported account (`accounts=on`), which a second one would lock out.
     package func setTier(
-        _ tier: String?, until: WallTime?, of identity: IdentityKey
+        _ tier: String?, until: WallTime?, of identity: IdentityKey, orID: Bool = false
     ) async throws(AccountFailure) -> Account {
         let audit = context.audit(nil)
         let (end, newUser) = (tier == nil ? nil : until, context.newID(audit.now))
+        if orID, case .account(let user) = try await context.ask(await context.store.subject(identity)),
+            try await context.ask(await context.store.setTier(tier, until: end, of: user, audit)) != nil,
+            let account = try await context.ask(await context.store.account(user))
+        {
+            return account
+        }
         return try await context.ask(await context.store.setTier(tier, until: end, of: identity, newUser: newUser, audit))
     }
 

@@ -134,7 +134,8 @@ struct AccountsAssembly: Sendable {
             plan: {
                 let settings = active.configuration.settings
                 return AdminPlan(
-                    tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds, issuers: settings.trusts.map(\.name))
+                    tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds,
+                    issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
             },
             now: { EventLoop.now().wall })
     }

@@ -27,8 +27,9 @@ struct OfflineAccounts: Sendable {
     let administration: Administration
     let tiers: TierList
     let tierGraceSeconds: Int64
-    /// The names of the trust lines, and the source of the tiers of each.
+    /// The names of the trust lines, those with `accounts=on`, and the source of the tiers of each.
     let issuers: [String]
+    let accountIssuers: Set<String>
     let tierSources: [String: TierDeclaration]
     private let store: any AccountStore
     private let clock: AccountClock
@@ -80,6 +81,7 @@ struct OfflineAccounts: Sendable {
         tiers = configuration.settings.tiers
         tierGraceSeconds = configuration.settings.tierGraceSeconds
         issuers = configuration.settings.trusts.map(\.name)
+        accountIssuers = Set(configuration.settings.trusts.lazy.filter(\.hasAccounts).map(\.name))
         tierSources = Dictionary(configuration.settings.trusts.map { ($0.name, $0.tierSource) }) { first, _ in first }
         self.store = store
         self.clock = clock
@@ -125,7 +127,7 @@ struct OfflineAccounts: Sendable {
     /// A user of an outside issuer, as the operator names it; nil for an id or an email.
     func subject(_ name: String) throws(AccountCommandFault) -> SubjectName? {
         do throws(SubjectName.Fault) {
-            return try SubjectName(name, issuers: issuers)
+            return try SubjectName(name, issuers: issuers.map { SubjectIssuer(name: $0, hasAccounts: accountIssuers.contains($0)) })
         } catch {
             throw AccountCommandFault(message: "\(quoted(name)): \(error.message)", exitCode: 2)
         }
@@ -134,7 +136,7 @@ struct OfflineAccounts: Sendable {
     /// The account that the operator names by its id, its email, or as `NAME:SUBJECT`.
     func account(_ name: String, hint: String = "`tollgate user list` shows them") async throws -> Account {
         if let subject = try subject(name) {
-            if let account = try await directory.account(of: subject.key) { return account }
+            if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
             throw AccountCommandFault(message: "there is no account of \(quoted(name)), `tollgate user set-tier` makes one")
         }
         if let account = try await find(name) { return account }

@@ -22,7 +22,7 @@ struct UserSetTierCommand: AccountCommand {
             account.entitlement = try await accounts.administration.setTier(kept, until: tier.until, of: account.id)
             return describe(AccountView(account, accounts))
         }
-        let account = try await accounts.administration.setTier(kept, until: tier.until, of: subject.key)
+        let account = try await accounts.administration.setTier(kept, until: tier.until, of: subject.key, orID: subject.mayBeID)
         let issuer = subject.key.source.name
         var result = describe(AccountView(account, accounts), as: subject.text)
         if accounts.tierSources[issuer] != .account {

@@ -1,4 +1,5 @@
 internal import Accounts
+internal import Settings
 internal import Gate
 internal import Transport
 internal import Wire
@@ -60,7 +61,11 @@ struct UserImportCommand: AccountCommand {
             throw AccountCommandFault(message: "--issuer \(quoted(issuer)) is no TOLLGATE_TRUST_… line, \(known)", exitCode: 2)
         }
         let only = accounts.issuers.count == 1 ? accounts.issuers[0] : nil
-        return ImportRules(tiers: accounts.tiers.names, issuers: accounts.issuers, idIssuer: issuer ?? only)
+        // A UUID is the account's id. Where the issuer's subjects are looked for here, it is also an identity there.
+        let isLookedFor = only.map { accounts.tierSources[$0] == .account || accounts.accountIssuers.contains($0) } ?? false
+        return ImportRules(
+            tiers: accounts.tiers.names, issuers: accounts.issuers, idIssuer: issuer ?? only,
+            uuidIssuer: issuer ?? (isLookedFor ? only : nil))
     }
 
     private func add(

@@ -21,9 +21,14 @@ final class DjangoService: Sendable {
     /// Debian's own Python, which has Debian's packages.
     private static let python = "/usr/bin/python3"
 
+    /// The folder of its code.
+    static let code = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "Django")
+
+    /// For its own commands.
+    var environment: [String: String] { Self.environment(folder) }
+
     private static func environment(_ folder: Folder) -> [String: String] {
-        let here = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "Django")
-        return ["SERVICE_DATA": folder.path, "PYTHONPATH": here.path, "PYTHONDONTWRITEBYTECODE": "1", "SERVICE_SECRET": secret]
+        ["SERVICE_DATA": folder.path, "PYTHONPATH": code.path, "PYTHONDONTWRITEBYTECODE": "1", "SERVICE_SECRET": secret]
     }
 
     @discardableResult
