@@ -24,8 +24,9 @@ struct CaseDocument {
     var name: String
     var cases: [ProtocolCase]
 
-    static func all() throws -> [CaseDocument] {
-        let folder = Bundle.module.resourceURL!.appendingPathComponent("Cases")
+    /// The documents of `Cases`, or of a folder in it.
+    static func all(in subfolder: String = "") throws -> [CaseDocument] {
+        let folder = Bundle.module.resourceURL!.appendingPathComponent("Cases").appendingPathComponent(subfolder)
         let files = try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
         let documents = files.filter { $0.pathExtension == "md" && $0.lastPathComponent != "README.md" }
         return try documents.sorted { $0.path < $1.path }.map { file in

@@ -1,0 +1,178 @@
+import Wire
+
+/// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols. One value is
+/// reused for every section of a worker.
+///
+/// Pseudo-fields become the request line and `host`, or the status line. No field that means framing in HTTP/1 comes from the peer:
+/// connection-specific fields are malformed (RFC 9113 §8.2.2), and a `transfer-encoding` is written here, for content without a
+/// `content-length`. Every name is a token in lower case, and every value is free of control characters other than HTAB.
+package struct FieldSection: ~Copyable {
+    private let pin = AddressPin()
+    /// The first reason for which the section is not served; nil if it is well formed and within its limits.
+    package private(set) var fault: FieldSectionFault?
+    private var kind = FieldSectionKind.trailers
+    private var limits = FieldSectionLimits()
+    private var lines = ByteBuffer()
+    private var pseudoFields = PseudoFields()
+    /// Values of the cookie crumbs, joined.
+    private var cookie = ByteBuffer()
+    private var crumbs = 0
+    private var fields = 0
+    private var size = 0
+    /// Whether the first line is written: then no pseudo-field may follow.
+    private var hasFirstLine = false
+    private var hasContentLength = false
+    /// Memory in which the decoder puts literal fields together.
+    var literal = ByteBuffer()
+    var memo = HuffmanMemo()
+
+    /// An empty section; its buffers grow with the first ones that are decoded.
+    package init() {}
+
+    /// The request's head; the response's head, without a reason phrase; or the lines of trailers; each with the empty line that ends
+    /// it. Meaningful only without a fault.
+    package var head: RawSpan { @_lifetime(borrow self) get { lines.readable } }
+
+    /// The value of a pseudo-field, also if a fault was found behind it; empty if there is none.
+    @_lifetime(borrow self)
+    package func pseudoField(_ name: PseudoField) -> RawSpan { pseudoFields[name] }
+
+    // MARK: building
+
+    /// Empties the section for another one.
+    mutating func begin(_ kind: FieldSectionKind, _ limits: FieldSectionLimits) {
+        self.kind = kind
+        self.limits = limits
+        fault = nil
+        lines.removeAll()
+        pseudoFields.removeAll()
+        cookie.removeAll()
+        crumbs = 0
+        fields = 0
+        size = 0
+        hasFirstLine = kind == .trailers
+        hasContentLength = false
+    }
+
+    /// Adds a field by its line, `name: value` with a line break. After a fault nothing is stored any more.
+    @inline(__always)
+    mutating func add(_ line: RawSpan, nameCount: Int, _ role: FieldRole, isValueValid: Bool) {
+        guard fault == nil, count(role, line.byteCount &- 4, nameCount) else { return }
+        guard isValueValid else { return fail(.fieldValue) }
+        if role == .regular {
+            if !hasFirstLine { writeFirstLine() }
+            lines.append(line)
+        } else {
+            addSpecial(role, line, nameCount)
+        }
+    }
+
+    /// Ends the section: writes what must stand behind all fields.
+    mutating func finish() {
+        if fault == nil, !hasFirstLine { writeFirstLine() }
+        guard fault == nil else { return }
+        if crumbs > 0 {
+            lines.append("cookie: " as StaticString)
+            lines.append(cookie)
+            lines.append("\r\n" as StaticString)
+        }
+        if needsCoding { lines.append("transfer-encoding: chunked\r\n" as StaticString) }
+        lines.append("\r\n" as StaticString)
+    }
+
+    private mutating func fail(_ reason: FieldSectionFault) {
+        if fault == nil { fault = reason }
+    }
+
+    /// Counts a field of `length` bytes in name and value; false if that is over a limit.
+    @inline(__always)
+    private mutating func count(_ role: FieldRole, _ length: Int, _ nameCount: Int) -> Bool {
+        if role == .cookie, isRequest {
+            crumbs &+= 1
+            guard crumbs <= limits.crumbs else {
+                fail(.tooManyCrumbs)
+                return false
+            }
+        }
+        if role == .cookie, isRequest, crumbs > 1 {
+            // Joined to those before it by "; ".
+            size &+= length &- nameCount &+ 2
+        } else {
+            fields &+= 1
+            size &+= length &+ 32
+        }
+        if fields > limits.fields { fail(.tooManyFields) }
+        if size > limits.bytes { fail(.tooLarge) }
+        return fault == nil
+    }
+
+    private var isRequest: Bool {
+        switch kind {
+        case .request: true
+        case .response, .trailers: false
+        }
+    }
+
+    /// Whether the content has no `content-length`, so that HTTP/1.1 must frame it by chunks. Interim answers and 204 have none.
+    private var needsCoding: Bool {
+        switch kind {
+        case .request(let hasContent): hasContent && !hasContentLength
+        case .response(let hasContent): hasContent && !hasContentLength && !isWithoutContent
+        case .trailers: false
+        }
+    }
+
+    private var isWithoutContent: Bool {
+        let status = pseudoField(.status)
+        return status.equals("204") || status.byteCount > 0 && status[0] == UInt8(ascii: "1")
+    }
+
+    // MARK: fields with a rule of their own
+
+    private mutating func addSpecial(_ role: FieldRole, _ line: RawSpan, _ nameCount: Int) {
+        let value = line.extracting(nameCount &+ 2..<line.byteCount &- 2)
+        switch role {
+        case .method, .scheme, .authority, .path, .status: addPseudoField(role, value)
+        case .unknownPseudoField: fail(.unknownPseudoField)
+        case .connectionSpecific: fail(.connectionSpecificField)
+        case .upperCaseName: fail(.upperCaseName)
+        case .invalidName: fail(.fieldName)
+        case .cookie where isRequest: addCrumb(value)
+        case .host where isRequest && pseudoFields.contains(.authority): checkHost(value)
+        case .te where !value.equalsIgnoringCase("trailers"): fail(.te)
+        case .regular, .authorization, .cookie, .host, .te, .contentLength:
+            if role == .contentLength { hasContentLength = true }
+            if !hasFirstLine { writeFirstLine() }
+            lines.append(line)
+        }
+    }
+
+    /// Adds a crumb to the cookies before it (RFC 9113 §8.2.3).
+    private mutating func addCrumb(_ value: RawSpan) {
+        if !hasFirstLine { writeFirstLine() }
+        if crumbs > 1 { cookie.append("; " as StaticString) }
+        cookie.append(value)
+    }
+
+    /// Drops a `host` that says again what `:authority` said (RFC 9113 §8.3.1).
+    private mutating func checkHost(_ value: RawSpan) {
+        if !hasFirstLine { writeFirstLine() }
+        if !value.equalsIgnoringCase(pseudoField(.authority)) { fail(.hostMismatch) }
+    }
+
+    private mutating func addPseudoField(_ role: FieldRole, _ value: RawSpan) {
+        guard let name = role.pseudoField else { return fail(.unknownPseudoField) }
+        guard !hasFirstLine || kind == .trailers else { return fail(.latePseudoField) }
+        if let reason = pseudoFields.add(name, value, kind) { fail(reason) }
+    }
+
+    private mutating func writeFirstLine() {
+        hasFirstLine = true
+        guard pseudoFields.areComplete(kind) else { return fail(.missingPseudoField) }
+        pseudoFields.writeFirstLine(kind, into: &lines)
+    }
+}
+
+extension ByteBuffer {
+    fileprivate mutating func append(_ other: borrowing ByteBuffer) { append(other.readable) }
+}

@@ -1,0 +1,168 @@
+package import Wire
+
+/// The HPACK encoder of one connection. It inserts nothing into the peer's table, whose size it sets to 0 in the first block, so it
+/// has no state to lose and a field costs the same each time.
+///
+/// Strings are not Huffman-coded: that would save a fifth of a head's bytes and take four times as long as all else here.
+package struct HPACKEncoder: Sendable {
+    private var hasBegun = false
+
+    package init() {}
+
+    /// Begins a block. The first one announces the size of the table; no SETTINGS of the peer can lower it further.
+    package mutating func begin(_ out: inout ByteBuffer) {
+        if !hasBegun { out.append(0x20) }
+        hasBegun = true
+    }
+
+    /// Appends `:status`, of three digits.
+    package func status(_ status: Int, into out: inout ByteBuffer) {
+        switch status {
+        case 200: out.append(0x80 | 8)
+        case 204: out.append(0x80 | 9)
+        case 206: out.append(0x80 | 10)
+        case 304: out.append(0x80 | 11)
+        case 400: out.append(0x80 | 12)
+        case 404: out.append(0x80 | 13)
+        case 500: out.append(0x80 | 14)
+        default:
+            // The name of index 8, and a string of three octets.
+            out.append(lowBytes: 0x0308, count: 2)
+            out.append(decimal: status)
+        }
+    }
+
+    /// Appends the pseudo-fields of a request; without `:authority` if that is empty.
+    package func request(
+        method: RawSpan, isSecure: Bool, authority: RawSpan, path: RawSpan, into out: inout ByteBuffer
+    ) {
+        if method.equals("GET") {
+            out.append(0x80 | 2)
+        } else if method.equals("POST") {
+            out.append(0x80 | 3)
+        } else {
+            appendLiteral(nameIndex: 2, method, into: &out)
+        }
+        out.append(isSecure ? 0x80 | 7 : 0x80 | 6)
+        if authority.byteCount > 0 { appendLiteral(nameIndex: 1, authority, into: &out) }
+        if path.equals("/") { out.append(0x80 | 4) } else { appendLiteral(nameIndex: 4, path, into: &out) }
+    }
+
+    /// Appends a field, its name in lower case.
+    package func field(_ name: RawSpan, _ value: RawSpan, into out: inout ByteBuffer) {
+        field(name, value, known: FieldName.recognise(name), into: &out)
+    }
+
+    /// Appends a field whose name is recognised already. Credentials are marked as never indexed, for the hops behind this one
+    /// (RFC 7541 §7.1.3).
+    @inline(__always)
+    package func field(_ name: RawSpan, _ value: RawSpan, known: FieldName, into out: inout ByteBuffer) {
+        let form: UInt8 = known.isCredential ? 0x10 : 0x00
+        let index = known.hpackIndex
+        if index > 0 {
+            out.appendHPACKInteger(index, prefix: 4, form)
+        } else {
+            out.append(form)
+            out.appendHPACKInteger(name.byteCount, prefix: 7, 0)
+            out.appendLowercased(name)
+        }
+        out.appendHPACKInteger(value.byteCount, prefix: 7, 0)
+        out.append(value)
+    }
+
+    private func appendLiteral(nameIndex: Int, _ value: RawSpan, into out: inout ByteBuffer) {
+        out.appendHPACKInteger(nameIndex, prefix: 4, 0)
+        out.appendHPACKInteger(value.byteCount, prefix: 7, 0)
+        out.append(value)
+    }
+}
+
+extension ByteBuffer {
+    /// Appends an integer whose prefix is the lowest `prefix` bits of an octet (RFC 7541 §5.1), `form` its other bits.
+    @inline(__always)
+    mutating func appendHPACKInteger(_ value: Int, prefix: Int, _ form: UInt8) {
+        let mask = (1 &<< prefix) &- 1
+        if value < mask { return append(form | UInt8(truncatingIfNeeded: value)) }
+        append(form | UInt8(truncatingIfNeeded: mask))
+        var rest = value &- mask
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest &>>= 7
+        }
+        append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// Appends a token in lower case.
+    fileprivate mutating func appendLowercased(_ name: RawSpan) {
+        var offset = 0
+        while offset < name.byteCount {
+            let count = min(name.byteCount &- offset, 8)
+            append(lowBytes: ByteScan.lowercased(name.loadUpTo8(offset, count)), count: count)
+            offset &+= count
+        }
+    }
+}
+
+extension ByteScan {
+    /// The word with its ASCII capitals in lower case. Bytes must be ASCII: no sum carries into the next.
+    static func lowercased(_ word: UInt64) -> UInt64 {
+        let capitals = (word &+ spread(0x80 - 0x41)) & ~(word &+ spread(0x80 - 0x5B)) & highs
+        return word | capitals &>> 2
+    }
+}
+
+extension FieldName {
+    /// Whether the value is a secret, which no table on the way may keep.
+    fileprivate var isCredential: Bool {
+        let requests = Self.authorization.bit | Self.cookie.bit | Self.proxyAuthorization.bit | Self.xInternalKey.bit
+        let tokens = Self.xRefreshToken.bit | Self.xNewAccessToken.bit | Self.xNewRefreshToken.bit
+        return bit & (requests | tokens | Self.setCookie.bit) != 0
+    }
+
+    /// The index of the name in HPACK's static table; 0 if it is not there.
+    fileprivate var hpackIndex: Int {
+        switch self {
+        case .acceptEncoding: 16
+        case .acceptLanguage: 17
+        case .acceptRanges: 18
+        case .accept: 19
+        case .age: 21
+        case .authorization: 23
+        case .cacheControl: 24
+        case .contentEncoding: 26
+        case .contentLength: 28
+        case .contentRange: 30
+        case .contentType: 31
+        case .cookie: 32
+        case .date: 33
+        case .etag: 34
+        case .expect: 35
+        case .expires: 36
+        case .host: 38
+        case .ifMatch: 39
+        case .ifModifiedSince: 40
+        case .ifNoneMatch: 41
+        case .ifRange: 42
+        case .ifUnmodifiedSince: 43
+        case .lastModified: 44
+        case .location: 46
+        case .proxyAuthenticate: 48
+        case .proxyAuthorization: 49
+        case .range: 50
+        case .referer: 51
+        case .retryAfter: 53
+        case .server: 54
+        case .setCookie: 55
+        case .transferEncoding: 57
+        case .userAgent: 58
+        case .vary: 59
+        case .via: 60
+        case .wwwAuthenticate: 61
+        case .other, .connection, .keepAlive, .proxyConnection, .te, .trailer, .upgrade, .xForwardedFor, .xForwardedProto,
+            .xForwardedHost, .forwarded, .xRequestID, .traceparent, .tracestate, .xInternalKey, .xRefreshToken, .pragma, .origin,
+            .rateLimit, .rateLimitPolicy, .xRateLimitLimit, .xRateLimitRemaining, .xRateLimitReset, .xNewAccessToken,
+            .xNewRefreshToken, .xNewTokenExpiresAt:
+            0
+        }
+    }
+}

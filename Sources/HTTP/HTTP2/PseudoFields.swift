@@ -1,0 +1,105 @@
+import Wire
+
+/// A pseudo-field of RFC 9113 §8.3.
+package enum PseudoField: UInt8, Sendable, CaseIterable {
+    case method, scheme, authority, path, status
+
+    fileprivate var bit: UInt8 { 1 &<< rawValue }
+}
+
+/// The pseudo-fields of one section: checked values, from which the first line of an HTTP/1.1 head is written.
+struct PseudoFields: ~Copyable {
+    private var values = ByteBuffer()
+    private var slices = InlineArray<5, Slice>(repeating: Slice())
+    private var present: UInt8 = 0
+
+    mutating func removeAll() {
+        values.removeAll()
+        slices = InlineArray(repeating: Slice())
+        present = 0
+    }
+
+    func contains(_ name: PseudoField) -> Bool { present & name.bit != 0 }
+
+    /// The value of a pseudo-field; empty if there is none.
+    subscript(_ name: PseudoField) -> RawSpan {
+        @_lifetime(borrow self) get { values.readable[slices[Int(name.rawValue)]] }
+    }
+
+    /// Adds a pseudo-field of a `kind` of section; answers its fault.
+    mutating func add(_ name: PseudoField, _ value: RawSpan, _ kind: FieldSectionKind) -> FieldSectionFault? {
+        guard kind.has(name) else { return .unknownPseudoField }
+        guard !contains(name) else { return .repeatedPseudoField }
+        if let fault = name.fault(of: value) { return fault }
+        present |= name.bit
+        slices[Int(name.rawValue)] = Slice(from: values.count, to: values.count &+ value.byteCount)
+        values.append(value)
+        return nil
+    }
+
+    /// Whether all that such a section needs are there (RFC 9113 §8.3.1, §8.3.2; for CONNECT §8.5).
+    func areComplete(_ kind: FieldSectionKind) -> Bool {
+        let target = PseudoField.scheme.bit | PseudoField.path.bit
+        switch kind {
+        case .request where self[.method].equals("CONNECT"): return present == PseudoField.method.bit | PseudoField.authority.bit
+        case .request: return present | PseudoField.authority.bit == PseudoField.method.bit | PseudoField.authority.bit | target
+        case .response: return contains(.status)
+        case .trailers: return true
+        }
+    }
+
+    /// Appends the request line and `host`, or the status line. The pseudo-fields must be complete.
+    func writeFirstLine(_ kind: FieldSectionKind, into lines: inout ByteBuffer) {
+        switch kind {
+        case .request: writeRequestLine(into: &lines)
+        case .response:
+            lines.append("HTTP/1.1 " as StaticString)
+            lines.append(self[.status])
+            lines.append(" \r\n" as StaticString)
+        case .trailers: break
+        }
+    }
+
+    private func writeRequestLine(into lines: inout ByteBuffer) {
+        lines.append(self[.method])
+        lines.append(UInt8(ascii: " "))
+        lines.append(contains(.path) ? self[.path] : self[.authority])
+        lines.append(" HTTP/1.1\r\n" as StaticString)
+        guard contains(.authority) else { return }
+        lines.append("host: " as StaticString)
+        lines.append(self[.authority])
+        lines.append("\r\n" as StaticString)
+    }
+}
+
+extension PseudoField {
+    /// The fault of a value, so that it cannot reach beyond its place in the first line or in `host`.
+    fileprivate func fault(of value: RawSpan) -> FieldSectionFault? {
+        let count = value.byteCount
+        switch self {
+        case .method:
+            return count > 0 && ByteClass.areTokens(value, 0..<count) ? nil : .method
+        case .scheme:
+            return value.equalsIgnoringCase("https") || value.equalsIgnoringCase("http") ? nil : .scheme
+        case .authority:
+            return value.firstOutsideTarget(from: 0) == count ? nil : .authority
+        case .path:
+            guard count > 0, value[0] == UInt8(ascii: "/") || value.equals("*") else { return .path }
+            return value.firstOutsideTarget(from: 0) == count ? nil : .path
+        case .status:
+            let isNumber = count == 3 && value[0].isASCIIDigit && value[1].isASCIIDigit && value[2].isASCIIDigit
+            return isNumber ? nil : .status
+        }
+    }
+}
+
+extension FieldSectionKind {
+    /// Whether the pseudo-field belongs in such a section.
+    fileprivate func has(_ name: PseudoField) -> Bool {
+        switch self {
+        case .request: name != .status
+        case .response: name == .status
+        case .trailers: false
+        }
+    }
+}
