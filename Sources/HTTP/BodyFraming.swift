@@ -34,11 +34,12 @@ package enum BodyFraming: Equatable, Sendable {
         }
     }
 
-    /// The framing in which such content is forwarded to a peer that speaks HTTP/1.`minorVersion`.
-    package func relayed(toMinorVersion minorVersion: UInt8) -> BodyFraming {
-        switch self {
-        case .none, .length: self
-        case .chunked, .untilClose: minorVersion == 0 ? .untilClose : .chunked
+    /// The framing in which such content is forwarded to a peer of this version. A stream of HTTP/2 ends content of any length.
+    package func relayed(to version: HTTPVersion) -> BodyFraming {
+        switch (self, version) {
+        case (.none, _), (.length, _): self
+        case (.chunked, .http11), (.untilClose, .http11): .chunked
+        case (.chunked, .http10), (.untilClose, .http10), (.chunked, .http2), (.untilClose, .http2): .untilClose
         }
     }
 }

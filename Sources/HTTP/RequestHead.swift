@@ -17,8 +17,11 @@ package struct RequestHead: ~Copyable {
     package internal(set) var host = Slice()
     /// `host` without the port; an IPv6 address keeps its brackets.
     package internal(set) var hostname = Slice()
-    /// 0 or 1.
+    /// 0 or 1; 1 for a request of HTTP/2.
     package internal(set) var minorVersion: UInt8 = 1
+    /// Whether it came on a stream of HTTP/2. `parse` cannot know and says no.
+    package var isHTTP2 = false
+    package var version: HTTPVersion { isHTTP2 ? .http2 : minorVersion == 1 ? .http11 : .http10 }
     package internal(set) var framing = BodyFraming.none
     /// Whether the client keeps the connection open after this message.
     package internal(set) var keepAlive = false
@@ -41,6 +44,7 @@ package struct RequestHead: ~Copyable {
     /// The outcome does not depend on how the bytes were cut: a fault in some bytes stays the same when more are received.
     package mutating func parse(_ bytes: RawSpan, limits: HeadLimits) -> HeadOutcome {
         let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
+        isHTTP2 = false
         do throws(HeadStop) {
             let fieldStart = try readRequestLine(window, limits)
             length = try fields.read(window, from: fieldStart, limit: limits.fields)

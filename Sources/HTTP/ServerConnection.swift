@@ -25,8 +25,10 @@ package enum ServerEvent: Equatable, Sendable {
 
 /// The server's side of one connection: bytes in, events out, and the wire form of answers. It does no I/O and has no clock.
 ///
-/// HTTP/1 state lies in place: a connection at rest costs some 100 bytes and no allocation. HTTP/2 will stand beside it
-/// behind one reference; `next`, `send…` and `room` are what the two have in common.
+/// Its state lies in place: a connection at rest costs some 100 bytes and no allocation.
+///
+/// It is also the server's side of one stream of HTTP/2, which is one request and its answer. There `HTTP2ServerConnection` has
+/// removed the framing: the input is content, with trailers behind it, and the answer is a head and content as they stand.
 package struct ServerConnection: ~Copyable {
     private var messages = ServerMessageState() {
         didSet { reading = messages.reading }
@@ -40,6 +42,8 @@ package struct ServerConnection: ~Copyable {
     private var headBegun = false
     /// Empty lines since the last request.
     private var emptyLines: UInt8 = 0
+    /// HTTP/2: the request's content; nil for HTTP/1.
+    private var stream: StreamContent?
 
     package init() {}
 
@@ -52,7 +56,7 @@ package struct ServerConnection: ~Copyable {
     package var isHeadBegun: Bool { headBegun }
 
     /// Whether all content of the request has been read: `end` needs no more bytes.
-    package var isBodyAtEnd: Bool { body.isAtEnd }
+    package var isBodyAtEnd: Bool { stream?.isAtEnd ?? body.isAtEnd }
 
     /// Bytes of content still to come; nil if not known.
     package var bodyRemaining: UInt64? { body.remaining }
@@ -120,6 +124,7 @@ package struct ServerConnection: ~Copyable {
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
+        if stream != nil { return nextOnStream(&input, &trailers) }
         switch body.advance(&input, &trailers) {
         case .content(let count): return .content(.http1, count)
         case .needMore: return .needMore
@@ -186,7 +191,8 @@ package struct ServerConnection: ~Copyable {
     /// The head of the final answer is about to be written, for content with this framing; returns its `Connection` field.
     package mutating func sendHead(_ framing: BodyFraming, on stream: StreamID) -> Persistence {
         answerFraming = framing
-        return messages.answerStarted(untilClose: framing == .untilClose, unread: body.remaining)
+        let persistence = messages.answerStarted(untilClose: endsWithConnection, unread: body.remaining)
+        return self.stream == nil ? persistence : .implied
     }
 
     /// Writes content in the answer's framing.
@@ -208,23 +214,95 @@ package struct ServerConnection: ~Copyable {
     /// Backpressure: bytes of content that may be written to `stream` now. At 0 its exchange reads no more from the upstream until
     /// the client has taken some. `hasUnsent`: bytes wait for the client's socket.
     ///
-    /// HTTP/1 has no window, so the socket alone decides. HTTP/2 also answers 0 when the stream's or the connection's window is
-    /// used up (RFC 9113 §5.2); content that was read beyond the window waits in the connection.
+    /// HTTP/1 has no window, so the socket alone decides.
     package func room(_ stream: StreamID, hasUnsent: Bool) -> Int { hasUnsent ? 0 : .max }
 
     /// Whether each piece of content is written with a frame of its own.
     package var framesContent: Bool { answerFraming == .chunked }
 
+    /// Whether trailers can end the answer.
+    package var mayHaveTrailers: Bool { framesContent || stream != nil }
+
     /// Whether the answer's content has a length and goes out without framing: then it may be spliced.
     package var sendsKnownLength: Bool {
         switch answerFraming {
-        case .length: true
+        case .length: stream == nil
         case .none, .chunked, .untilClose: false
         }
     }
 
     /// Whether the end of the connection ends the answer.
-    package var endsWithConnection: Bool { answerFraming == .untilClose }
+    package var endsWithConnection: Bool { answerFraming == .untilClose && stream == nil }
+}
+
+// MARK: streams of HTTP/2
+
+/// The content of a stream's request as far as it has arrived and was not passed on.
+private struct StreamContent {
+    /// Bytes of content at the start of the input.
+    var unread = 0
+    /// Bytes of trailers behind it, with the empty line.
+    var trailers = 0
+    var hasEnded = false
+
+    var isAtEnd: Bool { hasEnded && unread == 0 && trailers == 0 }
+}
+
+extension ServerConnection {
+    /// Whether this is a stream of HTTP/2.
+    package var isStream: Bool { stream != nil }
+
+    /// Begins as a stream, with the request `head`.
+    package mutating func streamBegan(_ head: borrowing RequestHead) {
+        stream = StreamContent()
+        _ = messages.headReceived(
+            hasBody: head.framing.hasContent, keepAlive: true, minorVersion: 1, expectsContinue: head.expectsContinue)
+    }
+
+    /// Begins as a stream whose request cannot be read; `faulted` follows.
+    package mutating func streamBegan() { stream = StreamContent() }
+
+    /// `count` bytes of content were added to the input.
+    package mutating func contentArrived(_ count: Int) { stream?.unread += count }
+
+    /// Content that has arrived is not needed: the caller drops the input.
+    package mutating func dropContent() {
+        stream?.unread = 0
+        stream?.trailers = 0
+    }
+
+    /// Bytes of content in the input.
+    package var unreadContent: Int { stream?.unread ?? 0 }
+
+    /// Trailers were added to the input: `length` bytes of lines, with an empty one.
+    package mutating func trailersArrived(length: Int) { stream?.trailers = length }
+
+    /// Whether no more will be added to the input.
+    package var hasStreamEnded: Bool { stream?.hasEnded ?? false }
+
+    /// No more will be added to the input.
+    package mutating func streamEnded() { stream?.hasEnded = true }
+
+    private mutating func nextOnStream(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ServerEvent {
+        guard var content = stream else { return .needMore }
+        defer { stream = content }
+        if content.unread > 0 {
+            defer { content.unread = 0 }
+            return .content(.http1, content.unread)
+        }
+        if content.trailers > 0 {
+            let length = content.trailers
+            content.trailers = 0
+            if let fault = parseTrailers(input.readable, Slice(start: 0, count: length - 2), into: &trailers) {
+                input.removeAll()
+                return faulted(fault)
+            }
+            return .trailers(.http1, length: length)
+        }
+        guard content.hasEnded else { return .needMore }
+        _ = messages.bodyReceived()
+        return .end(.http1)
+    }
 }
 
 extension ByteBuffer {

@@ -5,20 +5,32 @@ package struct ListenerDeclaration: Hashable, Sendable {
     package var address: SocketAddress
     /// Whether each connection must begin with a PROXY protocol header (`;proxy`).
     package var expectsProxyHeader: Bool
+    /// Whether HTTP/2 is served by prior knowledge beside HTTP/1 (`;h2c`).
+    package var allowsHTTP2: Bool
     package var origin: Origin
 
-    /// The address as in the setting, with `;proxy`.
-    package var text: String { address.description + (expectsProxyHeader ? ";proxy" : "") }
+    /// The address as in the setting, with its options.
+    package var text: String {
+        address.description + (expectsProxyHeader ? ";proxy" : "") + (allowsHTTP2 ? ";h2c" : "")
+    }
 }
 
-/// Parser of `ADDRESS[;proxy] …`, the grammar of the settings that end in `LISTEN`.
+/// An option behind an address.
+package enum ListenerOption: String, Sendable, CaseIterable {
+    /// Connections begin with a PROXY protocol header.
+    case proxy
+    /// HTTP/2 by prior knowledge; with TLS it is negotiated and needs no option.
+    case h2c
+}
+
+/// Parser of `ADDRESS[;proxy][;h2c] …`, the grammar of the settings that end in `LISTEN`.
 enum ListenerLine {
-    static func parse(_ entry: EnvEntry, allowsProxy: Bool) -> ([ListenerDeclaration], Findings) {
+    static func parse(_ entry: EnvEntry, allowing options: [ListenerOption]) -> ([ListenerDeclaration], Findings) {
         var listeners: [ListenerDeclaration] = []
         var findings = Findings()
         for word in entry.value.split(separator: " ") {
             do throws(ParseError) {
-                let listener = try parse(String(word), allowsProxy: allowsProxy, origin: entry.origin)
+                let listener = try parse(String(word), allowing: options, origin: entry.origin)
                 let isTwin = listeners.contains { $0.address == listener.address && !$0.address.isAnyPort }
                 guard !isTwin else { throw ParseError("is given twice, keep one of them") }
                 listeners.append(listener)
@@ -29,16 +41,29 @@ enum ListenerLine {
         return (listeners, findings)
     }
 
-    private static func parse(_ word: String, allowsProxy: Bool, origin: Origin) throws(ParseError) -> ListenerDeclaration {
+    private static func parse(
+        _ word: String, allowing options: [ListenerOption], origin: Origin
+    ) throws(ParseError) -> ListenerDeclaration {
         let parts = word.split(separator: ";", omittingEmptySubsequences: false)
-        guard parts.count == 1 || (parts.count == 2 && parts[1] == "proxy") else {
-            throw ParseError("has an unknown part after the ;, write ;proxy or nothing")
+        var chosen: Set<ListenerOption> = []
+        for part in parts.dropFirst() {
+            guard let option = ListenerOption(rawValue: String(part)) else {
+                let known = options.map { ";\($0.rawValue)" }.joined(separator: ", ")
+                throw ParseError("has an unknown part after the ;, write \(known.isEmpty ? "" : known + " or ")nothing")
+            }
+            switch option {
+            case .proxy where !options.contains(option): throw ParseError("cannot take the PROXY protocol, remove ;proxy")
+            case .h2c where !options.contains(option):
+                throw ParseError("has no HTTP/2 by prior knowledge, remove ;h2c (with TLS, HTTP/2 is negotiated)")
+            case .proxy, .h2c: break
+            }
+            guard chosen.insert(option).inserted else { throw ParseError("has ;\(part) twice, keep one of them") }
         }
-        guard parts.count == 1 || allowsProxy else { throw ParseError("cannot take the PROXY protocol, remove ;proxy") }
         guard let address = SocketAddress(parsing: String(parts[0])) else {
             throw ParseError("is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path")
         }
-        return ListenerDeclaration(address: address, expectsProxyHeader: parts.count == 2, origin: origin)
+        return ListenerDeclaration(
+            address: address, expectsProxyHeader: chosen.contains(.proxy), allowsHTTP2: chosen.contains(.h2c), origin: origin)
     }
 }
 

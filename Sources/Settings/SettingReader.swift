@@ -110,9 +110,9 @@ struct SettingReader: Sendable {
     // MARK: lines
 
     /// Listeners, compared by their text without its origin.
-    static func listeners(_ path: Path<[ListenerDeclaration]>, allowsProxy: Bool = true) -> Self {
+    static func listeners(_ path: Path<[ListenerDeclaration]>, allowing options: [ListenerOption]) -> Self {
         Self(path, isSame: { $0.map(\.text) == $1.map(\.text) }) { reader, setting in
-            let (listeners, found) = ListenerLine.parse(reader.values.entry(setting), allowsProxy: allowsProxy)
+            let (listeners, found) = ListenerLine.parse(reader.values.entry(setting), allowing: options)
             reader.findings.add(found)
             return listeners
         }

@@ -6,18 +6,18 @@ internal import Telemetry
 /// property of `Configuration`.
 extension Setting {
     package static let listen = Setting(
-        "TOLLGATE_LISTEN", .addresses, .listeners(\.listeners), default: "127.0.0.1:8000", restart: true,
-        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol. Empty for none.")
+        "TOLLGATE_LISTEN", .addresses, .listeners(\.listeners, allowing: [.proxy, .h2c]), default: "127.0.0.1:8000", restart: true,
+        "Addresses for plain HTTP, separated by spaces: `127.0.0.1:8000`, `[::1]:8000` or `unix:/path`; a `;proxy` after one requires the PROXY protocol, a `;h2c` allows HTTP/2 by prior knowledge. Empty for none.")
     package static let listenTLS = Setting(
-        "TOLLGATE_LISTEN_TLS", .addresses, .listeners(\.tlsListeners), restart: true,
-        "Addresses for HTTPS, in the same form. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
+        "TOLLGATE_LISTEN_TLS", .addresses, .listeners(\.tlsListeners, allowing: [.proxy]), restart: true,
+        "Addresses for HTTPS, with `;proxy` as above; HTTP/2 is negotiated. Needs `TOLLGATE_TLS_CERT` and `TOLLGATE_TLS_KEY`.")
     package static let tlsCert = Setting(
         "TOLLGATE_TLS_CERT", .files, .certificates,
         "PEM files with a certificate and its chain, one for each host name (chosen by SNI; the first is the default). A changed file is reloaded without a restart.")
     package static let tlsKey = Setting(
         "TOLLGATE_TLS_KEY", .files, .readByAnotherRow, "PEM files with the private keys, in the order of `TOLLGATE_TLS_CERT`.")
     package static let adminListen = Setting(
-        "TOLLGATE_ADMIN_LISTEN", .addresses, .listeners(\.adminListeners, allowsProxy: false), default: "127.0.0.1:9090", restart: true,
+        "TOLLGATE_ADMIN_LISTEN", .addresses, .listeners(\.adminListeners, allowing: []), default: "127.0.0.1:9090", restart: true,
         "Addresses for `/livez`, `/readyz`, `/metrics` and the admin API. Empty for none.")
     package static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, .secret(\.adminToken), shown: "generated, printed once", secret: true,

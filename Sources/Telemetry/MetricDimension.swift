@@ -6,6 +6,7 @@ enum MetricDimension {
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
     case filterAction, filterFailure
     case refreshResult, refreshSource
+    case http2End
 
     /// The label's name.
     var label: String {
@@ -29,7 +30,7 @@ enum MetricDimension {
         case .redisResult: "result"
         case .phase: "phase"
         case .filterAction: "action"
-        case .filterFailure: "reason"
+        case .filterFailure, .http2End: "reason"
         }
     }
 
@@ -57,6 +58,7 @@ enum MetricDimension {
         case .redisResult: RedisCommandResult.allCases.map(\.text)
         case .refreshResult: RefreshResult.allCases.map(\.text)
         case .refreshSource: RefreshSource.allCases.map(\.text)
+        case .http2End: HTTP2EndReason.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -75,7 +77,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
-            .filterFailure:
+            .filterFailure, .http2End:
             false
         }
     }

@@ -110,6 +110,31 @@ package enum RefreshSource: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
+/// Why the gateway ended an HTTP/2 connection: a broken rule, or too much of what costs it more than the client.
+package enum HTTP2EndReason: Int, MetricLabelValue {
+    case protocolError, compressionError, flowControlError, frameSizeError
+    case reset, provokedReset, refusedStream, emptyData, continuation, ping, settings, priority, windowUpdate, closedStream
+
+    var text: String {
+        switch self {
+        case .protocolError: "protocol_error"
+        case .compressionError: "compression_error"
+        case .flowControlError: "flow_control_error"
+        case .frameSizeError: "frame_size_error"
+        case .reset: "reset"
+        case .provokedReset: "provoked_reset"
+        case .refusedStream: "refused_stream"
+        case .emptyData: "empty_data"
+        case .continuation: "continuation"
+        case .ping: "ping"
+        case .settings: "settings"
+        case .priority: "priority"
+        case .windowUpdate: "window_update"
+        case .closedStream: "closed_stream"
+        }
+    }
+}
+
 /// Phase of the gateway's own work on a request.
 package enum OverheadPhase: Int, MetricLabelValue {
     /// Parsing the head.

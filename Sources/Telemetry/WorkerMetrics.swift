@@ -90,6 +90,9 @@ extension WorkerMetrics {
         add(1, .tlsHandshakes, result.rawValue, version.rawValue)
     }
 
+    /// The gateway ended an HTTP/2 connection.
+    package mutating func http2Ended(_ reason: HTTP2EndReason) { add(1, .http2Ends, reason.rawValue) }
+
     /// 1 to 5 for a status, 0 for none.
     private static func codeClass(_ statusCode: Int) -> Int {
         statusCode >= 100 && statusCode < 600 ? statusCode / 100 : 0

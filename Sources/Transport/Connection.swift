@@ -112,6 +112,14 @@ package struct Connection: ~Copyable {
         }
     }
 
+    /// Whether the handshake chose HTTP/2 (ALPN `h2`, RFC 9113 §3.2).
+    package var speaksHTTP2: Bool {
+        switch session {
+        case .none: false
+        case .some(let session): session.alpn == "h2"
+        }
+    }
+
     /// `TLSv1.3`; empty without TLS.
     package var tlsVersion: StaticString {
         switch session {

@@ -155,6 +155,36 @@ import Testing
         #expect(try gateway.metric("tollgate_tier_lookups_total", #"result="ok""#) == 10)
     }
 
+    @Test func aSteadyStateRequestOverHTTP2AllocatesNothing() throws {
+        let folder = try Folder()
+        let upstream = try Nginx("location / { return 200 \"hello\"; }")
+        let gateway = try gateway(folder, upstream, accessLog: "off", "TOLLGATE_LISTEN=127.0.0.1:0;h2c")
+        let bearer = String(try gateway.bearer("--sub", "user").dropFirst("Authorization: ".utf8.count))
+        let peers = try (0..<4).map { _ in try HTTP2Peer(gateway) }
+        for peer in peers { try peer.widen(0, by: 1 << 30) }
+        var stream = 1
+        let ask = { (rounds: Int) in
+            for _ in 0..<rounds {
+                for peer in peers {
+                    for number in 0..<4 { try peer.ask(stream + 2 * number, "GET", "/some/path", [("authorization", bearer)]) }
+                }
+                for peer in peers {
+                    var ended = 0
+                    try peer.take { frame in
+                        ended += frame.endsStream ? 1 : 0
+                        return ended == 4
+                    }
+                }
+                stream += 8
+            }
+        }
+        try ask(300)
+        let before = try Counts(folder)
+        try ask(300)
+        let after = try Counts(folder)
+        #expect(after.byWorkers == before.byWorkers)
+    }
+
     @Test func aSteadyStateRequestOverTLSCostsOnlyOpenSSLsOwnBlocks() throws {
         let folder = try Folder()
         try CertificateAuthority(folder).issue("one", "DNS:localhost")

@@ -52,11 +52,11 @@ import Wire
 
     @Test("Content goes on to HTTP/1.0 as far as the connection lasts, to HTTP/1.1 in chunks")
     func relaying() {
-        #expect(BodyFraming.chunked.relayed(toMinorVersion: 0) == .untilClose)
-        #expect(BodyFraming.chunked.relayed(toMinorVersion: 1) == .chunked)
-        #expect(BodyFraming.untilClose.relayed(toMinorVersion: 1) == .chunked)
-        #expect(BodyFraming.length(5).relayed(toMinorVersion: 0) == .length(5))
-        #expect(BodyFraming.none.relayed(toMinorVersion: 1) == .none)
+        #expect(BodyFraming.chunked.relayed(to: .http10) == .untilClose)
+        #expect(BodyFraming.chunked.relayed(to: .http11) == .chunked)
+        #expect(BodyFraming.untilClose.relayed(to: .http11) == .chunked)
+        #expect(BodyFraming.length(5).relayed(to: .http10) == .length(5))
+        #expect(BodyFraming.none.relayed(to: .http11) == .none)
     }
 
     @Test("A fault of a request says so in its status; the same in a response is 502")

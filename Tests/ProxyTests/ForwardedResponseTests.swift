@@ -23,7 +23,7 @@ import Wire
         }
         var out = ByteBuffer()
         ForwardedResponse.write(
-            head, bytes.rawBytes, framing: head.framing.relayed(toMinorVersion: minorVersion),
+            head, bytes.rawBytes, framing: head.framing.relayed(to: minorVersion == 0 ? .http10 : .http11),
             requestID: Array("id-1".utf8).rawBytes, edits: edits,
             persistence: persistence, into: &out)
         return out.readable.text

@@ -3,7 +3,8 @@ import HTTP
 import Transport
 import Wire
 
-/// One client connection. An idle one owns no buffers: they have memory only while bytes wait in them.
+/// One client connection, or the end of one stream of an HTTP/2 connection. An idle one owns no buffers: they have memory only while
+/// bytes wait in them.
 struct Client: ~Copyable {
     private let pin = AddressPin()
     enum Phase: Equatable {
@@ -12,7 +13,12 @@ struct Client: ~Copyable {
         /// The PROXY protocol header must come first.
         case announcing
         case handshaking
+        /// The first bytes tell HTTP/1 from HTTP/2 (`;h2c`).
+        case greeting
+        /// HTTP/1, or one stream.
         case open
+        /// HTTP/2: the requests are on its streams, each with a `Client` of its own.
+        case multiplexed
         /// Closes as soon as `output` has gone out.
         case flushing(lingering: Bool)
         /// All was sent and our side is shut; what the client still sends is read and dropped (RFC 9112 §9.6).
@@ -26,7 +32,7 @@ struct Client: ~Copyable {
     var inputEnded = false
     /// Whether it has carried a request.
     var wasUsed = false
-    /// When an idle TLS connection is closed. Set until it has freed its session's buffers.
+    /// When an idle connection with TLS or HTTP/2 is closed. Set until it has freed its buffers.
     var idlesUntil: MonotonicTime?
     var listener = 0
     var peer = Peer(address: IPAddress(v4: 0), port: 0, isTLS: false, isUnix: false)
@@ -34,8 +40,14 @@ struct Client: ~Copyable {
     var exchange = Handle<Exchange>.none
     /// Received and not yet consumed: an incomplete head, or what was pipelined behind the request under way.
     var input = ByteBuffer()
-    /// Sent as soon as the socket takes it.
+    /// Sent as soon as the socket, or the windows of the stream, take it.
     var output = ByteBuffer()
+    /// HTTP/2: the connection's session. Its streams refer to it by `stream`.
+    var session: SessionIndex?
+    /// Set for the end of a stream, which has no socket.
+    var stream: StreamEnd?
+    /// The trailer fields of a stream's answer, sent behind `output`.
+    var trailers = ByteBuffer()
     /// Whether bytes for it wait in its exchange's pipe, ahead of `output`.
     var awaitsPipe = false
     var readSize = AdaptiveReadSize()
@@ -44,7 +56,10 @@ struct Client: ~Copyable {
     /// The rate at which the client takes what waits for it, from when it first had to wait.
     var taking = MinimumRate()
 
-    /// Whether bytes wait for its socket.
+    /// Whether it is the end of a stream.
+    var isStream: Bool { stream != nil }
+
+    /// Whether bytes wait for its socket, or for its stream's windows.
     var hasUnsent: Bool { awaitsPipe || !output.isEmpty }
 
     /// Whether it can do nothing until its exchange moves on.
@@ -78,7 +93,18 @@ struct Client: ~Copyable {
 
     /// Ends the connection and resets its state for the next one.
     mutating func close(resets: Bool) {
-        if resets { connection.abort() } else { connection.close() }
+        if stream == nil {
+            if resets { connection.abort() } else { connection.close() }
+        }
         self = Client()
     }
+}
+
+/// The place of a stream's end: its connection's client and session.
+struct StreamEnd {
+    let connection: ClientIndex
+    let session: SessionIndex
+    let id: StreamID
+    /// Whether the final head of its answer was sent: what follows is content.
+    var hasHead = false
 }

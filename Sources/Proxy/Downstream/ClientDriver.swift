@@ -54,10 +54,12 @@ extension Worker {
         downstream.clients[client].readSize.received(count, wasKept: isKept || waits)
     }
 
-    private mutating func received(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
+    mutating func received(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         switch downstream.clients[client].phase {
         case .free, .handshaking, .flushing: break
         case .announcing: readAnnouncement(client, &input, &scratch)
+        case .greeting: greet(client, &input, &scratch)
+        case .multiplexed: advanceSession(client, &input, &scratch)
         case .open: advance(client, &input, &scratch)
         case .lingering:
             downstream.clients[client].arrival.moved(input.count)
@@ -72,8 +74,10 @@ extension Worker {
     mutating func inputClosed(_ client: ClientIndex, _ scratch: inout Scratch) {
         downstream.clients[client].inputEnded = true
         switch downstream.clients[client].phase {
-        case .free, .announcing, .handshaking, .lingering: downstream.close(client)
+        case .free, .announcing, .handshaking, .greeting, .lingering: downstream.close(client)
         case .flushing: break
+        // A client that ends its side takes no answers either.
+        case .multiplexed: abandon(client, &scratch)
         case .open: apply(downstream.clients[client].http.inputClosed(), client, &scratch)
         }
     }
@@ -159,7 +163,7 @@ extension Worker {
     }
 
     /// Opens an exchange for the request whose head is in `scratch.request`, and begins what is decided about it.
-    private mutating func begin(
+    mutating func begin(
         _ client: ClientIndex, isSampled: Bool, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
         downstream.clients[client].wasUsed = true
@@ -198,6 +202,11 @@ extension Worker {
     /// Carries out what the connection's machine decided.
     mutating func apply(_ action: ServerAction, _ client: ClientIndex, _ scratch: inout Scratch) {
         switch action {
+        // A stream carries one request.
+        case .readHead where downstream.clients[client].isStream:
+            downstream.closeAfterFlush(client, lingering: false, at: now.monotonic, in: loop)
+        case .discardBody where downstream.clients[client].isStream:
+            downstream.closeAfterFlush(client, lingering: false, at: now.monotonic, in: loop)
         case .readHead, .waitForAnswer, .carryOn: break
         case .readBody, .discardBody: downstream.startBodyClock(client, at: now.monotonic, timeout: settings.bodyTimeout)
         case .sendContinue:
@@ -227,6 +236,7 @@ extension Worker {
     /// Handles what was received while the connection was busy, and reads on.
     mutating func continueReading(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
+        guard !downstream.clients[client].isStream else { return continueStream(client, &scratch) }
         if !downstream.clients[client].input.isEmpty {
             var input = ByteBuffer()
             swap(&input, &downstream.clients[client].input)
@@ -251,7 +261,8 @@ extension Worker {
         guard !downstream.clients[client].inputEnded else { return false }
         switch downstream.clients[client].phase {
         case .free, .handshaking, .flushing: return false
-        case .announcing, .lingering: return true
+        case .announcing, .greeting, .lingering: return true
+        case .multiplexed: return takesFrames(client)
         case .open: break
         }
         switch downstream.clients[client].http.reading {
@@ -264,7 +275,9 @@ extension Worker {
     }
 
     mutating func refreshInterest(_ client: ClientIndex) {
-        guard downstream.clients[client].phase != .free, downstream.clients[client].phase != .handshaking else { return }
+        guard downstream.clients[client].phase != .free, downstream.clients[client].phase != .handshaking,
+            !downstream.clients[client].isStream, !downstream.isUnsettled(client)
+        else { return }
         var interest = Interest()
         if wantsRead(client) { interest.insert(.read) }
         if downstream.clients[client].hasUnsent { interest.insert(.write) }

@@ -31,7 +31,7 @@ extension Worker {
 
     private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
         // Operators still reach the admin listeners of a full gateway.
-        guard downstream.listeners[listener].isAdmin || downstream.clients.count - downstream.adminClients < settings.maxClients else {
+        guard downstream.listeners[listener].isAdmin || downstream.connections < settings.maxClients else {
             return socket.close()
         }
         let handle = downstream.clients.acquire()
@@ -41,7 +41,7 @@ extension Worker {
             isUnix: address.ip == nil)
         downstream.clients[client].listener = listener
         if downstream.listeners[listener].isAdmin { downstream.adminClients += 1 }
-        downstream.clients[client].phase = downstream.listeners[listener].announces ? .announcing : .open
+        downstream.clients[client].phase = downstream.listeners[listener].announces ? .announcing : downstream.openingPhase(listener)
         downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
         telemetry.metrics.connectionAccepted()
         do {
@@ -64,9 +64,9 @@ extension Worker {
                 downstream.clients[client].peer.address = address
                 downstream.clients[client].peer.port = port
             }
-            downstream.clients[client].phase = .open
+            downstream.clients[client].phase = downstream.openingPhase(downstream.clients[client].listener)
         }
-        guard downstream.listeners[downstream.clients[client].listener].tls != nil else { return advance(client, &input, &scratch) }
+        guard downstream.listeners[downstream.clients[client].listener].tls != nil else { return received(client, &input, &scratch) }
         let handle = downstream.clients.handle(client)
         downstream.startTLS(client, received: input.readable)
         input.removeAll()
@@ -81,6 +81,7 @@ extension Worker {
             telemetry.metrics.tlsHandshake(downstream.clients[client].connection.wasResumed ? .resumed : .full, version)
             downstream.clients[client].peer.certificateNames = downstream.clients[client].connection.clientNames
             downstream.clients[client].phase = .open
+            if downstream.clients[client].connection.speaksHTTP2 { startSession(client) }
             let handle = downstream.clients.handle(client)
             receive(client, &scratch)
             if downstream.clients.isCurrent(handle) { refreshInterest(client) }
@@ -98,10 +99,11 @@ extension Worker {
         let handle = downstream.clients.handle(client)
         switch downstream.clients[client].phase {
         case .free: return
-        case .announcing, .handshaking, .flushing, .lingering: return downstream.close(client)
+        case .announcing, .handshaking, .greeting, .flushing, .lingering: return downstream.close(client)
+        case .multiplexed: return sessionTimedOut(client, &scratch)
         case .open: break
         }
-        guard !downstream.clients[client].hasUnsent else { return abandon(client, &scratch) }
+        guard !downstream.clients[client].hasUnsent, !downstream.lacksWindow(client) else { return abandon(client, &scratch) }
         switch downstream.clients[client].http.reading {
         case .head:
             if downstream.clients[client].http.isHeadBegun {
@@ -134,6 +136,7 @@ extension Worker {
 
     /// Ends the connection and its exchange.
     mutating func abandon(_ client: ClientIndex, _ scratch: inout Scratch) {
+        if downstream.clients[client].session != nil { endSession(client, &scratch) }
         let exchange = downstream.clients[client].exchange
         if !exchange.isNone { cancel(exchange.index, status: 499) }
         downstream.close(client)
@@ -148,7 +151,8 @@ extension Worker {
             looksWhole = exchanges[exchange.index].state.answer == .started && downstream.clients[client].http.endsWithConnection
             cancel(exchange.index, status: 499)
         }
-        guard !looksWhole else { return downstream.close(client, resets: true) }
+        // The reset of a stream tells enough.
+        guard !looksWhole, !downstream.clients[client].isStream else { return downstream.close(client, resets: true) }
         downstream.closeAfterFlush(client, lingering: true, at: now.monotonic, in: loop)
     }
 }

@@ -5,6 +5,7 @@ import Wire
 extension Worker {
     /// Sends what waits; when all of it is gone, the connection resumes what it had stopped.
     mutating func flushClient(_ client: ClientIndex, _ scratch: inout Scratch) {
+        if downstream.clients[client].session != nil { return downstream.settleLater(client) }
         if downstream.clients[client].awaitsPipe, !drainAnswer(client, &scratch) { return }
         while !downstream.clients[client].output.isEmpty {
             switch downstream.clients[client].sendWaiting() {
@@ -20,13 +21,16 @@ extension Worker {
             let handle = downstream.clients.handle(client)
             resumeUpstream(client, &scratch)
             if downstream.clients.isCurrent(handle) { continueReading(client, &scratch) }
-        case .free, .announcing, .handshaking, .lingering: break
+        case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }
     }
 
     /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them. The connection
     /// may be gone afterwards.
     mutating func sendToClient(_ client: ClientIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch) {
+        guard !downstream.clients[client].isStream else {
+            return downstream.sendOnStream(client, count, of: &input, at: now.monotonic, timeout: settings.sendTimeout)
+        }
         let waited = downstream.clients[client].hasUnsent
         switch downstream.clients[client].send(count, of: &input) {
         case .sent: break

@@ -6,6 +6,12 @@ import Wire
 struct Downstream: ~Copyable {
     var listeners: [Listener]
     var clients = Slab<Client> { Client() }
+    /// The HTTP/2 connections' machines.
+    var sessions = Slab<HTTP2Session> { HTTP2Session() }
+    /// Sessions with something to send or to settle at the end of this turn.
+    var unsettled: [Handle<Client>] = []
+    /// Streams under way; their clients are no connections.
+    var streams = 0
     var timers: TimerWheel
     /// Connections of the admin listeners, for which a drain does not wait.
     var adminClients = 0
@@ -16,6 +22,9 @@ struct Downstream: ~Copyable {
         self.listeners = listeners
         timers = TimerWheel(now: now)
     }
+
+    /// Connections of clients, but for those of the admin listeners.
+    var connections: Int { clients.count - streams - adminClients }
 
     // MARK: listening
 
@@ -50,14 +59,14 @@ struct Downstream: ~Copyable {
 
     // MARK: clocks
 
-    /// Milliseconds for which a TLS connection is idle before its buffers are freed. At once would cost a busy connection an
+    /// Milliseconds for which a connection with TLS or HTTP/2 is idle before its buffers are freed. At once would cost a busy connection an
     /// allocation for each request.
     private static var restAfter: UInt64 { 50 }
 
     /// Starts the idle timeout between two requests.
     mutating func startIdling(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
         let end = now.advanced(milliseconds: timeout)
-        guard !clients[client].connection.isPlain, timeout > Self.restAfter else {
+        guard !clients[client].connection.isPlain || clients[client].session != nil, timeout > Self.restAfter else {
             return timers.set(client.id, deadline: end)
         }
         clients[client].idlesUntil = end
@@ -105,11 +114,12 @@ struct Downstream: ~Copyable {
     // MARK: the end
 
     /// Milliseconds for which a client may go on sending after the last answer.
-    private static var lingerTimeout: UInt64 { 2_000 }
+    static var lingerTimeout: UInt64 { 2_000 }
 
     /// Closes the connection once everything written has gone out; `lingering` as in `ServerAction`.
     mutating func closeAfterFlush(_ client: ClientIndex, lingering: Bool, at now: MonotonicTime, in loop: borrowing EventLoop) {
         clients[client].phase = .flushing(lingering: lingering)
+        if clients[client].isStream { return finishStreamIfSent(client, at: now) }
         if clients[client].output.isEmpty { finishClosing(client, at: now, in: loop) }
     }
 
@@ -131,6 +141,7 @@ struct Downstream: ~Copyable {
     /// Releases the index. The exchange under way, if any, must have ended.
     mutating func close(_ client: ClientIndex, resets: Bool = false) {
         timers.clear(client.id)
+        if clients[client].isStream { releaseStream(client) }
         if listeners[clients[client].listener].isAdmin { adminClients -= 1 }
         clients[client].close(resets: resets)
         clients.release(client)

@@ -103,9 +103,9 @@ extension Worker {
 
     // MARK: heads
 
-    /// Passes interim answers on to HTTP/1.1 clients, but for `100 Continue`, which the gateway sends itself.
+    /// Passes interim answers on to clients of HTTP/1.1 and later, but for `100 Continue`, which the gateway sends itself.
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        guard scratch.response.status != 100, exchanges[exchange].minorVersion == 1 else { return }
+        guard scratch.response.status != 100, exchanges[exchange].version != .http10 else { return }
         var hint = ByteBuffer()
         ForwardedResponse.writeInterim(scratch.response, bytes, into: &hint)
         sendToClient(exchanges[exchange].client.index, hint.count, of: &hint, &scratch)
@@ -133,7 +133,7 @@ extension Worker {
                 edits: exchanges[exchange].answerEdits, persistence: nil, filtered: fields, into: &head)
             return swap(&head, &exchanges[exchange].filter.head)
         }
-        let framing = scratch.response.framing.relayed(toMinorVersion: exchanges[exchange].minorVersion)
+        let framing = scratch.response.framing.relayed(to: exchanges[exchange].version)
         let persistence = downstream.clients[client].http.sendHead(framing, on: exchanges[exchange].stream)
         ForwardedResponse.write(
             scratch.response, bytes, framing: framing, requestID: exchanges[exchange].ids.requestID.readable,

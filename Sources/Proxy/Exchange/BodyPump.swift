@@ -41,7 +41,7 @@ extension Worker {
     func hasRoom(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Bool {
         switch direction {
         case .request: exchanges[exchange].takesBody
-        case .answer: downstream.clients[exchanges[exchange].client.index].room(on: exchanges[exchange].stream) > 0
+        case .answer: downstream.hasRoom(exchanges[exchange].client.index)
         }
     }
 
@@ -148,9 +148,11 @@ extension Worker {
             case .request: exchanges[exchange].requestIsChunked && exchanges[exchange].passesTrailers
             // Those of a filtered answer describe the upstream's content, not the client's.
             case .answer:
-                downstream.clients[exchanges[exchange].client.index].http.framesContent && !exchanges[exchange].filter.isFiltering
+                downstream.clients[exchanges[exchange].client.index].http.mayHaveTrailers && !exchanges[exchange].filter.isFiltering
             }
-        if passes {
+        if passes, direction == .answer, downstream.clients[exchanges[exchange].client.index].isStream {
+            Trailers.writeLines(scratch.trailers, input.readable, into: &downstream.clients[exchanges[exchange].client.index].trailers)
+        } else if passes {
             Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
             if direction == .request {
                 exchanges[exchange].appendEnd(scratch.output.readable)

@@ -45,7 +45,7 @@ extension Worker {
     /// Sets the exchange's ids, method, version and dialect, which every answer needs.
     mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         exchanges[exchange].method = scratch.request.method
-        exchanges[exchange].minorVersion = scratch.request.minorVersion
+        exchanges[exchange].version = scratch.request.version
         exchanges[exchange].dialect = scratch.decision.dialect
         telemetry.identify(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)

@@ -17,7 +17,7 @@ package struct Exchange: ~Copyable {
     var endpoint = EndpointIndex(pool: 0, number: 0)
     var dialect = Dialect.problem
     var method = Method.other
-    var minorVersion: UInt8 = 1
+    var version = HTTPVersion.http11
 
     // MARK: waiting
 

@@ -8,7 +8,7 @@ import Wire
 /// can still be refused.
 extension Exchange {
     /// How content is framed whose length the filter changes.
-    var filteredFraming: BodyFraming { BodyFraming.chunked.relayed(toMinorVersion: minorVersion) }
+    var filteredFraming: BodyFraming { BodyFraming.chunked.relayed(to: version) }
 
     /// The filter's changes to the head of the answer; nil for none.
     func filteredFields(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilteredFields? {

@@ -36,7 +36,7 @@ extension Worker {
     /// Counts a request whose head was malformed, and begins its line.
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
         exchanges[exchange].method = .other
-        exchanges[exchange].minorVersion = 1
+        exchanges[exchange].version = downstream.clients[client].isStream ? .http2 : .http11
         telemetry.identifyUnread(at: now.wall, &exchanges[exchange].ids)
         exchanges[exchange].record.error = fault.text
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }
@@ -134,7 +134,7 @@ extension WorkerTelemetry {
         line.add(.method, bytes[head.methodText], to: &out)
         line.add(.host, bytes[head.host], to: &out)
         line.addPath(bytes[head.path], hasQuery: !head.query.isEmpty, to: &out)
-        line.add(.proto, head.minorVersion == 1 ? "HTTP/1.1" as StaticString : "HTTP/1.0", to: &out)
+        line.add(.proto, head.version.text, to: &out)
         if decision.routeIndex >= 0 { line.add(.route, policy.rules[decision.routeIndex].name, to: &out) }
         if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
         addIdentity(decision, policy, at: now, &out)

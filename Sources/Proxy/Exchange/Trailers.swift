@@ -8,13 +8,18 @@ enum Trailers {
     /// reserved names are dropped (RFC 9110 §6.5.1); a route's `keep=` does not apply.
     static func writeEnd(_ table: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         out.append(ChunkWriter.lastChunkBeforeTrailers)
+        writeLines(table, bytes, into: &out)
+        out.append("\r\n")
+    }
+
+    /// Writes the lines of the trailer fields alone.
+    static func writeLines(_ table: borrowing FieldTable, _ bytes: RawSpan, into out: inout ByteBuffer) {
         for index in 0..<table.count where passes(table[index], bytes) {
             out.append(bytes[table[index].name])
             out.append(": ")
             out.append(bytes[table[index].value])
             out.append("\r\n")
         }
-        out.append("\r\n")
     }
 
     /// Some recipients merge trailers into the header, so only names without a meaning to the gateway pass.

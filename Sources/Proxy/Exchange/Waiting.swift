@@ -140,6 +140,7 @@ extension Worker {
         guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else {
             return abandon(client.index, &scratch)
         }
+        scratch.request.isHTTP2 = downstream.clients[client.index].isStream
         decide(exchange, head.readable, isSampled: telemetry.samples(), &scratch)
         if exchanges.isCurrent(handle) { exchanges[exchange].hold(head.readable) }
         startAfterWait(handle, client, &scratch)

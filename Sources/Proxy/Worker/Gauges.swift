@@ -18,11 +18,12 @@ extension Worker {
 
     private mutating func countClients() {
         var states: [ConnectionState: Int] = [:]
-        for client in downstream.clients.indices where downstream.clients[client].phase != .free {
+        for client in downstream.clients.indices where downstream.clients[client].phase != .free && !downstream.clients[client].isStream {
             let state: ConnectionState
             switch downstream.clients[client].phase {
             case .free, .announcing, .handshaking: state = .handshaking
-            case .open: state = isIdle(client) ? .idle : .active
+            case .multiplexed: state = isSessionIdle(client) ? .idle : .active
+            case .greeting, .open: state = isIdle(client) ? .idle : .active
             case .flushing, .lingering: state = .active
             }
             states[state, default: 0] += 1

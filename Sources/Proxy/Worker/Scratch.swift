@@ -9,6 +9,9 @@ struct Scratch: ~Copyable {
     /// Where what a client is sent is put together: an upstream's answer in place, anything else moved out. Empty in between.
     var output = ByteBuffer(capacity: 64 * 1_024)
     var request = RequestHead()
+    /// The field section of HTTP/2 that was decoded last, and a copy of its head while a request begins.
+    var section = FieldSection()
+    var head = ByteBuffer()
     var response = ResponseHead()
     var trailers = FieldTable()
     var decision = Decision()

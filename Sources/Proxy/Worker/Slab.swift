@@ -29,6 +29,7 @@ package struct Handle<Element: ~Copyable>: Hashable, Sendable {
 }
 
 typealias ClientIndex = SlabIndex<Client>
+typealias SessionIndex = SlabIndex<HTTP2Session>
 typealias ExchangeIndex = SlabIndex<Exchange>
 typealias UpstreamIndex = SlabIndex<UpstreamConnection>
 

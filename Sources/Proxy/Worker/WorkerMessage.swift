@@ -168,6 +168,8 @@ extension Worker {
 
     /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
+        if downstream.clients[client].isStream { return }
+        if downstream.clients[client].session != nil { return drainSession(client) }
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
         if downstream.isAtRest(handle), wantsRead(client) { receive(client, &scratch) }

@@ -15,6 +15,9 @@ struct Certificates {
     /// it is replaced; sessions last two hours, so one earlier key is enough to open older tickets.
     private static let ticketKeyLife: UInt64 = 12 * 3_600_000
 
+    /// Offered by ALPN, best first.
+    private static let protocols = ["h2", "http/1.1"]
+
     init(_ configuration: GatewayConfiguration, at moment: Moment) throws(TLSFault) {
         ticketKeySince = moment.monotonic
         try adopt(configuration, now: moment.wall)
@@ -26,7 +29,8 @@ struct Certificates {
         let clientAuthority = configuration.settings.tlsClientAuthority
         let stamps = Self.stamps(pairs, clientAuthority)
         context =
-            pairs.isEmpty ? nil : try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
+            pairs.isEmpty ? nil : try TLSServerContext(
+                pairs: pairs, clientAuthority: clientAuthority, protocols: Self.protocols, now: now, resuming: context)
         self.pairs = pairs
         self.clientAuthority = clientAuthority
         self.stamps = stamps
@@ -39,7 +43,8 @@ struct Certificates {
         guard !pairs.isEmpty, stamps != self.stamps else { return nil }
         self.stamps = stamps
         do {
-            let renewed = try TLSServerContext(pairs: pairs, clientAuthority: clientAuthority, now: now, resuming: context)
+            let renewed = try TLSServerContext(
+                pairs: pairs, clientAuthority: clientAuthority, protocols: Self.protocols, now: now, resuming: context)
             context = renewed
             return .success(renewed)
         } catch {

@@ -13,7 +13,7 @@ struct ListenerSockets {
     init(_ configuration: GatewayConfiguration, workers: Int, tls: TLSServerContext?) throws(SystemFault) {
         ofWorker = Array(repeating: [], count: workers)
         for declaration in configuration.settings.listeners {
-            try bind(declaration, "http") { Listener(socket: $0, announces: declaration.expectsProxyHeader) }
+            try bind(declaration, "http") { Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2) }
         }
         for declaration in configuration.settings.tlsListeners {
             try bind(declaration, "https") { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }

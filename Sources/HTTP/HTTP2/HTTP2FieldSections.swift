@@ -1,0 +1,140 @@
+import Wire
+
+/// HEADERS and CONTINUATION in (RFC 9113 §6.2 and 6.10): requests and trailers.
+extension HTTP2ServerConnection {
+    mutating func readHeaders(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, _ section: inout FieldSection, _ head: inout RequestHead,
+        _ limits: HeadLimits, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event? {
+        guard frame.stream & 1 == 1 else { throw HTTP2Fault(.protocolError) }
+        let fragment = try Self.fragment(frame, payload)
+        current = frame.stream
+        endsStream = frame.has(HTTP2Flag.endStream)
+        dependsOnItself = fragment.dependency == frame.stream
+        let part = payload.extracting(fragment.range)
+        if frame.has(HTTP2Flag.endHeaders) { return try endSection(part, &section, &head, limits, at: now, into: &out) }
+        reading = .continuation
+        continuations = 0
+        block.removeAll()
+        block.append(part)
+        return nil
+    }
+
+    /// The field block fragment in a HEADERS payload, and the stream that it depends on.
+    private static func fragment(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan
+    ) throws(HTTP2Fault) -> (range: Range<Int>, dependency: UInt32?) {
+        var start = 0
+        var end = payload.byteCount
+        if frame.has(HTTP2Flag.padded) {
+            guard end > 0 else { throw HTTP2Fault(.frameSizeError) }
+            start = 1
+            end -= Int(payload[0])
+        }
+        var dependency: UInt32?
+        if frame.has(HTTP2Flag.priority) {
+            guard payload.byteCount >= start + 5 else { throw HTTP2Fault(.frameSizeError) }
+            dependency = payload.bigEndian32(start) & 0x7FFF_FFFF
+            start += 5
+        }
+        guard start <= end else { throw HTTP2Fault(.protocolError) }
+        return (start..<end, dependency)
+    }
+
+    mutating func readContinuation(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, _ section: inout FieldSection, _ head: inout RequestHead,
+        _ limits: HeadLimits, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event? {
+        guard reading == .continuation else { throw HTTP2Fault(.protocolError) }
+        continuations += 1
+        guard continuations <= Self.mostContinuations, block.count + payload.byteCount <= Self.longestBlock else {
+            throw HTTP2Fault(.enhanceYourCalm, .continuation)
+        }
+        if payload.isEmpty { try count(.continuation, at: now) }
+        block.append(payload)
+        guard frame.has(HTTP2Flag.endHeaders) else { return nil }
+        reading = .frame
+        var whole = ByteBuffer()
+        swap(&whole, &block)
+        return try endSection(whole.readable, &section, &head, limits, at: now, into: &out)
+    }
+
+    /// The field section of `current` is complete. It is decoded in any case: the table of HPACK is the connection's.
+    private mutating func endSection(
+        _ bytes: RawSpan, _ section: inout FieldSection, _ head: inout RequestHead, _ limits: HeadLimits,
+        at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event? {
+        let isNew = current > lastStream
+        do throws(HPACKFault) {
+            try decoder.decode(
+                bytes, as: isNew ? .request(hasContent: !endsStream) : .trailers,
+                limits: FieldSectionLimits(fields: limits.fields, bytes: limits.headBytes), into: &section)
+        } catch {
+            throw HTTP2Fault(.compressionError)
+        }
+        return isNew
+            ? try openStream(section, &head, limits, at: now, into: &out) : try endStream(section, at: now, into: &out)
+    }
+
+    // MARK: requests
+
+    private mutating func openStream(
+        _ section: borrowing FieldSection, _ head: inout RequestHead, _ limits: HeadLimits, at now: MonotonicTime,
+        into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event? {
+        // The client knows of the last GOAWAY that this stream is not served (RFC 9113 §6.8).
+        if let lastAccepted, current > lastAccepted { return nil }
+        lastStream = current
+        guard !streams.isFull else {
+            out.appendReset(.refusedStream, stream: current)
+            noteReset(current)
+            try count(.refusedStream, at: now)
+            return nil
+        }
+        guard !dependsOnItself else { return try failStream(current, .protocolError, at: now, into: &out) }
+        if let fault = section.fault {
+            return fault.isOverLimit ? unreadable(HTTPFault(.headTooLarge)) : try failStream(current, .protocolError, at: now, into: &out)
+        }
+        switch head.parse(section.head, limits: limits) {
+        case .complete: break
+        case .incomplete: return try failStream(current, .protocolError, at: now, into: &out)
+        // 400 means malformed; anything else is a valid request that is not served.
+        case .invalid(let fault) where fault.status == 400: return try failStream(current, .protocolError, at: now, into: &out)
+        case .invalid(let fault): return unreadable(fault)
+        }
+        var stream = HTTP2Stream(current, sendWindow: initialSendWindow, clientEnded: endsStream)
+        if case .length(let length) = head.framing {
+            guard !endsStream || length == 0 else { return try failStream(current, .protocolError, at: now, into: &out) }
+            stream.contentLeft = length
+        }
+        guard !(head.method == .trace && !endsStream) else { return try failStream(current, .protocolError, at: now, into: &out) }
+        head.isHTTP2 = true
+        streams.add(stream)
+        return .head(StreamID(number: current))
+    }
+
+    private mutating func unreadable(_ fault: HTTPFault) -> HTTP2Event {
+        streams.add(HTTP2Stream(current, sendWindow: initialSendWindow, clientEnded: endsStream))
+        return .unreadable(StreamID(number: current), fault)
+    }
+
+    // MARK: trailers
+
+    private mutating func endStream(
+        _ section: borrowing FieldSection, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event? {
+        guard let index = streams.find(current) else {
+            // In flight when the gateway reset the stream. Otherwise the client opens a stream that it has closed.
+            guard wasResetByGateway(current) else { throw HTTP2Fault(.streamClosed) }
+            return nil
+        }
+        guard !streams[index].isReset else { return nil }
+        guard !streams[index].clientEnded else { return try failStream(current, .streamClosed, at: now, into: &out) }
+        guard endsStream, section.fault == nil, !dependsOnItself, streams[index].announces(0, isLast: true) else {
+            return try failStream(current, .protocolError, at: now, into: &out)
+        }
+        streams[index].clientEnded = true
+        pendingEnd = current
+        return section.head.byteCount <= 2 ? nil : .trailers(StreamID(number: current))
+    }
+}

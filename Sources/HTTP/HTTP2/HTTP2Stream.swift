@@ -1,0 +1,141 @@
+/// One stream whose request is under way, as the server sees it (RFC 9113 §5.1). It is here from its HEADERS until the driver lets
+/// its exchange go, so streams that the client has reset count until then.
+struct HTTP2Stream: Equatable {
+    let number: UInt32
+    /// The driver's name for the stream's end.
+    var owner: UInt32 = 0
+    /// Content that may be sent to the client. Negative after the client has lowered SETTINGS_INITIAL_WINDOW_SIZE.
+    var sendWindow: Int
+    var receiving = HTTP2ReceiveWindow()
+    /// Content that `Content-Length` still announces; nil without one.
+    var contentLeft: UInt64?
+    /// The client has ended its side.
+    var clientEnded: Bool
+    /// The gateway has ended its side.
+    var answerEnded = false
+    /// Reset, by either side: nothing more is sent, and what is received is dropped.
+    var isReset = false
+    /// The last HEADERS or DATA frame of this stream in the output, whose END_STREAM can still be set: its flags' offset, and the
+    /// epoch of the output in which that is valid.
+    var lastFlags = 0
+    var lastEpoch: UInt32 = .max
+
+    init(_ number: UInt32, sendWindow: Int, clientEnded: Bool) {
+        self.number = number
+        self.sendWindow = sendWindow
+        self.clientEnded = clientEnded
+    }
+}
+
+/// A stream's receive window: 64 KiB at first, and more for uploads that are taken as fast as they come.
+struct HTTP2ReceiveWindow: Equatable {
+    static let initial = 65_535
+    /// Twice this a round trip is the fastest upload of one stream: some 10 MiB/s at 50 ms.
+    static let most = 512 * 1_024
+
+    /// Bytes that the client may send.
+    private(set) var open = Self.initial
+    /// The window's full size.
+    private(set) var size = Self.initial
+    /// Bytes received that nothing has consumed yet.
+    private(set) var held = 0
+
+    /// Bytes have arrived: `padding` of them are no content. False if the client was not allowed to send them.
+    mutating func received(_ count: Int) -> Bool {
+        guard count <= open else { return false }
+        open -= count
+        held += count
+        return true
+    }
+
+    /// Bytes were consumed; returns the increment to announce now, or 0. It waits until half of the window can be announced at once.
+    mutating func consumed(_ count: Int) -> Int {
+        held -= count
+        let missing = size - open - held
+        guard missing >= size / 2 else { return 0 }
+        // All that arrived was taken, so the window may be what holds the client back.
+        if held == 0 { size = min(size * 2, Self.most) }
+        let increment = size - open - held
+        open += increment
+        return increment
+    }
+}
+
+/// The connection's receive window. Bytes count as consumed when they arrive, so that one stream whose content is not taken does not
+/// stop the others; but not while all streams together hold more than a bound.
+struct HTTP2ConnectionWindow: Equatable {
+    static let size = 1 << 20
+    /// Content of all streams that waits for the upstreams, in bytes. A client may send one more window beyond it.
+    static let mostHeld = 1 << 20
+
+    private(set) var open = Self.size
+    private(set) var held = 0
+
+    /// False if the client was not allowed to send so many bytes.
+    mutating func received(_ count: Int) -> Bool {
+        guard count <= open else { return false }
+        open -= count
+        held += count
+        return true
+    }
+
+    mutating func consumed(_ count: Int) { held -= count }
+
+    /// The increment to announce now, or 0.
+    mutating func increment() -> Int {
+        let missing = Self.size - open
+        guard missing >= Self.size / 2, held <= Self.mostHeld else { return 0 }
+        open = Self.size
+        return missing
+    }
+}
+
+/// The streams under way of one connection, at most `most`. Found by a walk: most connections have a few, and the latest is asked for
+/// most often.
+struct HTTP2StreamTable {
+    static let most = 100
+
+    private(set) var streams: [HTTP2Stream] = []
+    /// The index that was found last.
+    private var latest = 0
+
+    var count: Int { streams.count }
+    var isEmpty: Bool { streams.isEmpty }
+    var isFull: Bool { streams.count >= Self.most }
+
+    mutating func add(_ stream: HTTP2Stream) { streams.append(stream) }
+
+    /// The stream's index. `find` remembers it.
+    func index(of number: UInt32) -> Int? {
+        if latest < streams.count, streams[latest].number == number { return latest }
+        return streams.firstIndex { $0.number == number }
+    }
+
+    mutating func find(_ number: UInt32) -> Int? {
+        if latest < streams.count, streams[latest].number == number { return latest }
+        for index in streams.indices where streams[index].number == number {
+            latest = index
+            return index
+        }
+        return nil
+    }
+
+    subscript(_ index: Int) -> HTTP2Stream {
+        get { streams[index] }
+        _modify { yield &streams[index] }
+    }
+
+    /// Streams behind it move up: their order, which is that of their turns, stays.
+    mutating func remove(at index: Int) {
+        streams.remove(at: index)
+    }
+
+    /// Adds to the send windows of all streams; false if one would exceed 2³¹ - 1 (RFC 9113 §6.9.2).
+    mutating func widen(by change: Int) -> Bool {
+        for index in streams.indices {
+            streams[index].sendWindow += change
+            if streams[index].sendWindow > HTTP2ServerConnection.largestWindow { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,148 @@
+import HTTP
+import Transport
+import Wire
+
+/// One HTTP/2 connection beside its `Client`: the machine, and where its turns are. The streams' ends are clients of their own, whose
+/// `input` is content that no exchange has taken yet, and whose `output` is content that no window has let pass.
+struct HTTP2Session: ~Copyable {
+    var http2 = HTTP2ServerConnection()
+    /// Whether it is in `Downstream.unsettled`.
+    var isUnsettled = false
+    /// Whether streams were under way since it last idled.
+    var wasBusy = true
+    /// Whether the header timeout runs for part of a frame.
+    var isInsideFrame = false
+    /// Whether frames were held back because the client had not taken those before.
+    var isHeldBack = false
+    /// Whether so much waited for the socket that streams have paused.
+    var wasFull = false
+    /// The stream whose turn is next.
+    var turn = 0
+}
+
+extension Downstream {
+    /// Bytes that wait for the client's socket above which no more frames are read or written.
+    static var mostBacklog: Int { 64 * 1_024 }
+
+    /// The state in which a connection of this listener begins, without TLS.
+    func openingPhase(_ listener: Int) -> Client.Phase {
+        listeners[listener].allowsHTTP2 && listeners[listener].tls == nil ? .greeting : .open
+    }
+
+    // MARK: turns
+
+    /// Settles the session at the end of the turn: the frames of all its streams leave with one system call.
+    mutating func settleLater(_ client: ClientIndex) {
+        guard let session = clients[client].session, !sessions[session].isUnsettled else { return }
+        sessions[session].isUnsettled = true
+        unsettled.append(clients.handle(client))
+    }
+
+    /// Whether the session is settled at the end of the turn: its interest too.
+    func isUnsettled(_ client: ClientIndex) -> Bool {
+        guard let session = clients[client].session else { return false }
+        return sessions[session].isUnsettled
+    }
+
+    // MARK: room
+
+    /// Backpressure: whether the client takes more content of its answer.
+    func hasRoom(_ client: ClientIndex) -> Bool {
+        guard let stream = clients[client].stream else { return clients[client].room(on: .http1) > 0 }
+        return !clients[client].hasUnsent && clients[stream.connection].output.count < Self.mostBacklog && !lacksWindow(client)
+    }
+
+    /// Whether the stream's content waits for a window.
+    func lacksWindow(_ client: ClientIndex) -> Bool {
+        guard let stream = clients[client].stream, stream.hasHead else { return false }
+        return sessions[stream.session].http2.room(of: stream.id) == 0
+    }
+
+    // MARK: sending
+
+    /// Writes the first `count` bytes of `input`, heads and content of an answer, as frames of the stream; what the windows do not
+    /// allow waits in its output.
+    mutating func sendOnStream(
+        _ client: ClientIndex, _ count: Int, of input: inout ByteBuffer, at now: MonotonicTime, timeout: UInt64
+    ) {
+        guard let stream = clients[client].stream else { return }
+        var left = count
+        while left > 0, clients[client].stream?.hasHead == false {
+            let head = sessions[stream.session].http2.sendHead(input.readable, on: stream.id, into: &clients[stream.connection].output)
+            clients[client].stream?.hasHead = head.isFinal
+            input.discard(head.length)
+            left -= head.length
+        }
+        let waited = clients[client].hasUnsent
+        if !waited { left -= writeContent(client, left, of: &input, isLast: false) }
+        if left > 0 { clients[client].output.move(left, from: &input) }
+        if !waited, left > 0 || lacksWindow(client) { startTakingClock(client, at: now, timeout: timeout) }
+        settleLater(stream.connection)
+    }
+
+    /// Writes DATA as far as windows and backlog allow, for one turn of the stream if others wait; returns how many bytes.
+    private mutating func writeContent(
+        _ client: ClientIndex, _ count: Int, of input: inout ByteBuffer, isLast: Bool
+    ) -> Int {
+        guard let stream = clients[client].stream else { return 0 }
+        var written = 0
+        while written < count, clients[stream.connection].output.count < Self.mostBacklog {
+            let sent = sessions[stream.session].http2.sendContent(
+                input.readable.extracting(0..<(count - written)), isLast: isLast, on: stream.id,
+                into: &clients[stream.connection].output)
+            guard sent > 0 else { break }
+            input.discard(sent)
+            written += sent
+        }
+        return written
+    }
+
+    /// Gives a stream one turn: writes a frame of what waits. Returns how many bytes.
+    mutating func writeTurn(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) -> Int {
+        guard let stream = clients[client].stream, !clients[client].output.isEmpty else { return 0 }
+        let isLast = clients[client].phase == .flushing(lingering: false) && clients[client].trailers.isEmpty
+        var waiting = ByteBuffer()
+        swap(&waiting, &clients[client].output)
+        let sent = sessions[stream.session].http2.sendContent(
+            waiting.readable, isLast: isLast, on: stream.id, into: &clients[stream.connection].output)
+        waiting.discard(sent)
+        if waiting.isEmpty { waiting = ByteBuffer() }
+        swap(&waiting, &clients[client].output)
+        if sent > 0 { taken(client, sent, at: now, timeout: timeout) }
+        return sent
+    }
+
+    // MARK: the end of a stream
+
+    /// The answer is complete: ends the stream if all of it was written. The rest of a short request is awaited, because clients that
+    /// are reset while they send may drop the answer.
+    mutating func finishStreamIfSent(_ client: ClientIndex, at now: MonotonicTime) {
+        guard let stream = clients[client].stream, clients[client].output.isEmpty else { return }
+        if clients[client].trailers.isEmpty {
+            sessions[stream.session].http2.sendEnd(on: stream.id, into: &clients[stream.connection].output)
+        } else {
+            var trailers = ByteBuffer()
+            swap(&trailers, &clients[client].trailers)
+            sessions[stream.session].http2.sendTrailers(trailers.readable, on: stream.id, into: &clients[stream.connection].output)
+        }
+        guard sessions[stream.session].http2.isShortlyEnded(stream.id) else { return close(client) }
+        settleLater(stream.connection)
+        clients[client].phase = .lingering
+        clients[client].arrival.begin(at: now)
+        timers.set(client.id, deadline: now.advanced(milliseconds: Self.lingerTimeout))
+    }
+
+    /// So much of a request that was answered was dropped, or its end: closes the stream when that is enough.
+    mutating func dropped(_ count: Int, of client: ClientIndex, hasEnded: Bool) {
+        clients[client].arrival.moved(count)
+        if hasEnded || clients[client].arrival.bytes > ServerMessageState.discardLimit { close(client) }
+    }
+
+    /// The stream's end is closed: it does not count any more, and is reset if it is not over.
+    mutating func releaseStream(_ client: ClientIndex) {
+        guard let stream = clients[client].stream else { return }
+        streams -= 1
+        sessions[stream.session].http2.release(stream.id, into: &clients[stream.connection].output)
+        settleLater(stream.connection)
+    }
+}

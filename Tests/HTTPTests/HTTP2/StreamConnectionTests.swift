@@ -1,0 +1,82 @@
+import Testing
+import Wire
+
+@testable import HTTP
+
+/// `ServerConnection` as the server's side of one stream: content comes without framing, and the answer goes without it.
+@Suite struct StreamConnectionTests {
+    /// A stream with this request, and its input.
+    private struct Stream: ~Copyable {
+        var http = ServerConnection()
+        var input = ByteBuffer()
+        var head = RequestHead()
+        var trailers = FieldTable()
+
+        init(_ request: String) {
+            #expect(head.parse(Array(request.utf8).rawBytes, limits: HeadLimits()) == .complete)
+            head.isHTTP2 = true
+            http.streamBegan(head)
+        }
+
+        var isAtEnd: Bool { http.isBodyAtEnd }
+
+        mutating func next() -> ServerEvent { http.next(&input, &head, &trailers, HeadLimits()) }
+
+        mutating func receive(_ content: String) {
+            input.append(content)
+            http.contentArrived(content.utf8.count)
+        }
+    }
+
+    private static let post = "POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    @Test("Content that looks like chunks is content")
+    func content() {
+        var stream = Stream(Self.post)
+        stream.receive("0\r\n\r\n")
+        #expect(stream.next() == .content(.http1, 5))
+        stream.input.discard(5)
+        #expect(stream.next() == .needMore)
+        #expect(stream.isAtEnd == false)
+        stream.http.streamEnded()
+        #expect(stream.isAtEnd == true)
+        #expect(stream.next() == .end(.http1))
+        #expect(stream.http.reading == .nothing)
+    }
+
+    @Test("Trailers come behind all content, and before the end")
+    func trailers() {
+        var stream = Stream(Self.post)
+        stream.receive("hello")
+        stream.input.append("x-end: yes\r\n\r\n" as StaticString)
+        stream.http.trailersArrived(length: 14)
+        stream.http.streamEnded()
+        #expect(stream.next() == .content(.http1, 5))
+        stream.input.discard(5)
+        #expect(stream.next() == .trailers(.http1, length: 14))
+        #expect(stream.trailers.count == 1)
+        stream.input.discard(14)
+        #expect(stream.next() == .end(.http1))
+    }
+
+    @Test("An answer has no framing and no Connection field, and its end does not depend on the connection's")
+    func answer() {
+        var stream = Stream("GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        #expect(stream.http.sendHead(BodyFraming.chunked.relayed(to: .http2), on: .http1) == .implied)
+        let marks = [stream.http.framesContent, stream.http.endsWithConnection, stream.http.sendsKnownLength]
+        #expect(marks == [false, false, false])
+        var out = ByteBuffer()
+        stream.http.sendContent([65].rawBytes, on: .http1, into: &out)
+        stream.http.sendEnd(on: .http1, into: &out)
+        #expect(out.readable.text == "A")
+        #expect(stream.http.answerSent(on: .http1) == .readHead)
+    }
+
+    @Test("An answer before the end of the request ends the stream")
+    func early() {
+        var stream = Stream(Self.post)
+        stream.http.bodyAbandoned()
+        #expect(stream.http.sendHead(.length(0), on: .http1) == .implied)
+        #expect(stream.http.answerSent(on: .http1) == .discardBody, "the driver of a stream ends it")
+    }
+}
