@@ -249,9 +249,6 @@ private struct StreamContent {
 }
 
 extension ServerConnection {
-    /// Whether this is a stream of HTTP/2.
-    package var isStream: Bool { stream != nil }
-
     /// Begins as a stream, with the request `head`.
     package mutating func streamBegan(_ head: borrowing RequestHead) {
         stream = StreamContent()

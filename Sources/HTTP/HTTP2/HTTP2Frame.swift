@@ -42,7 +42,6 @@ package enum HTTP2ErrorCode: UInt32, Sendable, CaseIterable {
 
 /// The settings that mean something here (RFC 9113 §6.5.2, RFC 9218 §2.1), by their identifiers.
 enum HTTP2Setting {
-    static let headerTableSize: UInt16 = 1
     static let enablePush: UInt16 = 2
     static let maxConcurrentStreams: UInt16 = 3
     static let initialWindowSize: UInt16 = 4

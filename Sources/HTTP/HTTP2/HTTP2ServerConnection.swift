@@ -78,8 +78,8 @@ package struct HTTP2ServerConnection: ~Copyable {
     var lastAccepted: UInt32?
     /// Whether the first GOAWAY of a drain was sent.
     package internal(set) var isDraining = false
-    /// Streams that the gateway has reset last: what the client sent on them before it knew is dropped.
-    var resetByGateway = InlineArray<16, UInt32>(repeating: 0)
+    /// Streams that the gateway has reset last, as many as may be under way: what the client sent on them before it knew is dropped.
+    var resetByGateway = InlineArray<100, UInt32>(repeating: 0)
     var nextReset = 0
     /// WINDOW_UPDATE frames that DATA sent excuses.
     var updatesExcused = 0

@@ -91,6 +91,18 @@ private typealias F = HTTP2Bytes
         #expect(!line.takeEvents().contains { $0.hasPrefix("fault") })
     }
 
+    @Test("A hundred uploads that are refused at once, with content in flight, are no flood")
+    func refusedUploads() {
+        var line = HTTP2Line()
+        let stream = { (number: Int) in UInt32(2 * number + 1) }
+        for number in 0..<100 { line.receive(F.post(stream(number))) }
+        for number in 0..<100 { line.answer(stream(number), "no", status: 413) }
+        for number in 0..<100 {
+            for _ in 0..<4 { line.receive(F.data(stream(number), String(repeating: "x", count: 16_000))) }
+        }
+        #expect(!line.takeEvents().contains { $0.hasPrefix("fault") })
+    }
+
     @Test("Requests that are answered do not count, however many")
     func manyRequests() {
         var line = HTTP2Line()
