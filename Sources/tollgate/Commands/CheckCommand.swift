@@ -89,11 +89,29 @@ enum CheckCommand {
             json.field("limit", rule.limits.map(\.text).joined(separator: " "))
             json.field("limit_by", rule.limitBy.text)
         }
+        if !rule.filters.isEmpty {
+            json.array("filter", rule.filters) { $0.string($1.text) }
+            json.optional("filter_unlabelled", rule.unlabelled.text(configuration.settings.tiers))
+            json.field("filter_strict", rule.filterIsStrict)
+        }
+        json.optional("strip", rule.strip)
         json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
         json.field("authorization", rule.keepsAuthorization ? "forwarded" : "removed")
         json.field("body_limit", Int(rule.bodyLimit))
         json.field("errors", rule.errors.name)
         json.endObject()
+    }
+}
+
+extension UnlabelledRule {
+    /// The value of `filter-unlabelled=`; nil for the default of the filter's form.
+    fileprivate func text(_ tiers: TierList) -> String? {
+        switch self {
+        case .byForm: nil
+        case .keep: "keep"
+        case .drop: "drop"
+        case .tier(let tier): tiers.name(of: tier)
+        }
     }
 }
 
@@ -168,12 +186,7 @@ enum CheckTable {
         if !rule.claims.isEmpty { parts.append("claims=" + rule.claims.map { "\($0.name)=\($0.value)" }.joined(separator: ",")) }
         parts += rule.filters.map { "filter=\($0.text)" }
         if !rule.filterIsStrict { parts.append("filter-strict=off") }
-        switch rule.unlabelled {
-        case .byForm: break
-        case .keep: parts.append("filter-unlabelled=keep")
-        case .drop: parts.append("filter-unlabelled=drop")
-        case .tier(let tier): parts.append("filter-unlabelled=\(tiers.name(of: tier))")
-        }
+        if let unlabelled = rule.unlabelled.text(tiers) { parts.append("filter-unlabelled=\(unlabelled)") }
         let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
         if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
         if !rule.keptFields.isEmpty { parts.append("keep=" + rule.keptFields.text) }
