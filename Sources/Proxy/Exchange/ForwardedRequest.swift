@@ -124,10 +124,12 @@ enum ForwardedRequest {
         } else {
             decision.client.address.write(into: &out)
         }
-        if peer.isTLS {
-            out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
-        } else {
-            out.append("\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
+        // RFC 9110 §7.6.3: the version in which the request was received.
+        switch (peer.isTLS, head.isHTTP2) {
+        case (true, true): out.append("\r\nX-Forwarded-Proto: https\r\nVia: 2 tollgate\r\nX-Request-Id: ")
+        case (true, false): out.append("\r\nX-Forwarded-Proto: https\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
+        case (false, true): out.append("\r\nX-Forwarded-Proto: http\r\nVia: 2 tollgate\r\nX-Request-Id: ")
+        case (false, false): out.append("\r\nX-Forwarded-Proto: http\r\nVia: 1.1 tollgate\r\nX-Request-Id: ")
         }
     }
 
