@@ -54,7 +54,7 @@ extension HTTP2ServerConnection {
         _ frame: HTTP2FrameHeader, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         dropped(frame.length, into: &out)
-        guard !wasResetByGateway(frame.stream) else { return nil }
+        guard !isIgnored(frame.stream), !wasResetByGateway(frame.stream) else { return nil }
         try count(.closedStream, at: now)
         return try failStream(frame.stream, .streamClosed, at: now, into: &out)
     }

@@ -82,9 +82,8 @@ extension HTTP2ServerConnection {
         _ section: borrowing FieldSection, _ head: inout RequestHead, _ limits: HeadLimits, at now: MonotonicTime,
         into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
-        // The client knows of the last GOAWAY that this stream is not served (RFC 9113 §6.8).
-        if let lastAccepted, current > lastAccepted { return nil }
         lastStream = current
+        guard !isIgnored(current) else { return nil }
         guard !streams.isFull else {
             out.appendReset(.refusedStream, stream: current)
             noteReset(current)
@@ -125,7 +124,7 @@ extension HTTP2ServerConnection {
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard let index = streams.find(current) else {
             // In flight when the gateway reset the stream. Otherwise the client opens a stream that it has closed.
-            guard wasResetByGateway(current) else { throw HTTP2Fault(.streamClosed) }
+            guard isIgnored(current) || wasResetByGateway(current) else { throw HTTP2Fault(.streamClosed) }
             return nil
         }
         guard !streams[index].isReset else { return nil }

@@ -178,7 +178,8 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// Ends the connection: nothing more is read.
     private mutating func fail(_ fault: HTTP2Fault, into out: inout ByteBuffer) {
         reading = .closed
-        out.appendGoAway(last: lastStream, fault.code)
+        // A later GOAWAY must not name a later stream (RFC 9113 §6.8).
+        out.appendGoAway(last: lastAccepted ?? lastStream, fault.code)
     }
 
     /// The driver ends the connection: it was idle, or a field section was late.
@@ -298,6 +299,9 @@ package struct HTTP2ServerConnection: ~Copyable {
         for index in resetByGateway.indices where resetByGateway[index] == number { return true }
         return false
     }
+
+    /// Whether the stream came after the last GOAWAY of a drain, which told the client that it is not served (RFC 9113 §6.8).
+    func isIgnored(_ number: UInt32) -> Bool { lastAccepted.map { number > $0 } ?? false }
 
     // MARK: drain
 

@@ -255,4 +255,20 @@ private typealias F = HTTP2Bytes
         #expect(line.sent() == ["GOAWAY 3 no_error"])
         #expect(line.machine.acceptsNoMore && line.machine.streamCount == 2)
     }
+
+    @Test("What comes of later streams after a drain's last GOAWAY is dropped and no fault")
+    func lateStream() {
+        var line = HTTP2Line()
+        line.receive(F.get(1))
+        line.machine.drain(into: &line.output)
+        line.machine.finishDraining(into: &line.output)
+        _ = line.sent()
+        line.receive(F.post(3) + F.window(3, 5) + F.data(3, "more") + F.frame(.headers, 5, 3, F.block([("a", "b")])) + F.reset(3))
+        #expect(line.takeEvents() == ["head 1 GET /"])
+        #expect(line.sent().isEmpty)
+        line.answer(1)
+        #expect(line.sent() == ["HEADERS 1 end"])
+        line.receive(F.data(5, "of a stream that was never opened"))
+        #expect(line.sent() == ["GOAWAY 1 protocol_error"])
+    }
 }
