@@ -355,6 +355,67 @@ import Testing
         #expect(isReset)
     }
 
+    @Test func aQuietStreamOutlastsAWindowThatAnotherHasUsedUp() throws {
+        let step = Watched(0)
+        let upstream = try Upstream { request, connection in
+            if request.target == "/big" {
+                try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                return try connection.send([UInt8](repeating: 1, count: 1_000_000))
+            }
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
+            try step.wait(for: "the second part", until: { $0 == 1 })
+            try connection.send("again")
+        }
+        let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_BODY_TIMEOUT=600ms\nTOLLGATE_SEND_TIMEOUT=20s"))
+        let peer = try HTTP2Peer(gateway, settings: [(4, 1 << 30)])
+        try peer.ask(1, "POST", "/events", ends: false)
+        try peer.send(0, 1, 1, [1])
+        try peer.take { $0.type == 0 && $0.stream == 1 }
+        try peer.ask(3, "GET", "/big")
+        // The timer of the first request's body has run out while the connection had no window.
+        usleep(1_500_000)
+        step.change { $0 = 1 }
+        try peer.widen(0, by: 1 << 30)
+        let rest = try peer.take { $0.stream == 1 && ($0.endsStream || $0.type == 3) }
+        #expect(text(of: rest.filter { $0.type == 0 && $0.stream == 1 }.flatMap(\.payload)) == "again")
+    }
+
+    @Test func halvesOfFramesDoNotProlongTheSendTimeout() throws {
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n")
+            try connection.send([UInt8](repeating: 1, count: 60_000_000))
+        }
+        let gateway = try Gateway(Self.settings(upstream, "TOLLGATE_SEND_TIMEOUT=1s"))
+        let peer = try HTTP2Peer(gateway, settings: [(4, 1 << 30)])
+        try peer.widen(0, by: 1 << 30)
+        try peer.ask(1, "GET", "/x")
+        let ping = HTTP2Peer.frame(6, 1, 0, [UInt8](repeating: 0, count: 8))
+        #expect(throws: Fault.self, "the client reads nothing") {
+            for _ in 0..<30 {
+                try peer.connection.send([UInt8](ping.prefix(5)))
+                usleep(100_000)
+                try peer.connection.send([UInt8](ping.dropFirst(5)))
+                usleep(100_000)
+            }
+        }
+    }
+
+    @Test func aDrainWaitsForAClientThatReadsSlowly() throws {
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n")
+            try connection.send([UInt8](repeating: 1, count: 60_000_000))
+        }
+        let gateway = try Gateway(Self.settings(upstream))
+        let peer = try HTTP2Peer(gateway, settings: [(4, 1 << 30)])
+        try peer.widen(0, by: 1 << 30)
+        try peer.ask(1, "GET", "/x")
+        try peer.take { $0.type == 0 }
+        usleep(300_000)
+        gateway.process.signal(SIGTERM)
+        usleep(2_000_000)
+        #expect(try peer.content(1).count > 59_900_000)
+    }
+
     // MARK: abuse
 
     @Test func floodsEndTheConnectionAndAreCounted() throws {

@@ -107,4 +107,6 @@ struct StreamEnd {
     let id: StreamID
     /// Whether the final head of its answer was sent: what follows is content.
     var hasHead = false
+    /// Whether its upstream has paused for want of a window, and the send timeout runs.
+    var awaitsWindow = false
 }

@@ -103,7 +103,8 @@ extension Worker {
         case .multiplexed: return sessionTimedOut(client, &scratch)
         case .open: break
         }
-        guard !downstream.clients[client].hasUnsent, !downstream.lacksWindow(client) else { return abandon(client, &scratch) }
+        guard !downstream.clients[client].hasUnsent else { return abandon(client, &scratch) }
+        if downstream.lacksWindow(client), isUpstreamPaused(client) { return windowTimedOut(client, &scratch) }
         switch downstream.clients[client].http.reading {
         case .head:
             if downstream.clients[client].http.isHeadBegun {

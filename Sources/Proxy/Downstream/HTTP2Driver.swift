@@ -102,6 +102,8 @@ extension Worker {
         let isInside = !downstream.sessions[session].isHeldBack && downstream.sessions[session].http2.isInsideFrame(input)
         guard isInside != downstream.sessions[session].isInsideFrame else { return }
         downstream.sessions[session].isInsideFrame = isInside
+        // While bytes wait for the client's socket, the send timeout runs: frames from the client must not prolong it.
+        guard !downstream.clients[client].connection.interest.contains(.write) else { return }
         if isInside {
             downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
         } else if downstream.sessions[session].http2.streamCount == 0 {
@@ -113,8 +115,10 @@ extension Worker {
     mutating func continueSession(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         guard let session = downstream.clients[client].session else { return }
+        // The end of a request may be held back without bytes behind it.
+        let wasHeldBack = downstream.sessions[session].isHeldBack
         downstream.sessions[session].isHeldBack = false
-        if !downstream.clients[client].input.isEmpty {
+        if wasHeldBack || !downstream.clients[client].input.isEmpty {
             var input = ByteBuffer()
             swap(&input, &downstream.clients[client].input)
             received(client, &input, &scratch)
@@ -191,13 +195,16 @@ extension Worker {
         guard downstream.clients[stream].output.isEmpty else { return }
         switch downstream.clients[stream].phase {
         case .flushing: downstream.finishStreamIfSent(stream, at: now.monotonic)
-        case .open: if downstream.hasRoom(stream), isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) }
+        case .open:
+            guard downstream.hasRoom(stream) else { return }
+            downstream.clients[stream].stream?.awaitsWindow = false
+            if isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) }
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }
     }
 
     /// Whether the stream's upstream is not read because the stream had no room.
-    private func isUpstreamPaused(_ stream: ClientIndex) -> Bool {
+    func isUpstreamPaused(_ stream: ClientIndex) -> Bool {
         let exchange = downstream.clients[stream].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
         return exchanges[exchange.index].filter.isWaiting

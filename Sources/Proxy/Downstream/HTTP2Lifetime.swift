@@ -86,6 +86,14 @@ extension Worker {
         }
     }
 
+    /// A timer of a stream that has no window and nothing to send. Other streams may have used the connection's window up a moment ago,
+    /// so the send timeout begins unless it was this timer.
+    mutating func windowTimedOut(_ stream: ClientIndex, _ scratch: inout Scratch) {
+        guard downstream.clients[stream].stream?.awaitsWindow == false else { return abandon(stream, &scratch) }
+        downstream.clients[stream].stream?.awaitsWindow = true
+        downstream.startTakingClock(stream, at: now.monotonic, timeout: settings.sendTimeout)
+    }
+
     /// Says GOAWAY and closes.
     private mutating func closeSession(
         _ client: ClientIndex, _ session: SessionIndex, _ code: HTTP2ErrorCode, _ scratch: inout Scratch
@@ -113,7 +121,10 @@ extension Worker {
     mutating func drainSession(_ client: ClientIndex) {
         guard let session = downstream.clients[client].session else { return }
         downstream.sessions[session].http2.drain(into: &downstream.clients[client].output)
-        downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: Self.drainGrace))
+        // A client that reads slowly keeps its send timeout, and may answer the PING within it.
+        if !downstream.clients[client].connection.interest.contains(.write) {
+            downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: Self.drainGrace))
+        }
         downstream.settleLater(client)
     }
 

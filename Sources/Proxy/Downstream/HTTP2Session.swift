@@ -76,7 +76,9 @@ extension Downstream {
         let waited = clients[client].hasUnsent
         if !waited { left -= writeContent(client, left, of: &input, isLast: false) }
         if left > 0 { clients[client].output.move(left, from: &input) }
-        if !waited, left > 0 || lacksWindow(client) { startTakingClock(client, at: now, timeout: timeout) }
+        let lacksWindow = lacksWindow(client)
+        clients[client].stream?.awaitsWindow = lacksWindow
+        if !waited, left > 0 || lacksWindow { startTakingClock(client, at: now, timeout: timeout) }
         settleLater(stream.connection)
     }
 
