@@ -172,6 +172,7 @@ final class ChangeLogPoller: Sendable {
         for (user, _) in accounts { cache.evict(user) }
         if !ended.isEmpty { events.broadcast(.ended(ended)) }
         subjects.changed(accounts.map(\.user))
+        subjects.forget(identities)
         tiers.changed(accounts, at: now.wall)
         tiers.forget(identities)
         if hasSecrets { events.secretsChanged() }

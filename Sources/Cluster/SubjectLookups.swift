@@ -8,9 +8,16 @@ internal import Wire
 package final class SubjectLookups: Sendable {
     private let directory: AccountDirectory
     private let broadcast: @Sendable (WorkerUpdate) -> Void
-    /// For each look-up under way the accounts that changed meanwhile. Held while an answer is broadcast, so that a change which
-    /// the answer does not know of is broadcast after it.
-    private let inFlight = Mutex<[TokenUser: Set<UUID>]>([:])
+    /// The look-ups under way. Held while an answer is broadcast, so that a change which the answer does not know of is broadcast
+    /// after it.
+    private let inFlight = Mutex<[TokenUser: Flight]>([:])
+
+    private struct Flight {
+        /// The accounts that changed meanwhile.
+        var changed: Set<UUID> = []
+        /// Whether the answer is out of date, whatever it is.
+        var isOvertaken = false
+    }
 
     init(directory: AccountDirectory, broadcast: @escaping @Sendable (WorkerUpdate) -> Void) {
         self.directory = directory
@@ -21,7 +28,7 @@ package final class SubjectLookups: Sendable {
     package func lookUp(_ user: TokenUser) {
         let isFirst = inFlight.withLock { inFlight in
             guard inFlight[user] == nil else { return false }
-            inFlight[user] = []
+            inFlight[user] = Flight()
             return true
         }
         guard isFirst else { return }
@@ -30,10 +37,12 @@ package final class SubjectLookups: Sendable {
             while true {
                 let askedAt = EventLoop.now().wall
                 let status = await status(user)
-                let known = KnownSubject(user: user, status: status, learnedAt: askedAt.seconds)
+                // A store may fail late: the failure counts from its end, or requests would ask again and again.
+                let learnedAt = status == .unavailable ? EventLoop.now().wall : askedAt
+                let known = KnownSubject(user: user, status: status, learnedAt: learnedAt.seconds)
                 let isCurrent = inFlight.withLock { inFlight in
-                    guard let changed = inFlight[user], !status.isOfAny(of: changed) else {
-                        inFlight[user] = []
+                    if let flight = inFlight[user], flight.isOvertaken || status.isOfAny(of: flight.changed) {
+                        inFlight[user] = Flight()
                         return false
                     }
                     inFlight[user] = nil
@@ -48,12 +57,23 @@ package final class SubjectLookups: Sendable {
     /// These accounts changed: what is being read of them may be out of date. To be called before the change is broadcast.
     func changed(_ accounts: [UUID]) {
         inFlight.withLock { inFlight in
-            for user in inFlight.keys { inFlight[user]?.formUnion(accounts) }
+            for user in inFlight.keys { inFlight[user]?.changed.formUnion(accounts) }
+        }
+    }
+
+    /// These subjects may stand for other accounts now. To be called before workers are told to forget them.
+    func forget(_ users: [TokenUser]) {
+        inFlight.withLock { inFlight in
+            for user in users { inFlight[user]?.isOvertaken = true }
         }
     }
 
     /// Any account may have changed: answers under way are discarded, and the store is asked again.
-    func forgetAll() { inFlight.withLock { $0.removeAll() } }
+    func forgetAll() {
+        inFlight.withLock { inFlight in
+            for user in inFlight.keys { inFlight[user]?.isOvertaken = true }
+        }
+    }
 
     private func status(_ user: TokenUser) async -> SubjectStatus {
         guard let source = user.issuer.flatMap({ IdentitySource(trustLine: $0) }),

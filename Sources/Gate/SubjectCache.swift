@@ -15,7 +15,7 @@ package enum SubjectStatus: Equatable, Sendable {
 package struct KnownSubject: Equatable, Sendable {
     package var user: TokenUser
     package var status: SubjectStatus
-    /// When the question was asked, in seconds since 1970.
+    /// When the question was asked, or failed, in seconds since 1970.
     package var learnedAt: Int64
 
     package init(user: TokenUser, status: SubjectStatus, learnedAt: Int64) {

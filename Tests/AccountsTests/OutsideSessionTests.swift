@@ -162,4 +162,29 @@ import Wire
         }
         #expect(try await office.directory.accounts().isEmpty)
     }
+
+    /// A payment service names the user as the old service did, also after the old sessions have ended: a second account would
+    /// leave the first without its tier.
+    @Test func aTierThatIsSetForAnIdIsThatOfTheImportedAccount() async throws {
+        var line = ImportedAccount()
+        line.id = UUID(high: 0x0193_a1b2_0000_7000, low: 0x8000_0000_0000_0001)
+        let ada = try await office.administration.create(line).id
+        let key = IdentityKey(IdentitySource(stored: "django"), stored: ada.text)
+        #expect(try await office.administration.setTier("premium", until: nil, of: key, orID: true).id == ada)
+        _ = try await office.administration.revoke(ada)
+        #expect(try await office.directory.subject(key) == .refused)
+        #expect(try await office.administration.setTier("gold", until: nil, of: key, orID: true).id == ada)
+        #expect(try await office.directory.account(of: key, orID: true)?.entitlement.tier == "gold")
+        #expect(try await office.directory.account(of: key) == nil)
+        #expect(try await office.directory.accounts().map(\.id) == [ada])
+    }
+
+    /// An account that was opened here is not the issuer's, whatever its subjects are.
+    @Test func aSubjectThatIsTheIdOfAnAccountOfOursIsAnother() async throws {
+        let own = try await office.signUp("a@x").account.id
+        let key = IdentityKey(IdentitySource(stored: "django"), stored: own.text)
+        #expect(try await office.directory.account(of: key, orID: true) == nil)
+        #expect(try await office.administration.setTier("premium", until: nil, of: key, orID: true).id != own)
+        #expect(try await office.directory.tier(of: own) == Entitlement.none)
+    }
 }

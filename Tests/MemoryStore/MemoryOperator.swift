@@ -48,6 +48,7 @@ extension MemoryStore {
                 state.accounts[newUser] = account
                 state.logOpening(of: account, audit, session: nil, detail: "operator")
                 state.link(identity, to: newUser, audit)
+                if state.wasDeleted(identity) { state.detach(newUser) }
             }
             guard let account = state.identities[identity].flatMap({ state.accounts[$0.user] }) else {
                 preconditionFailure("an identity of no account")

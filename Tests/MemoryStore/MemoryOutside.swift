@@ -42,7 +42,11 @@ extension MemoryStore.State {
         let id = UUID(parsing: key.subject)
         return SubjectRule.verdict(
             linked: identities[key].flatMap { holder($0.user) }, named: id.flatMap { holder($0) },
-            wasDeleted: refusedSubjects.contains(key) || id.map { refusedSubjects.contains(IdentityKey.ofID($0)) } == true)
+            wasDeleted: wasDeleted(key))
+    }
+
+    func wasDeleted(_ key: IdentityKey) -> Bool {
+        refusedSubjects.contains(key) || UUID(parsing: key.subject).map { refusedSubjects.contains(IdentityKey.ofID($0)) } == true
     }
 
     private func holder(_ id: UUID) -> SubjectHolder? {

@@ -33,11 +33,13 @@ import Wire
             }
         }
 
-        var subjects: [SubjectStatus] {
+        var known: [KnownSubject] {
             all.withLock { all in
-                all.flatMap { update -> [KnownSubject] in if case .subjects(let known) = update { known } else { [] } }.map(\.status)
+                all.flatMap { update -> [KnownSubject] in if case .subjects(let known) = update { known } else { [] } }
             }
         }
+
+        var subjects: [SubjectStatus] { known.map(\.status) }
     }
 
     private let store = MemoryStore()
@@ -149,6 +151,36 @@ import Wire
         for name in ["apple", "other"] { lookups.lookUp(TokenUser("42", of: name)) }
         for _ in 0..<1_000 where updates.subjects.suffix(2) != [.unknown, .unknown] { await pause(milliseconds: 10) }
         #expect(updates.subjects.suffix(2) == [.unknown, .unknown])
+    }
+
+    /// An identity may have been linked after the store was asked, and before workers were told to forget the subject.
+    @Test func aSubjectThatIsForgottenMeanwhileIsLookedUpAgain() async throws {
+        let (lookups, subject) = (member.subjects, TokenUser("42", of: "django"))
+        let changes: [@Sendable () -> Void] = [
+            { lookups.forget([subject]) },
+            {
+                lookups.forgetAll()
+                lookups.lookUp(subject)
+            },
+        ]
+        for (number, change) in changes.enumerated() {
+            let calls = store.calls
+            store.afterNextCall(change)
+            lookups.lookUp(subject)
+            for _ in 0..<1_000 where updates.subjects.count <= number { await pause(milliseconds: 10) }
+            #expect(updates.subjects.count == number + 1 && store.calls == calls + 2)
+        }
+    }
+
+    /// A store that takes longer to fail than its failure counts would keep a request waiting for as long as it is away.
+    @Test func aLateFailureCountsFromItsEnd() async throws {
+        let asked = EventLoop.now().wall.seconds
+        store.fail([.unavailable("late")])
+        store.afterNextCall { while EventLoop.now().wall.seconds < asked + 1 {} }
+        member.subjects.lookUp(TokenUser("42", of: "django"))
+        for _ in 0..<1_000 where updates.subjects.isEmpty { await pause(milliseconds: 10) }
+        let known = try #require(updates.known.first)
+        #expect(known.status == .unavailable && known.learnedAt > asked)
     }
 
     @Test func writersAtOnceEachFindTheirChangeApplied() async throws {

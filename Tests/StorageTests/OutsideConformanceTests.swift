@@ -75,6 +75,23 @@ import Wire
         #expect(try await adopt(store, key("7")) == .refused)
     }
 
+    /// A payment service that tells of a deleted user's tier lets nobody in.
+    @Test(arguments: Backend.allCases) func aTierForADeletedAccountsSubjectOpensNothing(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let ada = try await add(store, id: newID(), [key("7")])
+        _ = try await store.delete(ada, at(10))
+        for subject in ["7", ada.text] {
+            _ = try await store.setTier("premium", until: nil, of: key(subject), newUser: newID(), at(11))
+            #expect(try await store.entitlement(of: key(subject))?.tier == "premium")
+            #expect(try await store.subject(key(subject)) == .refused)
+            #expect(try await adopt(store, key(subject)) == .refused)
+        }
+        _ = try await store.setTier("premium", until: nil, of: key("8"), newUser: newID(), at(11))
+        guard case .account = try await store.subject(key("8")) else { return #expect(Bool(false)) }
+    }
+
     @Test(arguments: Backend.allCases) func whatEndsAllSessionsEndsThoseElsewhereToo(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }

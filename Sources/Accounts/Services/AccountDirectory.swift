@@ -42,11 +42,11 @@ package struct AccountDirectory: Sendable {
     }
 
     /// The account of a subject of an outside issuer: the one that has the identity, or with `orID` (`accounts=on`) the imported
-    /// one whose id the subject is.
+    /// one whose id the subject is, also when its sessions at the issuer have ended.
     package func account(of identity: IdentityKey, orID: Bool = false) async throws(AccountFailure) -> Account? {
         if let account = try await context.ask(await context.store.account(of: identity)) { return account }
-        guard orID, case .account(let id) = try await subject(identity) else { return nil }
-        return try await account(id)
+        guard orID, let id = UUID(parsing: identity.subject), let named = try await account(id), named.openedBy == nil else { return nil }
+        return named
     }
 
     package func grants(of user: UUID) async throws(AccountFailure) -> [ActorName] {

@@ -80,7 +80,7 @@ package struct Administration: Sendable {
     ) async throws(AccountFailure) -> Account {
         let audit = context.audit(nil)
         let (end, newUser) = (tier == nil ? nil : until, context.newID(audit.now))
-        if orID, case .account(let user) = try await context.ask(await context.store.subject(identity)),
+        if orID, let user = try await AccountDirectory(context: context).account(of: identity, orID: true)?.id,
             try await context.ask(await context.store.setTier(tier, until: end, of: user, audit)) != nil,
             let account = try await context.ask(await context.store.account(user))
         {

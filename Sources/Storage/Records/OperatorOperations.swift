@@ -99,7 +99,7 @@ extension SQLTransaction {
         return Entitlement(tier: tier, until: until, version: try row.integer())
     }
 
-    /// Makes the account of an outside issuer's subject.
+    /// Makes the account of an outside issuer's subject. Where one was deleted, the new one has a tier, and the subject stays refused.
     fileprivate mutating func open(
         _ identity: IdentityKey, _ tier: String?, until: WallTime?, newUser: UUID, _ audit: AuditContext
     ) throws(SQLFault) -> Account {
@@ -107,6 +107,7 @@ extension SQLTransaction {
         guard try insert(account, passwordHash: nil) else { throw .conflict }
         try logOpening(of: account, audit, detail: "operator")
         try link(identity, to: account.id, audit)
+        if try wasDeleted(identity) { try detach(account.id, at: audit.now) }
         return account
     }
 }

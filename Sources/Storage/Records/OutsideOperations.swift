@@ -46,7 +46,7 @@ extension SQLTransaction {
         let linked = try account(of: key).flatMap { id throws(SQLFault) in try holder(id) }
         let id = UUID(parsing: key.subject)
         let named = try id.flatMap { id throws(SQLFault) in try holder(id) }
-        return SubjectRule.verdict(linked: linked, named: named, wasDeleted: try isRefused(key, id))
+        return SubjectRule.verdict(linked: linked, named: named, wasDeleted: try wasDeleted(key))
     }
 
     private func holder(_ id: UUID) throws(SQLFault) -> SubjectHolder? {
@@ -54,8 +54,9 @@ extension SQLTransaction {
         return SubjectHolder(user: id, openedBy: try row.optionalContract(), isDetached: try row.optionalTime() != nil)
     }
 
-    private func isRefused(_ key: IdentityKey, _ id: UUID?) throws(SQLFault) -> Bool {
-        let own = id.map { IdentityKey.ofID($0) }
+    /// Whether an account was deleted that had the identity, or the id that its subject is.
+    func wasDeleted(_ key: IdentityKey) throws(SQLFault) -> Bool {
+        let own = UUID(parsing: key.subject).map { IdentityKey.ofID($0) }
         return try first(
             "SELECT deleted_at FROM deleted_subjects WHERE (provider = $1 AND subject = $2) OR (provider = $3 AND subject = $4)",
             [.text(key.source.name), .text(key.subject), .text(own?.source.name ?? ""), .text(own?.subject ?? "")]) != nil
