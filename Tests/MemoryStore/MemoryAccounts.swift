@@ -148,6 +148,7 @@ extension MemoryStore.State {
             accounts[user] = account
             hashes[user] = line.passwordHash?.text
             log(.accountOpened, user, audit, detail: line.origin.rawValue)
+            for key in holders.missing(line) { link(key, to: user, audit) }
         case .keep, .refuse: break
         }
         return verdict

@@ -59,4 +59,24 @@ import Wire
         #expect(account.email == whole.email && account.hasPassword && account.entitlement.tier == "premium")
         #expect(try await add(store, [whole], at: 300) == [.keep(user)])
     }
+
+    /// Someone who signs in with Apple and was given a tier before the import finds one account.
+    @Test(arguments: Backend.allCases) func anAccountThatIsCompletedGetsTheLinesOtherIdentities(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let whole = try line(#"{"id":"7","email":"a@x","identities":[{"provider":"apple","subject":"s"}]}"#)
+        let bare = try #require(whole.identities.first { $0.subject == "7" })
+        let user = try await store.setTier("premium", until: nil, of: bare, newUser: newID(), at(1)).id
+        #expect(try await add(store, [whole], at: 200) == [.complete(user)])
+        let apple = IdentityKey(IdentitySource(.apple), stored: "s")
+        #expect(try await store.account(of: apple)?.id == user)
+        #expect(try await add(store, [whole], at: 300) == [.keep(user)])
+        // Also where the identity is all that the line brings.
+        let other = try line(#"{"id":"8","identities":[{"provider":"apple","subject":"t"}]}"#)
+        let second = try await store.setTier("premium", until: nil, of: IdentityKey(bare.source, stored: "8"), newUser: newID(), at(1)).id
+        #expect(try await add(store, [other], at: 200) == [.complete(second)])
+        #expect(try await store.identities(of: second).count == 2)
+        #expect(try await add(store, [other], at: 300) == [.keep(second)])
+    }
 }

@@ -36,6 +36,11 @@ package struct ImportHolders: Sendable, Equatable {
     }
 
     package init() {}
+
+    /// The identities of the line that no account has.
+    package func missing(_ line: ImportedAccount) -> [IdentityKey] {
+        line.identities.filter { key in !byIdentity.contains { $0.key == key } }
+    }
 }
 
 /// Decides what becomes of an imported account. The same line again changes nothing, and no line changes an account in use. A
@@ -64,7 +69,7 @@ package enum ImportRule {
 
     private static func complete(_ line: ImportedAccount, _ user: UUID, _ holders: ImportHolders) -> ImportVerdict {
         if let holder = holders.byEmail { return .refuse(.emailTaken(by: holder.id)) }
-        let bringsSomething = line.email != nil || line.username != nil || line.passwordHash != nil
+        let bringsSomething = line.email != nil || line.username != nil || line.passwordHash != nil || !holders.missing(line).isEmpty
         return bringsSomething ? .complete(user) : .keep(user)
     }
 }

@@ -18,7 +18,8 @@ extension SQLTransaction {
     fileprivate mutating func add(
         _ line: ImportedAccount, newID: UUID, _ audit: AuditContext
     ) throws(SQLFault) -> ImportVerdict {
-        let verdict = ImportRule.verdict(line, try holders(line))
+        let holders = try holders(line)
+        let verdict = ImportRule.verdict(line, holders)
         switch verdict {
         case .create: try create(line, newID: newID, audit)
         case .complete(let user):
@@ -27,6 +28,7 @@ extension SQLTransaction {
             try update(account)
             try setPasswordHash(line.passwordHash?.text, of: user)
             try log(.accountOpened, user, audit, detail: line.origin.rawValue)
+            for key in holders.missing(line) { try link(key, to: user, audit) }
         case .keep, .refuse: break
         }
         return verdict
