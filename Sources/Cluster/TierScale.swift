@@ -6,20 +6,25 @@ package import Wire
 package struct TierScale: Sendable {
     private let tiers: TierList
     private let graceSeconds: Int64
+    /// How long a deleted account counts as gone before it is looked up, in seconds: an import may make it again.
+    private static let deletedSeconds: Int64 = 10
 
     package init(tiers: TierList, graceSeconds: Int64) {
         self.tiers = tiers
         self.graceSeconds = graceSeconds
     }
 
-    /// An account's tier. One that is not configured counts as the lowest. Without an entitlement there is no account: of an
-    /// own user it was deleted, which is final, because its id is never used again; an outside issuer's may be made later.
+    /// An account's tier. One that is not configured counts as the lowest. Without an entitlement there is no account: an
+    /// own user's was deleted, which is newer than any answer about it that is under way; an outside issuer's may be made later.
     package func status(
         of user: TokenUser, _ entitlement: Entitlement?, _ source: UserTier.Source, at now: WallTime
     ) -> UserTier {
         guard let entitlement else {
+            // In whole seconds, as the age of the answer to the next question is.
+            let freshUntil = source == .pushed ? WallTime(seconds: now.seconds + Self.deletedSeconds) : nil
             return UserTier(
-                user: user, status: .noAccount, version: user.issuer == nil ? .max : -1, source: source, learnedAt: now.seconds)
+                user: user, status: .noAccount, version: user.issuer == nil ? .max : -1, source: source, learnedAt: now.seconds,
+                freshUntil: freshUntil)
         }
         return UserTier(
             user: user, status: status(entitlement.tier, until: entitlement.until), version: entitlement.version, source: source,

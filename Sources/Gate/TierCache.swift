@@ -14,7 +14,7 @@ package enum TierStatus: Equatable, Sendable {
 package struct UserTier: Equatable, Sendable {
     package var user: TokenUser
     package var status: TierStatus
-    /// When it must be looked up again; nil for a tier whose changes are pushed.
+    /// When it must be looked up again; nil for an account's tier, whose changes are pushed.
     package var freshUntil: WallTime?
     /// Version of the account. A lower one than the known is ignored.
     package var version: Int64
@@ -108,7 +108,7 @@ struct TierCache {
                 known.freshUntil = known.freshUntil.map { max($0, WallTime(seconds: until)) }
                 return put(known, user)
             }
-            if known.version > update.version { return }
+            if known.version > update.version, !known.isOver(at: update.learnedAt) { return }
             // A pushed update is never older than a lookup that it may have overtaken.
             if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
         }
@@ -152,4 +152,8 @@ extension TierCache.Entry {
         case .noAccount, .tier: false
         }
     }
+
+    /// Whether it no longer counted at `time`, in seconds since 1970. An account that was deleted and imported again with its id
+    /// begins at the first version.
+    fileprivate func isOver(at time: Int64) -> Bool { freshUntil.map { $0 <= WallTime(seconds: time) } ?? false }
 }

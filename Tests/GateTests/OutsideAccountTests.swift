@@ -55,6 +55,28 @@ import Wire
         #expect(judged.hasIdentity("X-User-Tier: premium") && users(judged) == ["X-User-Id: \(Self.ada)"])
     }
 
+    /// An import that is done again begins at the first version; answers that a deletion overtook are older.
+    @Test func anAccountThatIsDeletedAndImportedAgainHasItsTier() throws {
+        let harness = try harness(tierFrom: .account)
+        let (token, user) = (AdmissionHarness.token("42"), TokenUser(Self.ada.text))
+        func premium() -> UserTier {
+            UserTier(user: user, status: .tier(Tier(rawValue: 1), until: .max), version: 1, learnedAt: harness.now.wall.seconds)
+        }
+        harness.admission.learn([premium()])
+        harness.admission.learn([
+            UserTier(
+                user: user, status: .noAccount, version: .max, source: .pushed, learnedAt: harness.now.wall.seconds,
+                freshUntil: WallTime(seconds: harness.now.wall.seconds + 10))
+        ])
+        harness.admission.learn([premium()])
+        learn(harness, .account(Self.ada))
+        #expect(harness.get("/api/x", token: token).hasIdentity("X-User-Tier: free"))
+        harness.advance(milliseconds: 10_000)
+        #expect(harness.get("/api/x", token: token).verdict == .lookUp)
+        harness.admission.learn([premium()])
+        #expect(harness.get("/api/x", token: token).hasIdentity("X-User-Tier: premium"))
+    }
+
     /// A tier server knows the subject, not the account.
     @Test func aTierServerIsAskedForTheSubject() throws {
         let harness = try harness(tierFrom: .lookup)

@@ -302,6 +302,14 @@ import Wire
         client.stop()
         #expect(await client.tier(of: "a", issuer: "i", at: server.url("/t")) == .failure(TierClient.Failure(reason: "the gateway ends", isAway: true)))
     }
+
+    /// A deleted account may be imported again with its id, which is not announced.
+    @Test func aDeletedAccountIsLookedUpAgainAfterAWhile() throws {
+        let scale = TierScale(tiers: try TierList(["free", "premium"]), graceSeconds: 0)
+        let now = WallTime(microseconds: 1_700_000_000_900_000)
+        #expect(scale.status(of: TokenUser("42"), nil, .pushed, at: now).freshUntil == WallTime(seconds: 1_700_000_010))
+        #expect(scale.status(of: TokenUser("42"), Entitlement.none, .pushed, at: now).freshUntil == nil)
+    }
 }
 
 private func isUnavailable(_ status: TierStatus?) -> Bool {

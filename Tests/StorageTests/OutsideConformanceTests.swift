@@ -75,7 +75,7 @@ import Wire
         #expect(try await adopt(store, key("7")) == .refused)
     }
 
-    /// A payment service that tells of a deleted user's tier lets nobody in.
+    /// A payment service that tells of a deleted user's tier does not let the user in.
     @Test(arguments: Backend.allCases) func aTierForADeletedAccountsSubjectOpensNothing(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
