@@ -183,6 +183,24 @@ import Wire
         #expect(Run(try Self.plan(["tier"]), text, tier: tier).counts == FilterCounts(kept: UInt32(tier + 1), dropped: UInt32(2 - tier)))
     }
 
+    /// `filter-unlabelled=plus`: nothing of a long root object goes out before its label, or its array, is known.
+    @Test func aLongRootWithoutALabelDoesNotLeak() throws {
+        let plan = try Self.plan(["tier"], .tier(Tier(rawValue: 1)))
+        let long = String(repeating: "x", count: JSONFilter.mostHeld)
+        func run(_ document: String, tier: Int = 0) -> Run {
+            let text = Array(document.utf8)
+            return Run(plan, text, cuts: Array(stride(from: 1_000, to: text.count, by: 10_000)), tier: tier)
+        }
+        // The removed element is not held, so the root could be released.
+        let secret = #"{"secret":"s","parts":{"list":[{"tier":"plus","text":"\#(long)"},1]},"more":"\#(long.prefix(90_000))"}"#
+        for document in [secret, #"{"text":"\#(long)","more":"\#(long)"}"#] {
+            let refused = run(document)
+            #expect(refused.fault == .tooLarge && refused.out.isEmpty)
+        }
+        let labelled = #"{"tier":"free","text":"\#(long)","more":"\#(long)"}"#
+        #expect(run(labelled).text == labelled)
+    }
+
     // MARK: the root
 
     @Test func aRootObjectAboveTheTierIsNoAnswer() throws {

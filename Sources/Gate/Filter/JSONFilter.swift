@@ -202,9 +202,13 @@ package struct JSONFilter: ~Copyable {
         shift = handedOn + pending.count
     }
 
-    /// Enforces `mostHeld`. A root object is never removed, so it is released instead.
+    /// Enforces `mostHeld`. A root object is never removed, so it is released instead, unless it may still be refused for want
+    /// of a label.
     private mutating func checkHeld() throws(FilterFault) {
-        if held == 1, !isLines, before - frame(1).start > Self.mostHeld { releaseRoot() }
+        if held == 1, !isLines, before - frame(1).start > Self.mostHeld {
+            if !rootIsList, rootNeeds & ~frame(1).labels != 0 { throw .tooLarge }
+            releaseRoot()
+        }
         if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
         if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
     }
