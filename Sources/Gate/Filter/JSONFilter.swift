@@ -30,7 +30,7 @@ package struct JSONFilter: ~Copyable {
     /// The filters that remove elements without their field.
     var needingLabels: UInt8 = 0
     /// The filters that refuse a root object without their field, unless it is a list.
-    private var rootNeeds: UInt8 = 0
+    var rootNeeds: UInt8 = 0
     /// Whether the root object directly holds an array that is empty or has an object among its elements; if the plan has
     /// paths, whether it holds an array that one of them names. Only its elements are judged by the rule for what has no label.
     var rootIsList = false
@@ -141,7 +141,7 @@ package struct JSONFilter: ~Copyable {
     private var isOver = false
 
     /// Number of pending bytes that can no longer be removed.
-    private var ready: Int {
+    var ready: Int {
         if held > 0 { return frame(held).mark - handedOn }
         if skipped > 0 || scanner.isInsideScalar || isOver { return pending.count }
         return scanner.valueEnd + shift - handedOn
@@ -200,17 +200,6 @@ package struct JSONFilter: ~Copyable {
         scanner.beginPiece()
         copied = 0
         shift = handedOn + pending.count
-    }
-
-    /// Enforces `mostHeld`. A root object is never removed, so it is released instead, unless it may still be refused for want
-    /// of a label.
-    private mutating func checkHeld() throws(FilterFault) {
-        if held == 1, !isLines, before - frame(1).start > Self.mostHeld {
-            if !rootIsList, rootNeeds & ~frame(1).labels != 0 { throw .tooLarge }
-            releaseRoot()
-        }
-        if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
-        if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
     }
 
     private mutating func handle(_ step: JSONStep, _ piece: RawSpan) throws(FilterFault) {

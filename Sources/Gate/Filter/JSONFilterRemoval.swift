@@ -66,6 +66,17 @@ extension JSONFilter {
         if plan.expectsArray(top.progress) { scanner.asksForScalar = true }
     }
 
+    /// Enforces `mostHeld`. A root object is never removed, so it is released instead, unless it may still be refused for want
+    /// of a label.
+    mutating func checkHeld() throws(FilterFault) {
+        if held == 1, !isLines, before - frame(1).start > Self.mostHeld {
+            if !rootIsList, rootNeeds & ~frame(1).labels != 0 { throw .tooLarge }
+            releaseRoot()
+        }
+        if held > 0, held > 1 || isLines, before - frame(held).start > Self.mostHeld { throw .tooLarge }
+        if held == 0, pending.count - ready > Self.mostHeld { throw .tooLarge }
+    }
+
     /// Releases the root object before its end; units inside it are held on their own.
     mutating func releaseRoot() {
         let end = skipped > 0 ? skipped : last + 1
