@@ -122,7 +122,7 @@ import Testing
         #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
     }
 
-    /// A tier that is known, whether set here or answered by a tier server, is found without an allocation.
+    /// A tier that is known, whether set here, that of an imported account or answered by a tier server, is found without an allocation.
     @Test func aKnownTierOfAnOutsideIssuersUserCostsNothing() throws {
         let folder = try Folder()
         let secret = "the secret of an old system's tokens"
@@ -133,12 +133,16 @@ import Testing
             folder, upstream, accessLog: "off",
             """
             TOLLGATE_TRUST_KEPT="issuer=kept \(line) tier-from=account"
+            TOLLGATE_TRUST_HOME="issuer=home \(line) tier-from=account accounts=on"
             TOLLGATE_TRUST_ASKED="issuer=asked \(line) tier-from=lookup tier-url=http://127.0.0.1:\(upstream.port)/tier tier-max-age=1h"
             """)
-        let bearers = try (0..<20).map { number in
+        let bearers = try (0..<30).map { number in
             let token = try IssuerKey(.hs256(secret: secret)).token(
-                #"{"iss":"\#(number % 2 == 0 ? "kept" : "asked")","sub":"user-\#(number)","exp":\#(unixNow + 3_600)}"#)
+                #"{"iss":"\#(["kept", "asked", "home"][number % 3])","sub":"user-\#(number)","exp":\#(unixNow + 3_600)}"#)
             return "Authorization: Bearer \(token)"
+        }
+        for number in stride(from: 2, to: 30, by: 3) {
+            #expect(try gateway.command(["user", "create", "--identity", "home:user-\(number)", "--tier", "premium"]).code == 0)
         }
         let connection = try gateway.connect()
         let ask = { (count: Int) in
