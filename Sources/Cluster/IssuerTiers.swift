@@ -8,7 +8,7 @@ package enum IssuerTiers: Hashable, Sendable {
 /// A server that knows the tiers of an outside issuer's users.
 package struct TierServer: Hashable, Sendable {
     package let url: String
-    /// The issuer as the server is told: its `iss`, or the trust line's name where tokens have none.
+    /// The value of `issuer` in the question: the issuer's `iss`, or the trust line's name where its tokens have none.
     package let issuer: String
     /// How long an answer counts, in seconds.
     package let maxAgeSeconds: Int64

@@ -25,7 +25,7 @@ package struct KnownSubject: Equatable, Sendable {
     }
 }
 
-/// Cache of a worker: the accounts of recently seen subjects, up to a bound, in two generations as in `TierCache`.
+/// Cache of a worker: the accounts of recently seen subjects, up to a bound.
 ///
 /// An account that changes invalidates what was learned of it before: each entry has the number of changes until then, and each
 /// changed account that of its last change. Changes must arrive before any answer that was read after them.
@@ -45,18 +45,16 @@ struct SubjectCache {
     /// Changed accounts that are remembered; then everything is looked up again.
     private static let mostChanged = 8_192
 
-    private let generationSize: Int
-    private var young = KeyTable<Entry>()
-    private var old = KeyTable<Entry>()
+    private var entries: RecentTable<Entry>
     private var changed = KeyTable<UInt64>()
     private var changes: UInt64 = 0
 
-    init(capacity: Int) { generationSize = max(32, capacity / 2) }
+    init(capacity: Int) { entries = RecentTable(capacity: capacity) }
 
     /// The subject's status, and the key of its account in the tier cache; nil if the accounts must be asked. `now` is in seconds
     /// since 1970.
     mutating func find(_ subject: LimitKey, at now: Int64, _ hash: KeyedHash) -> (status: SubjectStatus, tierKey: LimitKey?)? {
-        guard let entry = find(subject), now < entry.until else { return nil }
+        guard let entry = entries.find(subject), now < entry.until else { return nil }
         if case .account(let id) = entry.status, let last = changed[Self.key(id, hash)], entry.changes < last { return nil }
         return (entry.status, entry.tierKey)
     }
@@ -68,43 +66,27 @@ struct SubjectCache {
             case .unknown, .refused: learnedAt + Self.unknownSeconds
             case .unavailable: learnedAt + Self.unavailableSeconds
             }
-        put(Entry(status: status, tierKey: tierKey, until: until, changes: changes), subject)
+        entries.put(Entry(status: status, tierKey: tierKey, until: until, changes: changes), subject)
     }
 
     /// Has a subject looked up again.
     mutating func forget(_ subject: LimitKey) {
-        guard find(subject) != nil else { return }
-        put(Entry(status: .unavailable, tierKey: nil, until: .min, changes: changes), subject)
+        guard entries.find(subject) != nil else { return }
+        entries.put(Entry(status: .unavailable, tierKey: nil, until: .min, changes: changes), subject)
     }
 
     /// An account changed, or was deleted.
     mutating func accountChanged(_ id: UUID, _ hash: KeyedHash) {
-        guard young.count + old.count > 0 else { return }
+        guard entries.count > 0 else { return }
         if changed.count >= Self.mostChanged { removeAll() }
         changes += 1
         changed.set(changes, for: Self.key(id, hash))
     }
 
     mutating func removeAll() {
-        young.removeAll()
-        old.removeAll()
+        entries.removeAll()
         changed.removeAll()
     }
 
     private static func key(_ id: UUID, _ hash: KeyedHash) -> LimitKey { LimitSubject.account(id, hash) }
-
-    private mutating func find(_ subject: LimitKey) -> Entry? {
-        if let entry = young[subject] { return entry }
-        guard let entry = old[subject] else { return nil }
-        put(entry, subject)
-        return entry
-    }
-
-    private mutating func put(_ entry: Entry, _ subject: LimitKey) {
-        if young.count >= generationSize {
-            swap(&young, &old)
-            young.removeAll()
-        }
-        young.set(entry, for: subject)
-    }
 }

@@ -67,9 +67,6 @@ package enum TierClaim: UInt8, Sendable {
 }
 
 /// Tier cache of a worker: the recently seen users, up to a bound.
-///
-/// Two generations. A hit moves an entry to the young one; when that is full, it becomes the old one, and the previous old
-/// one is evicted. A user who returns before half the capacity of other users were seen stays cached.
 struct TierCache {
     struct Entry {
         /// A tier that has ended is the lowest.
@@ -80,17 +77,15 @@ struct TierCache {
         fileprivate var freshUntil: WallTime?
     }
 
-    private let generationSize: Int
-    private var young = KeyTable<Entry>()
-    private var old = KeyTable<Entry>()
+    private var entries: RecentTable<Entry>
 
-    init(capacity: Int) { generationSize = max(32, capacity / 2) }
+    init(capacity: Int) { entries = RecentTable(capacity: capacity) }
 
-    var count: Int { young.count + old.count }
+    var count: Int { entries.count }
 
     /// The cached tier of `user` at `now`; nil if it must be looked up.
     mutating func entry(of user: LimitKey, at now: WallTime) -> Entry? {
-        guard var entry = find(user) else { return nil }
+        guard var entry = entries.find(user) else { return nil }
         if let freshUntil = entry.freshUntil, freshUntil <= now { return nil }
         switch entry.status {
         case .noAccount: break
@@ -102,17 +97,17 @@ struct TierCache {
 
     /// Stores an update, unless something newer is cached.
     mutating func learn(_ update: UserTier, of user: LimitKey) {
-        if var known = find(user), !known.isUnavailable {
+        if var known = entries.find(user), !known.isUnavailable {
             if case .unavailable(let until) = update.status {
                 // Unavailability never replaces a known tier; one that is no longer fresh stays until the next attempt.
                 known.freshUntil = known.freshUntil.map { max($0, WallTime(seconds: until)) }
-                return put(known, user)
+                return entries.put(known, user)
             }
             if known.version > update.version, !known.isOver(at: update.learnedAt) { return }
             // A pushed update is never older than a lookup that it may have overtaken.
             if known.version == update.version, known.source == .pushed, update.source == .lookedUp { return }
         }
-        put(
+        entries.put(
             Entry(
                 status: update.status, version: update.version, source: update.source, learnedAt: update.learnedAt,
                 freshUntil: update.freshUntil), user)
@@ -120,29 +115,11 @@ struct TierCache {
 
     /// Has `user` looked up again; what was known no longer counts.
     mutating func forget(_ user: LimitKey) {
-        guard find(user) != nil else { return }
-        put(Entry(status: .unavailable(until: .min), version: .min, source: .lookedUp, learnedAt: 0, freshUntil: nil), user)
+        guard entries.find(user) != nil else { return }
+        entries.put(Entry(status: .unavailable(until: .min), version: .min, source: .lookedUp, learnedAt: 0, freshUntil: nil), user)
     }
 
-    mutating func removeAll() {
-        young.removeAll()
-        old.removeAll()
-    }
-
-    private mutating func find(_ user: LimitKey) -> Entry? {
-        if let entry = young[user] { return entry }
-        guard let entry = old[user] else { return nil }
-        put(entry, user)
-        return entry
-    }
-
-    private mutating func put(_ entry: Entry, _ user: LimitKey) {
-        if young.count >= generationSize {
-            swap(&young, &old)
-            young.removeAll()
-        }
-        young.set(entry, for: user)
-    }
+    mutating func removeAll() { entries.removeAll() }
 }
 
 extension TierCache.Entry {

@@ -18,7 +18,7 @@ package struct ImportedAccount: Sendable, Equatable {
     package var identities: [IdentityKey] = []
     package var origin = Origin.import
 
-    /// Who describes it, for the audit log.
+    /// The command that the account came by, for the audit log.
     package enum Origin: String, Sendable {
         case `import`, `operator`
     }

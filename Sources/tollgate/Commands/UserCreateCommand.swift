@@ -28,7 +28,7 @@ struct UserCreateCommand: AccountCommand {
             throw Self.fault("`user create` needs --email EMAIL, or --id or --identity for an account without one")
         }
         if account.isEmailConfirmed, account.email == nil { throw Self.fault("--email-verified goes with --email EMAIL") }
-        // Who is known at an issuer gets in from there.
+        // An account with an id or an identity may have no password: its owner signs in at the issuer.
         let needsPassword = account.id == nil && identities.isEmpty
         switch (arguments.has("password-stdin"), arguments.value("password-hash")) {
         case (true, nil): password = try Self.password(readInput())
