@@ -63,6 +63,18 @@ private typealias F = HTTP2Bytes
         }
     }
 
+    @Test("The conversation with random bytes changed")
+    func changedBytes() {
+        var random = SplitMix64(seed: 7_540)
+        for _ in 0..<500 {
+            var bytes = talk
+            for _ in 0...(random.next() % 3) { bytes[Int(random.next() % UInt64(bytes.count))] = UInt8(truncatingIfNeeded: random.next()) }
+            let whole = events { $0.receive(bytes) }
+            let pieces = events { $0.receive(bytes, in: 1 + Int(random.next() % 30)) }
+            #expect(whole == pieces, "\(bytes)")
+        }
+    }
+
     /// Acts on a stream, as an exchange may.
     private func drive(_ line: inout HTTP2ClientLine, _ random: inout SplitMix64) {
         guard line.machine.streamCount > 0 else { return }

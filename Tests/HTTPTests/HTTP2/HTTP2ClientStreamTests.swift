@@ -86,7 +86,12 @@ private typealias F = HTTP2Bytes
         line.receive(Array("def".utf8) + F.data(1, "ghi") + F.trailers(1, [("a", "b")]) + F.reset(1) + F.window(1, 5))
         #expect(line.takeEvents() == ["head 1 200 chunked", "content 1 abc"])
         #expect(line.sent() == [])
-        // The same fields are decoded in step: the next answer is understood.
+        // Dropped content does not use the connection's window up.
+        let piece = String(repeating: "x", count: 16_000)
+        for _ in 0..<200 { line.receive(F.data(1, piece)) }
+        #expect(line.takeEvents() == [])
+        #expect(line.sent().allSatisfy { $0.hasPrefix("WINDOW 0 ") })
+        // HPACK's table stays in step: the next answer is understood.
         line.send()
         line.receive(F.answer(3, ends: true))
         #expect(line.takeEvents() == ["head 3 200 untilClose", "end 3"])
