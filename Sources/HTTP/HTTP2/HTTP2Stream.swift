@@ -33,7 +33,7 @@ struct HTTP2Stream: Equatable {
     }
 }
 
-/// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as they come.
+/// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as it comes.
 struct HTTP2ReceiveWindow: Equatable {
     static let initial = 65_535
     /// Twice this a round trip is the fastest transfer of one stream: some 10 MiB/s at 50 ms.
@@ -144,5 +144,21 @@ struct HTTP2StreamTable {
             if streams[index].sendWindow > HTTP2Sending.largestWindow { return false }
         }
         return true
+    }
+}
+
+/// The streams that this end has reset last, as many as may be under way: what the peer sent on them before it knew is dropped.
+struct HTTP2Resets {
+    private var numbers = InlineArray<100, UInt32>(repeating: 0)
+    private var next = 0
+
+    mutating func note(_ number: UInt32) {
+        numbers[next] = number
+        next = (next + 1) % numbers.count
+    }
+
+    func contains(_ number: UInt32) -> Bool {
+        for index in numbers.indices where numbers[index] == number { return true }
+        return false
     }
 }
