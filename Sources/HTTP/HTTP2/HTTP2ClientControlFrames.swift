@@ -18,7 +18,7 @@ extension HTTP2ClientConnection {
         try checkStream(frame.stream)
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard let index = streams.find(frame.stream), !streams[index].isReset else {
-            try countStray(frame.stream, at: now)
+            if !resets.forget(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
         streams[index].isReset = true

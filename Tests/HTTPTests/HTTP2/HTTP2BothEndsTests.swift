@@ -30,7 +30,7 @@ private struct BothEnds: ~Copyable {
         var hasTrailers = false
     }
 
-    /// What one end knows of a stream.
+    /// One end's knowledge of a stream.
     struct End {
         var sending = Message()
         var sent = 0
