@@ -5,7 +5,7 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks, and no allocation for
 /// a request whose token is cached.
 ///
-/// The order is fixed: client address, path, route, `Authorization`, internal caller, token, actor, claims, tier, size,
+/// The order is fixed: client address, preflight, path, route, origin, `Authorization`, internal caller, token, actor, claims, tier, size,
 /// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -76,16 +76,19 @@ package struct Admission: ~Copyable {
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         _ decision: inout Decision
     ) -> Bool {
-        decision.reset(dialect: policy.dialect)
+        decision.reset(dialect: policy.dialect, corsNumber: policy.defaultCORS)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
-        guard let route = findRoute(head, bytes, &decision) else { return false }
+        if answersPreflight(head, bytes, peer, &decision) { return false }
+        let found = findRoute(head, bytes, &decision)
+        addCORSFields(head, bytes, peer, &decision)
+        guard let route = found else { return false }
         let gate = policy.gates[route]
         decision.routeIndex = route
         decision.dialect = gate.dialect
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
-        guard identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
+        guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
             authorise(gate, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {

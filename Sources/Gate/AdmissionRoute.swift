@@ -23,6 +23,7 @@ extension Admission {
             decision.refuse(.badRequest(.path(fault)))
             return nil
         }
+        decision.corsNumber = policy.corsNumber(of: match)
         let hasEncodedSlash = traits.contains(.encodedSlash)
         guard case .route(let route) = match, !hasEncodedSlash || policy.gates[route].encodedSlashPasses else {
             refuseUnrouted(match, hasEncodedSlash, &decision)

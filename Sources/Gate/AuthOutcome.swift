@@ -24,7 +24,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 
 /// Reason of that result, from a closed set that can be a metric label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
-    case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
+    case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable, foreignOrigin
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
     case notAnAccessToken, noSubject, unsafeClaim, badClaim
@@ -66,6 +66,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .accountsUnavailable: "accounts_unavailable"
         case .refreshMismatch: "refresh_mismatch"
         case .refreshUnavailable: "refresh_unavailable"
+        case .foreignOrigin: "foreign_origin"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason
         case .duplicateMember: TokenFault.duplicateMember.reason

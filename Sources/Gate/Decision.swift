@@ -12,6 +12,8 @@ package enum Verdict: Equatable, Sendable {
     case lookUp
     /// Refresh the expired token (`Admission.refreshOrder`), then decide again with the result. Nothing was charged.
     case refresh
+    /// Answer at once with this status, the fields of `answerEdits` and no content.
+    case answer(status: UInt16)
     case refuse(Refusal)
 }
 
@@ -94,7 +96,7 @@ package struct Decision: ~Copyable {
     package internal(set) var effects = DecisionEffects()
     /// Field changes of the request: identity fields to add, client fields to remove.
     package internal(set) var requestEdits = FieldEdits()
-    /// Fields of every answer: new tokens, limits.
+    /// Fields of every answer: CORS, new tokens, limits.
     package internal(set) var answerEdits = FieldEdits()
     /// `kid` of the key that verified the token.
     var keyBytes = ByteBuffer()
@@ -109,6 +111,10 @@ package struct Decision: ~Copyable {
     package internal(set) var refreshRole = RefreshRole.none
     /// New tokens, which replace those that the caller sent.
     package internal(set) var refreshed: RefreshedTokens?
+
+    package internal(set) var cors = CORSStanding.off
+    /// The CORS policy of the answer, an index in the policy's; -1 for none.
+    var corsNumber = -1
 
     /// Refusals that shadow mode only logged.
     package internal(set) var shadowed: ShadowSet = []
@@ -126,7 +132,7 @@ package struct Decision: ~Copyable {
 
     package init() {}
 
-    mutating func reset(dialect: Dialect) {
+    mutating func reset(dialect: Dialect, corsNumber: Int) {
         verdict = .refuse(.notFound)
         routeIndex = -1
         self.dialect = dialect
@@ -154,6 +160,8 @@ package struct Decision: ~Copyable {
         refreshToken = Slice()
         refreshRole = .none
         refreshed = nil
+        cors = .off
+        self.corsNumber = corsNumber
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()

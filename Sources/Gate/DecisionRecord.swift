@@ -34,6 +34,9 @@ package struct DecisionRecord: ~Copyable {
     private(set) var sessionEndedAt: Int64?
     private(set) var offersRefresh = false
     private(set) var refreshRole = RefreshRole.none
+    private(set) var cors = CORSStanding.off
+    /// Index in `Policy.cors`; -1 for none.
+    private(set) var corsNumber = -1
     private(set) var shadowed: ShadowSet = []
     private(set) var pathIsVerbatim = true
     private(set) var limit = LimitOutcome()
@@ -45,6 +48,7 @@ package struct DecisionRecord: ~Copyable {
     private var sentPathSlice = Slice()
     private var pathSlice = Slice()
     private var userSlice = Slice()
+    private var originSlice = Slice()
 
     package init() {}
 
@@ -71,6 +75,8 @@ package struct DecisionRecord: ~Copyable {
         sessionEndedAt = decision.sessionEndedAt
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole
+        cors = decision.cors
+        corsNumber = decision.corsNumber
         shadowed = decision.shadowed
         pathIsVerbatim = decision.pathIsVerbatim
         limit = decision.limit
@@ -81,6 +87,7 @@ package struct DecisionRecord: ~Copyable {
         sentPathSlice = keep(bytes[head.path])
         pathSlice = keep(decision.path)
         userSlice = keep(decision.userID)
+        originSlice = head.fields.first(.origin).map { keep(bytes[head.fields[$0].value]) } ?? Slice()
     }
 
     /// Records a request that could not be parsed.
@@ -120,6 +127,8 @@ package struct DecisionRecord: ~Copyable {
     /// As the client sent it, without its query.
     package var sentPath: String { texts.readable[sentPathSlice].text }
     var path: String { texts.readable[pathSlice].text }
+    /// As the client sent it; empty without one.
+    var origin: String { texts.readable[originSlice].text }
     var userID: String { texts.readable[userSlice].text }
 
     var refusal: Refusal? {

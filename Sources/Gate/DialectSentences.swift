@@ -83,6 +83,7 @@ extension Dialect {
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."
+        case .forbidden(.origin): "Pages of this origin must not do this."
         case .premiumRequired: "This needs a higher tier."
         case .notFound: "There is nothing at this address."
         case .methodNotAllowed: "The method is not allowed here."

@@ -6,7 +6,7 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `caller`, `identity`, `standing`, `refresh`, `tier`, `size`, `limit`, `filter`,
+        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `size`, `limit`, `filter`,
         /// `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
@@ -41,11 +41,17 @@ package struct Explanation: Sendable, Equatable {
     private mutating func addRouteSteps(_ note: borrowing DecisionRecord, _ policy: Policy) {
         let refusal = note.refusal
         if case .badRequest(.path) = refusal { return }
+        let cors = Self.cors(note, policy)
         guard note.routeIndex >= 0 else {
-            return add("route", refusal?.code == .methodNotAllowed ? "none for this method" : "none")
+            add("route", refusal?.code == .methodNotAllowed ? "none for this method" : "none")
+            if let cors { add("cors", cors) }
+            return
         }
         let rule = policy.rules[note.routeIndex]
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
+        if let cors { add("cors", cors) }
+        if case .answer = note.verdict { return }
+        if refusal == .forbidden(.origin) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
         if let source = Self.tierSource(note, policy) { add("standing", source) }
@@ -64,6 +70,7 @@ package struct Explanation: Sendable, Equatable {
         case .local: add("verdict", "passes, to the gateway's own endpoint \(policy.rules[note.routeIndex].name)")
         case .lookUp: add("verdict", "waits for the tier of user \(note.userID)")
         case .refresh: add("verdict", "waits for the refresh of user \(note.userID)'s expired token")
+        case .answer(let status): add("verdict", "answered by the gateway itself: \(status)")
         case .refuse(let refusal):
             let sentence = note.dialect.sentence(for: refusal)
             add("verdict", "refused: \(refusal.status) \(refusal.code.text), \(sentence)")

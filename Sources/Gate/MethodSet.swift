@@ -59,18 +59,27 @@ struct MethodNames: Sendable {
         return UInt64(Method.other.rawValue)
     }
 
+    /// One more than the highest bit in use.
+    var endOfBits: UInt64 { Self.firstOther + UInt64(others.count) }
+
     /// The names of `set`, as `Allow` lists them.
     func write(_ set: MethodSet, into out: inout ByteBuffer) {
+        forEachPiece(of: set) { out.append($0) }
+    }
+
+    /// Calls `body` with each piece of that list, in order.
+    func forEachPiece(of set: MethodSet, _ body: (RawSpan) -> Void) {
         var isFirst = true
-        for method in Method.allCases where method != .other && set.contains(bit: UInt64(method.rawValue)) {
-            if !isFirst { out.append(", " as StaticString) }
-            out.append(method.text)
+        func add(_ name: RawSpan) {
+            if !isFirst { body((", " as StaticString).rawBytes) }
+            body(name)
             isFirst = false
         }
+        for method in Method.allCases where method != .other && set.contains(bit: UInt64(method.rawValue)) {
+            add(method.text.rawBytes)
+        }
         for (index, name) in others.enumerated() where set.contains(bit: Self.firstOther + UInt64(index)) {
-            if !isFirst { out.append(", " as StaticString) }
-            out.append(name)
-            isFirst = false
+            name.withRawBytes { add($0) }
         }
     }
 }

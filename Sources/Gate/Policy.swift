@@ -14,6 +14,8 @@ package final class Policy: Sendable {
     package let internals: [InternalCaller]
     package let realm: String
     package let upgradeURL: String?
+    /// The URL under which clients reach the gateway.
+    let publicURL: String?
     /// Error format of refusals without a route.
     package let dialect: Dialect
     /// Whether accounts exist, whose tiers override the claims of own tokens.
@@ -24,6 +26,13 @@ package final class Policy: Sendable {
     let tierSources: [TierSource]
 
     package var rules: [RouteRule] { table.rules }
+
+    /// The compiled CORS policies. Routes with equal ones share one.
+    let cors: [CORSGate]
+    /// The policy of answers without a route; -1 for none.
+    let defaultCORS: Int
+    /// The origin of `TOLLGATE_PUBLIC_URL`; empty if unknown.
+    let ownOrigin: [UInt8]
 
     /// The compiled rules, by index.
     let gates: [RouteGate]
@@ -40,7 +49,7 @@ package final class Policy: Sendable {
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
-        tierSources: [String: TierSource] = [:]
+        tierSources: [String: TierSource] = [:], cors: CORSRule? = nil, publicURL: String? = nil
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -58,7 +67,19 @@ package final class Policy: Sendable {
         }
         var gates: [RouteGate] = []
         var texts: [UInt8] = []
-        for rule in rules { gates.append(try RouteGate(rule, trust: trust, texts: &texts)) }
+        var policies = [cors].compactMap(\.self)
+        defaultCORS = policies.count - 1
+        for rule in rules {
+            var number = -1
+            if let policy = rule.cors {
+                number = policies.firstIndex(of: policy) ?? policies.count
+                if number == policies.count { policies.append(policy) }
+            }
+            gates.append(try RouteGate(rule, corsNumber: number, trust: trust, texts: &texts))
+        }
+        self.cors = policies.map(CORSGate.init)
+        ownOrigin = Array((publicURL.flatMap { OriginPattern.origin(ofURL: $0) } ?? "").utf8)
+        self.publicURL = publicURL
         self.gates = gates
         filters = rules.map { FilterPlan($0, tiers: tiers) }
         tierLines = tiers.names.indices.map { tier in
@@ -76,7 +97,19 @@ package final class Policy: Sendable {
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
             internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
-            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first })
+            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first },
+            cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule, publicURL: publicURL)
+    }
+
+    /// Whether any answer has CORS fields.
+    var hasCORS: Bool { !cors.isEmpty }
+
+    /// The CORS policy of a request with this match; -1 for none.
+    func corsNumber(of match: RouteMatch) -> Int {
+        switch match {
+        case .route(let route), .methodNotAllowed(_, by: let route): gates[route].corsNumber
+        case .none: defaultCORS
+        }
     }
 
     /// Escapes quotes and backslashes (RFC 9110, 5.6.4), and omits what a header cannot carry.
@@ -119,6 +152,8 @@ struct RouteGate: Sendable {
     let forwardsAuthorization: Bool
     let forwardsEmail: Bool
     let keptFields: KeptFields
+    /// Index in `Policy.cors`; -1 for none.
+    let corsNumber: Int
     let encodedSlashPasses: Bool
     /// In the policy's texts; empty to strip nothing.
     let strip: Slice
@@ -129,7 +164,7 @@ struct RouteGate: Sendable {
     let keepsStreams: Bool
     let dialect: Dialect
 
-    init(_ rule: RouteRule, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
+    init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
         let looksAtIdentity = rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
@@ -144,6 +179,7 @@ struct RouteGate: Sendable {
         forwardsAuthorization = rule.forwardsAuthorization || rule.auth == .none
         forwardsEmail = rule.forwardsEmail
         keptFields = rule.keptFields
+        self.corsNumber = corsNumber
         encodedSlashPasses = rule.encodedSlashPasses
         let prefix = try Self.strip(rule)
         strip = Slice(start: texts.count, count: prefix.count)

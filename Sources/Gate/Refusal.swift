@@ -62,6 +62,8 @@ package enum Refusal: Equatable, Sendable {
         case caller
         /// The token has an actor, and the target is an endpoint of the gateway.
         case actor
+        /// A page of a foreign origin sent credentials with a method that is not safe.
+        case origin
     }
 
     package enum Unavailable: Equatable, Sendable {

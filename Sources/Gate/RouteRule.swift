@@ -95,6 +95,8 @@ package struct RouteRule: Sendable {
     package var filterIsStrict: Bool
     /// The rule for elements without the field (`filter-unlabelled=`, in its older form `filter-require=on`).
     package var unlabelled: UnlabelledRule
+    /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
+    package var cors: CORSRule?
     /// Whether a long answer continues after its token has expired or its session has ended.
     package var keepsStreams: Bool
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
@@ -133,6 +135,7 @@ package struct RouteRule: Sendable {
         filters = []
         filterIsStrict = true
         unlabelled = .byForm
+        cors = nil
         keepsStreams = false
         isEndpoint = false
         isDocument = false

@@ -118,8 +118,11 @@ package final class RouteTable: Sendable {
 
     /// Finds the rule of a request. `host` may have a port, a final dot and any case; `path` is canonical.
     package func match(host: RawSpan, path: RawSpan, method: Method, methodText: RawSpan) -> RouteMatch {
+        match(host: host, path: path, bit: methods.bit(method, methodText))
+    }
+
+    private func match(host: RawSpan, path: RawSpan, bit: UInt64) -> RouteMatch {
         guard path.byteCount > 0, path[0] == UInt8(ascii: "/") else { return .none }
-        let bit = methods.bit(method, methodText)
         var refused = Refused()
         if let root = hosts.root(of: host), let route = find(below: root, at: 0, path, bit, &refused) { return .route(route) }
         if let route = find(below: anyHost, at: 0, path, bit, &refused) { return .route(route) }
@@ -142,6 +145,27 @@ package final class RouteTable: Sendable {
 
     /// The methods of `set`, as `Allow` lists them.
     package func writeAllow(_ set: MethodSet, into out: inout ByteBuffer) { methods.write(set, into: &out) }
+
+    /// Calls `body` with each piece of that list, in order.
+    func forEachPiece(ofAllow set: MethodSet, _ body: (RawSpan) -> Void) { methods.forEachPiece(of: set, body) }
+
+    /// The methods of `path` that have a name here and whose rule `isMeant`. Looks each of them up, so it is not for every
+    /// request.
+    func methods(host: RawSpan, path: RawSpan, where isMeant: (Int) -> Bool) -> MethodSet {
+        var found = MethodSet()
+        for bit in 0..<methods.endOfBits where bit != UInt64(Method.other.rawValue) {
+            if case .route(let route) = match(host: host, path: path, bit: bit), isMeant(route) { found.insert(bit: bit) }
+        }
+        return found
+    }
+
+    /// Whether `method` is a valid name that neither HTTP nor any rule has: only rules for all methods take it.
+    func isUnnamed(_ method: RawSpan) -> Bool {
+        let known = Method(method)
+        guard known == .other, methods.bit(known, method) == UInt64(Method.other.rawValue), !method.isEmpty else { return false }
+        for offset in 0..<method.byteCount where !MethodSet.isTokenByte(method[offset]) { return false }
+        return true
+    }
 
     /// The rule below the node `first` for `path` from `start` on; collects rules for other methods on the way.
     ///

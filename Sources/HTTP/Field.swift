@@ -22,6 +22,15 @@ public struct Field: Equatable, Sendable {
     @inlinable public var endsHere: Bool { isNominated || known.isHopByHop }
 }
 
+extension RawSpan {
+    /// Whether the name of a field begins with `Access-Control-`: the fields of CORS.
+    package var isNameOfCORS: Bool {
+        let prefix: StaticString = "access-control-"
+        let count = prefix.utf8CodeUnitCount
+        return byteCount > count && extracting(0..<count).equalsIgnoringCase(prefix)
+    }
+}
+
 /// The field lines of one message, in order. Allocates once and is reused for every message.
 ///
 /// It has the index of each recognised name's first field, so looking one up costs no search.

@@ -11,6 +11,7 @@ public struct FieldEdits: ~Copyable {
     @usableFromInline var removed: UInt64 = 0
     /// The first so many bytes of `lines` are not added after all.
     @usableFromInline var hidden = 0
+    @usableFromInline var losesCORS = false
 
     /// No changes.
     @inlinable public init() {}
@@ -22,6 +23,7 @@ public struct FieldEdits: ~Copyable {
         if lines.capacity > Self.mostKept { lines = ByteBuffer() } else { lines.removeAll() }
         removed = 0
         hidden = 0
+        losesCORS = false
     }
 
     // MARK: adding
@@ -68,6 +70,7 @@ public struct FieldEdits: ~Copyable {
     @inlinable public mutating func append(_ other: borrowing FieldEdits) {
         lines.append(other.http1)
         removed |= other.removed
+        losesCORS = losesCORS || other.losesCORS
     }
 
     /// Adds a field whose value is `id`; returns the slice of the value, for the subscript.
@@ -111,6 +114,11 @@ public struct FieldEdits: ~Copyable {
     @inlinable @inline(__always) public mutating func remove(_ name: FieldName) { removed |= name.bit & ~FieldName.other.bit }
 
     @inlinable @inline(__always) public func removes(_ name: FieldName) -> Bool { removed & name.bit != 0 }
+
+    /// Removes the fields of CORS that the message has: every `Access-Control-…`, and `Origin` from its `Vary`.
+    @inlinable public mutating func removeCORS() { losesCORS = true }
+
+    @inlinable @inline(__always) public var removesCORS: Bool { losesCORS }
 
     // MARK: reading
 

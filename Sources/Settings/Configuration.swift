@@ -38,6 +38,8 @@ package struct Configuration: Sendable {
     /// `rule.target` of each is an index into `upstreams`.
     package var routes: [RouteDeclaration] = []
     package var internals: [InternalDeclaration] = []
+    /// `TOLLGATE_CORS`.
+    package var cors = CORSChoice.off
     package var trustedProxies: [CIDR] = []
     /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?
@@ -91,6 +93,9 @@ package struct Configuration: Sendable {
 
     /// Whether it reads the store and its change log: for accounts, or for tiers that are not in the tokens of outside issuers.
     package var usesStore: Bool { hasAccounts || trusts.contains { $0.tierSource != .claim } }
+
+    /// The CORS policy of routes without `cors=`, of contracts and of answers without a route; nil for none.
+    package var corsRule: CORSRule? { cors.origins.map(CORSRule.init) }
 
     /// The origin of a setting, for messages.
     package func origin(of setting: Setting) -> Origin { origins[setting.name] ?? .builtIn }

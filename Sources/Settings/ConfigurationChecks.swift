@@ -95,13 +95,14 @@ extension ConfigurationReader {
         }
     }
 
-    /// Resolves each route's upstream from its name to its index.
+    /// Resolves each route's upstream from its name to its index, and its CORS policy.
     mutating func resolveRoutes() {
         for index in configuration.routes.indices { configuration.routes[index] = resolved(configuration.routes[index]) }
     }
 
     private mutating func resolved(_ route: RouteDeclaration) -> RouteDeclaration {
         var route = route
+        route.rule.cors = corsRule(of: route)
         let names = configuration.upstreams.map(\.name)
         if let index = names.firstIndex(of: route.upstream) {
             route.rule.target = .upstream(index)

@@ -8,6 +8,8 @@ package struct RouteDeclaration: Sendable {
     /// The name in `upstream=`, in lower case. `rule.target` is its index once all lines are read.
     package var upstream: String
     package var origin: Origin
+    /// `rule.cors` comes from it once `TOLLGATE_CORS` is read.
+    package var cors = CORSOptions()
 }
 
 extension LineOption {
@@ -47,7 +49,7 @@ extension LineOption {
         LineOption(
             "stream-expiry", "close or keep",
             "whether long responses end when their token expires or their session ends; own tokens only"),
-    ]
+    ] + CORSOptions.options
 }
 
 /// Parser of `TOLLGATE_ROUTE_<NAME>`: `[METHODS] [HOST]/PATH key=value…`.
@@ -61,7 +63,8 @@ enum RouteLine {
         checkTogether(&line, rule)
         let upstream = line.text("upstream") ?? ""
         if upstream.isEmpty { line.fault("has no upstream=, write upstream=NAME") }
-        return (RouteDeclaration(rule: rule, upstream: upstream.lowercased(), origin: entry.origin), line.findings)
+        let cors = CORSOptions.read(&line)
+        return (RouteDeclaration(rule: rule, upstream: upstream.lowercased(), origin: entry.origin, cors: cors), line.findings)
     }
 
     private static func readPattern(_ line: inout OptionLine, into rule: inout RouteRule) {

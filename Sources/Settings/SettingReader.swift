@@ -139,6 +139,10 @@ struct SettingReader: Sendable {
 
     // MARK: one setting each
 
+    static let cors = SettingReader(\.cors) { reader, setting in
+        reader.parse(setting, reader.text(setting)) { text throws(ParseError) in try CORSOptions.choice(ofSetting: text) }
+    }
+
     static let tiers = SettingReader(\.tiers) { reader, setting in
         do throws(TierList.Fault) {
             return try TierList(reader.words(setting))

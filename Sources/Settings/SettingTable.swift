@@ -89,6 +89,9 @@ extension Setting {
         "The maximum number of client connections, over all workers; beyond it new ones are closed at once.")
     package static let upgradeURL = Setting(
         "TOLLGATE_UPGRADE_URL", .url, .url(\.upgradeURL), "The page where a caller whose tier was too low can upgrade.")
+    package static let cors = Setting(
+        "TOLLGATE_CORS", .words, .cors, shown: "`off`",
+        "The origins whose pages may call routes without `cors=`, the contracts, and paths without a route: `https://app.example.org`, `https://*.example.org` for every subdomain, or `*`.")
     package static let log = Setting(
         "TOLLGATE_LOG", .choice(["debug", "info", "warning", "error"]), .choice(\.logLevel) { name in LogLevel.allCases.first { $0.text.description == name } }, default: "info", "The minimum level of the log on standard error.")
     package static let accessLog = Setting(
@@ -156,7 +159,7 @@ extension Setting {
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
         tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, log, accessLog,
+        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]
 }

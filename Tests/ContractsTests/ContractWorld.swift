@@ -99,7 +99,7 @@ final class ContractWorld: StoryWorld {
         case .local(let endpoint):
             let response = await router.answer(endpoint, request(bytes, body))
             return StoryAnswer(status: response.status, fields: response.fields, body: response.body)
-        case .forward, .lookUp, .refresh: throw StoryFault("\(target) went astray")
+        case .forward, .lookUp, .refresh, .answer: throw StoryFault("\(target) went astray")
         }
     }
 

@@ -159,6 +159,30 @@ import Testing
         #expect(try gateway.metric("tollgate_tier_lookups_total", #"result="ok""#) == 10)
     }
 
+    @Test func pagesOfOtherOriginsAndTheirPreflightsCostNothing() throws {
+        let folder = try Folder()
+        let upstream = try Nginx("location / { return 200 \"hello\"; }")
+        let gateway = try gateway(folder, upstream, accessLog: "off", "TOLLGATE_CORS=\"https://app.test https://*.example.net\"")
+        let bearer = try gateway.bearer("--sub", "user")
+        let heads = [
+            requestHead("GET /x", [bearer]), requestHead("GET /x", [bearer, "Origin: https://app.test"]),
+            requestHead("POST /x", [bearer, "Origin: https://a.b.example.net"], length: 0), requestHead("GET /x", [bearer, "Origin: https://evil.test"]),
+            requestHead("OPTIONS /x", ["Origin: https://app.test", "Access-Control-Request-Method: PUT"]),
+        ]
+        let connection = try gateway.connect()
+        let ask = { (count: Int) in
+            for number in 0..<count {
+                try connection.send(heads[number % heads.count])
+                guard [200, 204].contains(try connection.answer().status) else { throw Fault("a request failed") }
+            }
+        }
+        try ask(1_000)
+        let before = try Counts(folder)
+        try ask(2_000)
+        let after = try Counts(folder)
+        #expect(after.byWorkers == before.byWorkers, "\(after.byWorkers - before.byWorkers)")
+    }
+
     @Test func aSteadyStateRequestOverHTTP2AllocatesNothing() throws {
         let folder = try Folder()
         let upstream = try Nginx("location / { return 200 \"hello\"; }")

@@ -28,6 +28,9 @@ struct Judged: Equatable {
     var caller: Int
     var shadowed: ShadowSet
     var limit: LimitOutcome
+    var cors: CORSStanding
+    /// All fields of the answer that the decision adds, in order.
+    var answerLines: [String]
     var limitLines: [String]
     var refreshLines: [String]
     var refreshRole: RefreshRole
@@ -61,7 +64,8 @@ struct Judged: Equatable {
         caller = decision.internalCaller
         shadowed = decision.shadowed
         limit = decision.limit
-        let answerLines = Self.lines(decision.answerEdits.http1)
+        cors = decision.cors
+        answerLines = Self.lines(decision.answerEdits.http1)
         limitLines = answerLines.filter { $0.contains("RateLimit") }
         refreshLines = answerLines.filter { !$0.contains("RateLimit") }
         refreshRole = decision.refreshRole
@@ -105,9 +109,10 @@ final class AdmissionHarness {
 
     /// Decides `request`; lines may end in LF alone, and the blank line is added.
     func ask(
-        _ request: String, from: String = "192.0.2.7", certificate names: [String] = [], refresh: RefreshAnswer? = nil
+        _ request: String, from: String = "192.0.2.7", isTLS: Bool = false, certificate names: [String] = [],
+        refresh: RefreshAnswer? = nil
     ) -> Judged {
-        let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1), certificateNames: names)
+        let peer = Peer(address: IPAddress(parsing: from) ?? IPAddress(high: 0, low: 1), isTLS: isTLS, certificateNames: names)
         let bytes = Array((request.replacing("\n", with: "\r\n") + "\r\n\r\n").utf8)
         let outcome = head.parse(bytes.rawBytes, limits: HeadLimits())
         precondition(outcome == .complete, "\(outcome) for \(request)")

@@ -94,7 +94,7 @@ import Wire
         let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
         try #require(outcome == .complete)
         var out = ByteBuffer()
-        ForwardedResponse.writeInterim(head, bytes.rawBytes, into: &out)
+        ForwardedResponse.writeInterim(head, bytes.rawBytes, edits: FieldEdits(), into: &out)
         let text = out.readable.text
         #expect(text == "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
     }

@@ -107,7 +107,7 @@ extension Worker {
     private mutating func passInterim(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         guard scratch.response.status != 100, exchanges[exchange].version != .http10 else { return }
         var hint = ByteBuffer()
-        ForwardedResponse.writeInterim(scratch.response, bytes, into: &hint)
+        ForwardedResponse.writeInterim(scratch.response, bytes, edits: exchanges[exchange].answerEdits, into: &hint)
         sendToClient(exchanges[exchange].client.index, hint.count, of: &hint, &scratch)
     }
 

@@ -34,19 +34,24 @@ extension Worker {
             prepareLocal(exchange, services.local[Int(service)], bytes, &scratch)
         case .refuse(let refusal):
             identify(exchange, bytes, &scratch)
-            exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
             log(exchange, bytes, &scratch)
             return answer(exchange, with: refusal, &scratch)
+        case .answer(let status):
+            identify(exchange, bytes, &scratch)
+            log(exchange, bytes, &scratch)
+            return answer(exchange, status: Int(status), contentType: "", RawSpan(), &scratch)
         }
         if let wait { waitForLimits(exchange, wait, &scratch) }
         log(exchange, bytes, &scratch)
     }
 
-    /// Sets the exchange's ids, method, version and dialect, which every answer needs.
+    /// Sets the exchange's ids, method, version, dialect and the decision's answer fields, which every answer needs. Once for
+    /// each request, when it waits for no further decision.
     mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
         exchanges[exchange].method = scratch.request.method
         exchanges[exchange].version = scratch.request.version
         exchanges[exchange].dialect = scratch.decision.dialect
+        exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
     }
@@ -68,7 +73,6 @@ extension Worker {
         exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
         exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
         exchanges[exchange].life = admission.streamLife(scratch.decision)
-        exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }

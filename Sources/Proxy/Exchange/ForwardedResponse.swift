@@ -28,10 +28,12 @@ enum ForwardedResponse {
         out.append("\r\n")
     }
 
-    /// Writes an interim answer (1xx), without fields of the gateway's own.
-    static func writeInterim(_ head: borrowing ResponseHead, _ bytes: RawSpan, into out: inout ByteBuffer) {
+    /// Writes an interim answer (1xx), without fields of the gateway's own and without those that they would replace.
+    static func writeInterim(
+        _ head: borrowing ResponseHead, _ bytes: RawSpan, edits: borrowing FieldEdits, into out: inout ByteBuffer
+    ) {
         out.appendStatusLine(head.status, bytes[head.reason])
-        copyFields(head.fields, bytes, hasLength: false, FieldEdits(), nil, &out)
+        copyFields(head.fields, bytes, hasLength: false, edits, nil, &out)
         out.append("\r\n")
     }
 
@@ -43,12 +45,31 @@ enum ForwardedResponse {
         for index in 0..<fields.count {
             let field = fields[index]
             let isFirstLength = hasLength && fields.first(.contentLength) == index
+            let isReplaced = edits.removesCORS && isOfCORS(field, bytes)
             let passes =
-                field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
+                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: isFirstLength)
                 && (filtered == nil || filtered!.passesAnswer(field, bytes))
             run.add(field, bytes, &out, if: passes)
+            if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
         }
         run.flush(bytes, &out)
+    }
+
+    private static func isOfCORS(_ field: Field, _ bytes: RawSpan) -> Bool {
+        field.known == .vary || field.known == .other && bytes[field.name].isNameOfCORS
+    }
+
+    /// Writes the upstream's `Vary` without `Origin`, which the gateway adds.
+    private static func writeVary(_ value: RawSpan, _ out: inout ByteBuffer) {
+        var names = ListElements(value)
+        var isFirst = true
+        while let name = names.next() {
+            guard !name.isEmpty, !name.equalsIgnoringCase("origin") else { continue }
+            out.append(isFirst ? "Vary: " : ", ")
+            out.append(name)
+            isFirst = false
+        }
+        if !isFirst { out.append("\r\n") }
     }
 
     private static func passes(_ field: Field, _ bytes: RawSpan, isFirstLength: Bool) -> Bool {

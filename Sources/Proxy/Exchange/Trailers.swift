@@ -25,6 +25,6 @@ enum Trailers {
     /// Some recipients merge trailers into the header, so only names without a meaning to the gateway pass.
     private static func passes(_ field: Field, _ bytes: RawSpan) -> Bool {
         !field.endsHere && field.known == .other && !IdentityHeaders.owns(bytes[field.name])
-            && !IdentityHeaders.ownsInAnswer(bytes[field.name])
+            && !IdentityHeaders.ownsInAnswer(bytes[field.name]) && !bytes[field.name].isNameOfCORS
     }
 }

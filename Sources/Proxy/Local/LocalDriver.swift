@@ -9,7 +9,6 @@ extension Worker {
     mutating func prepareLocal(
         _ exchange: ExchangeIndex, _ handler: @escaping LocalHandler, _ bytes: RawSpan, _ scratch: inout Scratch
     ) {
-        exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         exchanges[exchange].bodyLimit = UInt64(LocalService.bodyLimit)
         let client = exchanges[exchange].client.index
         // Gate has not decided about a request to the admin listeners, so there is no client address of a decision.

@@ -26,12 +26,19 @@ enum PolicyBuilder {
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
-            tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first })
+            tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
+            cors: settings.corsRule, publicURL: settings.publicURL)
     }
 
     /// Every rule, in the policy's order.
     static func rules(_ configuration: GatewayConfiguration) throws(RouteFault) -> [RouteRule] {
-        try withEndpoints(configuration.settings.routes.map(\.rule) + configuration.endpoints.map(\.rule))
+        let cors = configuration.settings.corsRule
+        let endpoints = configuration.endpoints.map { place in
+            var rule = place.rule
+            rule.cors = cors
+            return rule
+        }
+        return try withEndpoints(configuration.settings.routes.map(\.rule) + endpoints, cors)
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.
@@ -64,13 +71,14 @@ enum PolicyBuilder {
             name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks, certificateName: caller.certificateName)
     }
 
-    private static func withEndpoints(_ routes: [RouteRule]) throws(RouteFault) -> [RouteRule] {
+    private static func withEndpoints(_ routes: [RouteRule], _ cors: CORSRule?) throws(RouteFault) -> [RouteRule] {
         // No configured route's name has a hyphen.
         var keys = RouteRule(
             name: "own-keys", methods: ["GET", "HEAD"], path: "/.well-known/jwks.json", isPrefix: false,
             target: .local(LocalEndpoint.ownKeys.rawValue), auth: .none)
         keys.errors = .problem
         keys.isDocument = true
+        keys.cors = cors
         do {
             _ = try RouteTable(routes + [keys])
             return routes + [keys]

@@ -42,6 +42,17 @@ enum CheckCommand {
         json.array("endpoints", configuration.endpoints, write)
     }
 
+    private static func write(_ cors: CORSRule, _ json: inout JSONWriter) {
+        json.key("cors")
+        json.beginObject()
+        json.field("origins", cors.origins.text)
+        json.field("credentials", cors.allowsCredentials)
+        json.array("headers", cors.requestFields) { $0.string($1) }
+        json.array("expose", cors.furtherExposed) { $0.string($1) }
+        json.field("max_age_s", Int(cors.maxAgeSeconds))
+        json.endObject()
+    }
+
     private static func write(_ json: inout JSONWriter, _ upstream: UpstreamDeclaration) {
         json.beginObject()
         json.field("name", upstream.name)
@@ -97,6 +108,7 @@ enum CheckCommand {
         json.optional("strip", rule.strip)
         json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
         json.field("authorization", rule.keepsAuthorization ? "forwarded" : "removed")
+        if let cors = rule.cors { write(cors, &json) }
         json.field("body_limit", Int(rule.bodyLimit))
         json.field("errors", rule.errors.name)
         json.endObject()
@@ -124,7 +136,7 @@ enum CheckTable {
         if !settings.trusts.isEmpty {
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM"], settings.trusts.map(issuer))
         }
-        let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map(endpoint)
+        let routes = settings.routes.map { route($0, configuration) } + configuration.endpoints.map { endpoint($0, settings.corsRule) }
         text += "\n" + table(["ROUTE", "MATCHES", "UPSTREAM", "AUTH", "TIER", "LIMIT", "MORE"], routes)
         let sum = "\(settings.routes.count) routes, \(settings.upstreams.count) upstreams, \(settings.trusts.count) outside issuers"
         return text + bearers(settings.routes) + "\nThe configuration is good: \(sum).\n"
@@ -176,8 +188,9 @@ enum CheckTable {
     }
 
     /// A row for an endpoint of a contract or page, with its mount in place of an upstream.
-    private static func endpoint(_ place: MountedEndpoint) -> [String] {
-        [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", ""]
+    private static func endpoint(_ place: MountedEndpoint, _ cors: CORSRule?) -> [String] {
+        let more = cors.map { "cors=\($0.origins.text)" } ?? ""
+        return [place.endpoint.name, place.rule.pattern, place.mount.text, place.endpoint.auth.name, "", "", more]
     }
 
     /// Options without a column that differ from the default.
@@ -190,6 +203,7 @@ enum CheckTable {
         let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
         if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
         if !rule.keptFields.isEmpty { parts.append("keep=" + rule.keptFields.text) }
+        if let cors = rule.cors { parts += options(cors) }
         if let strip = rule.strip { parts.append("strip=\(strip)") }
         if let timeout = rule.timeoutMilliseconds { parts.append("timeout=\(DurationText.text(UInt64(timeout)))") }
         if rule.bodyLimit != 10 << 20 { parts.append("body-limit=\(SizeText.text(rule.bodyLimit))") }
@@ -197,6 +211,15 @@ enum CheckTable {
         if rule.encodedSlashPasses { parts.append("encoded-slash=pass") }
         if !rule.shadow.isEmpty { parts.append("shadow") }
         return parts.joined(separator: " ")
+    }
+
+    private static func options(_ cors: CORSRule) -> [String] {
+        var parts = ["cors=\(cors.origins.text)"]
+        if cors.allowsCredentials { parts.append("cors-credentials=on") }
+        if !cors.requestFields.isEmpty { parts.append("cors-headers=" + cors.requestFields.joined(separator: ",")) }
+        if !cors.furtherExposed.isEmpty { parts.append("cors-expose=" + cors.furtherExposed.joined(separator: ",")) }
+        if cors.maxAgeSeconds != 600 { parts.append("cors-max-age=\(DurationText.text(UInt64(cors.maxAgeSeconds) * 1_000))") }
+        return parts
     }
 
     /// A text table: columns as wide as their widest cell, separated by two spaces.

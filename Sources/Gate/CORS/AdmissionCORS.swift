@@ -1,0 +1,141 @@
+import HTTP
+import Wire
+
+/// CORS (Fetch standard, "CORS protocol"): the standing of a request's origin, the fields of its answer, and the answers to
+/// preflights.
+extension Admission {
+    /// Decides about a preflight: an `OPTIONS` with `Origin` and `Access-Control-Request-Method`. The browser sends it without
+    /// credentials, so it is answered before identity and limits. False for any other request, and where no policy applies.
+    mutating func answersPreflight(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ decision: inout Decision
+    ) -> Bool {
+        guard head.method == .options, policy.hasCORS, head.fields.contains(.origin),
+            let asked = Self.requestedMethod(head.fields, bytes)
+        else { return false }
+        // Taken out of the decision while the decision is written.
+        var canonical = ByteBuffer()
+        swap(&canonical, &decision.bareBytes)
+        defer { swap(&canonical, &decision.bareBytes) }
+        canonical.removeAll()
+        switch head.form.isAsterisk
+            ? .same([]) : CanonicalPath.canonicalise(bytes[head.path], into: &canonical, encodedSlash: .pass)
+        {
+        case .same: return answersPreflight(for: bytes[asked], at: bytes[head.path], head, bytes, peer, &decision)
+        case .rewritten: return answersPreflight(for: bytes[asked], at: canonical.readable, head, bytes, peer, &decision)
+        // The path's fault is the answer.
+        case .refused: return false
+        }
+    }
+
+    private func answersPreflight(
+        for asked: RawSpan, at path: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer,
+        _ decision: inout Decision
+    ) -> Bool {
+        let match = policy.table.match(host: bytes[head.host], path: path, method: Method(asked), methodText: asked)
+        let number = policy.corsNumber(of: match)
+        guard number >= 0 else { return false }
+        decision.corsNumber = number
+        addCORSFields(head, bytes, peer, &decision)
+        if case .route(let route) = match { decision.routeIndex = route }
+        if decision.cors == .allowed { addPreflightFields(match, asked, at: path, bytes[head.host], &decision) }
+        decision.verdict = .answer(status: 204)
+        return true
+    }
+
+    /// The value of `Access-Control-Request-Method`; nil without it.
+    private static func requestedMethod(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> Slice? {
+        for index in 0..<fields.count where fields[index].known == .other {
+            if bytes[fields[index].name].equalsIgnoringCase("access-control-request-method") { return fields[index].value }
+        }
+        return nil
+    }
+
+    private func addPreflightFields(
+        _ match: RouteMatch, _ asked: RawSpan, at path: RawSpan, _ host: RawSpan, _ decision: inout Decision
+    ) {
+        let number = decision.corsNumber
+        var methods = MethodSet.all
+        if match != .none {
+            // A browser keeps the list for each method, so one of another policy must not be on it.
+            methods = policy.table.methods(host: host, path: path) { policy.gates[$0].corsNumber == number }
+        }
+        decision.answerEdits.begin("Access-Control-Allow-Methods")
+        policy.table.forEachPiece(ofAllow: methods) { decision.answerEdits.append($0) }
+        // A route for all methods also takes those without a name here.
+        if case .route = match, policy.table.isUnnamed(asked) {
+            decision.answerEdits.append(", ")
+            decision.answerEdits.append(asked)
+        }
+        decision.answerEdits.end()
+        let gate = policy.cors[number]
+        decision.answerEdits.append(rendered: gate.preflight.rawBytes)
+    }
+
+    /// Adds the fields of every answer to the request, whatever becomes of it, by `decision.corsNumber`.
+    func addCORSFields(_ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ decision: inout Decision) {
+        guard decision.corsNumber >= 0 else { return }
+        decision.answerEdits.removeCORS()
+        decision.answerEdits.add("Vary", "Origin")
+        guard let index = head.fields.first(.origin) else {
+            decision.cors = .noOrigin
+            return
+        }
+        let origin = bytes[head.fields[index].value]
+        let gate = policy.cors[decision.corsNumber]
+        if head.fields.isRepeated(.origin) {
+            decision.cors = .foreign
+        } else if gate.rule.origins.allows(origin) {
+            decision.cors = .allowed
+            if gate.anyOrigin.isEmpty {
+                decision.answerEdits.add("Access-Control-Allow-Origin", origin)
+            } else {
+                decision.answerEdits.append(rendered: gate.anyOrigin.rawBytes)
+            }
+            decision.answerEdits.append(rendered: gate.answer.rawBytes)
+        } else {
+            decision.cors = isOwn(origin, head, bytes, peer, decision.client) ? .own : .foreign
+        }
+    }
+
+    /// False and a refusal if a page of a foreign origin would change something with the user's credentials. Browsers send such
+    /// requests without a preflight if they look like a form's, and keep only the answer from the page.
+    func admitsOrigin(_ head: borrowing RequestHead, _ decision: inout Decision) -> Bool {
+        guard decision.cors == .foreign, !head.method.isSafe,
+            head.authorizationCount > 0 || head.fields.contains(.cookie)
+        else { return true }
+        decision.refuse(.forbidden(.origin), .refused, .foreignOrigin)
+        return false
+    }
+
+    /// Whether `origin` is that of `TOLLGATE_PUBLIC_URL`, or of the URL that the request was sent to.
+    private func isOwn(
+        _ origin: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ client: ClientAddress
+    ) -> Bool {
+        let own = policy.ownOrigin
+        if !own.isEmpty, origin.equals(own.rawBytes) { return true }
+        let host = bytes[head.host]
+        guard !host.isEmpty else { return false }
+        if origin.hasPrefix("https://") { return origin.dropping(8).isAuthority(host, defaultPort: ":443") }
+        // A proxy that ends TLS and is not declared leaves the scheme unknown, so both count on a plain connection.
+        guard !peer.isTLS, !(client.peerIsTrusted && Self.wasSecure(head.fields, bytes)) else { return false }
+        return origin.hasPrefix("http://") && origin.dropping(7).isAuthority(host, defaultPort: ":80")
+    }
+
+    /// Whether the proxy in front received the request over TLS.
+    private static func wasSecure(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> Bool {
+        guard let index = fields.first(.xForwardedProto) else { return false }
+        return bytes[fields[index].value].equalsIgnoringCase("https")
+    }
+}
+
+extension RawSpan {
+    /// Whether the authority of an origin, without a default port, is that of a `Host`, which may have one.
+    fileprivate func isAuthority(_ host: RawSpan, defaultPort: StaticString) -> Bool {
+        let port = defaultPort.utf8CodeUnitCount
+        var count = host.byteCount
+        if count > port, host.dropping(count - port).equals(defaultPort) { count -= port }
+        guard byteCount == count else { return false }
+        for offset in 0..<count where self[offset] != host[offset].lowercasedASCII { return false }
+        return true
+    }
+}
