@@ -45,6 +45,7 @@ package struct DecisionRecord: ~Copyable {
     private var sentPathSlice = Slice()
     private var pathSlice = Slice()
     private var userSlice = Slice()
+    private var subjectSlice = Slice()
 
     package init() {}
 
@@ -81,6 +82,7 @@ package struct DecisionRecord: ~Copyable {
         sentPathSlice = keep(bytes[head.path])
         pathSlice = keep(decision.path)
         userSlice = keep(decision.userID)
+        subjectSlice = keep(decision.subjectBytes.readable)
     }
 
     /// Records a request that could not be parsed.
@@ -121,6 +123,8 @@ package struct DecisionRecord: ~Copyable {
     package var sentPath: String { texts.readable[sentPathSlice].text }
     var path: String { texts.readable[pathSlice].text }
     var userID: String { texts.readable[userSlice].text }
+    /// The subject of the token, where an account stands in for it; else empty.
+    var subject: String { texts.readable[subjectSlice].text }
 
     var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }

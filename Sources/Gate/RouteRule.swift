@@ -95,8 +95,7 @@ package struct RouteRule: Sendable {
     package var filterIsStrict: Bool
     /// The rule for elements without the field (`filter-unlabelled=`, in its older form `filter-require=on`).
     package var unlabelled: UnlabelledRule
-    /// Whether a long answer continues after its token has expired or its session has ended.
-    package var keepsStreams: Bool
+    package var streams: StreamRule
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
     /// route would match. Not for prefixes.
     package var isEndpoint: Bool
@@ -133,7 +132,7 @@ package struct RouteRule: Sendable {
         filters = []
         filterIsStrict = true
         unlabelled = .byForm
-        keepsStreams = false
+        streams = StreamRule()
         isEndpoint = false
         isDocument = false
     }
