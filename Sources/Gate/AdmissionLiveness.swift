@@ -26,7 +26,9 @@ extension Admission {
         }
         // The tier that was set here for a subject is that of its account, where it has one.
         let key = source == .account ? accountKey : nil
-        guard let known = tierCache.entry(of: key ?? identity.user.combined(with: tierKeys[issuer]), at: now) else {
+        let tierKey = key ?? identity.user.combined(with: tierKeys[issuer])
+        decision.tierKey = tierKey
+        guard let known = tierCache.entry(of: tierKey, at: now) else {
             decision.effects.asksAccount = key != nil
             decision.verdict = .lookUp
             return false

@@ -86,6 +86,10 @@ package struct Decision: ~Copyable {
     package internal(set) var passesTrailers = true
     /// Set once a token was accepted.
     package internal(set) var identity: Identity?
+    /// Key of the user in the tier cache; nil if the token's claim counts.
+    var tierKey: LimitKey?
+    /// The subject of the token, where an account stands in for it.
+    var subjectBytes = ByteBuffer()
     /// The account that an outside identity stands for.
     package internal(set) var account: UUID?
     /// The effective tier; nil for an anonymous caller, or if the accounts cannot be read.
@@ -154,6 +158,8 @@ package struct Decision: ~Copyable {
         requestEdits.removeAll()
         answerEdits.removeAll()
         keyBytes.removeAll()
+        tierKey = nil
+        subjectBytes.removeAll()
         verifiedAlgorithm = nil
         internalCaller = -1
         offersRefresh = false

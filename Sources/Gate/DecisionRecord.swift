@@ -49,6 +49,7 @@ package struct DecisionRecord: ~Copyable {
     private var pathSlice = Slice()
     private var userSlice = Slice()
     private var originSlice = Slice()
+    private var subjectSlice = Slice()
 
     package init() {}
 
@@ -88,6 +89,7 @@ package struct DecisionRecord: ~Copyable {
         pathSlice = keep(decision.path)
         userSlice = keep(decision.userID)
         originSlice = head.fields.first(.origin).map { keep(bytes[head.fields[$0].value]) } ?? Slice()
+        subjectSlice = keep(decision.subjectBytes.readable)
     }
 
     /// Records a request that could not be parsed.
@@ -130,6 +132,8 @@ package struct DecisionRecord: ~Copyable {
     /// As the client sent it; empty without one.
     var origin: String { texts.readable[originSlice].text }
     var userID: String { texts.readable[userSlice].text }
+    /// The subject of the token, where an account stands in for it; else empty.
+    var subject: String { texts.readable[subjectSlice].text }
 
     var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }

@@ -32,6 +32,8 @@ package struct Identity: Sendable {
     let user: LimitKey
     /// Limit key of the session; the user's without one.
     let session: LimitKey
+    /// The session of an own token, whose refresh gives out newer ones; nil if its `sid` is no id of a session.
+    let ownSession: UUID?
     /// Length in bytes of the leading fields that are only for routes with `forward=email`: whether the email is verified,
     /// and the email itself if it is not.
     let emailLength: Int
@@ -70,6 +72,7 @@ package struct Identity: Sendable {
         mayHaveAccount = token.isOwn && UUID(parsing: token.userID) != nil
         claims = token.requirementMask
         user = LimitSubject.user(token.userID, issuer: issuerText, hash)
+        ownSession = token.isOwn ? UUID(parsing: token.sessionID) : nil
         session = token.sessionID.byteCount == 0 ? user : LimitSubject.session(token.sessionID, issuer: issuerText, hash)
     }
 }

@@ -161,7 +161,7 @@ struct RouteGate: Sendable {
     let timeoutMilliseconds: UInt64?
     let retries: Int?
     let shadow: ShadowSet
-    let keepsStreams: Bool
+    let streams: StreamRule
     let dialect: Dialect
 
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
@@ -188,7 +188,7 @@ struct RouteGate: Sendable {
         timeoutMilliseconds = rule.timeoutMilliseconds.map(UInt64.init)
         retries = rule.retries.map(Int.init)
         shadow = rule.shadow
-        keepsStreams = rule.keepsStreams
+        streams = rule.streams
         dialect = rule.errors
     }
 

@@ -97,8 +97,7 @@ package struct RouteRule: Sendable {
     package var unlabelled: UnlabelledRule
     /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
     package var cors: CORSRule?
-    /// Whether a long answer continues after its token has expired or its session has ended.
-    package var keepsStreams: Bool
+    package var streams: StreamRule
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
     /// route would match. Not for prefixes.
     package var isEndpoint: Bool
@@ -136,7 +135,7 @@ package struct RouteRule: Sendable {
         filterIsStrict = true
         unlabelled = .byForm
         cors = nil
-        keepsStreams = false
+        streams = StreamRule()
         isEndpoint = false
         isDocument = false
     }

@@ -1,36 +1,93 @@
 import Credentials
-import Wire
+package import Wire
 
-/// Lifetime of a long answer: it ends with its token's expiry or its session. Only for the gateway's own sessions.
+/// The token, session and tier that a stream depends on; taken from the decision about its request.
 package struct StreamLife: Equatable, Sendable {
-    /// Seconds since 1970, including the leeway for clock skew.
-    let expiresAt: Int64
-    let session: LimitKey
+    /// `exp` of the token, in seconds since 1970.
+    package let expiresAt: Int64
+    /// Seconds after `exp` for which the token still counts (`TOLLGATE_CLOCK_SKEW`).
+    package let leeway: Int64
+    /// The session whose refresh extends the stream; nil if nothing does.
+    package let extendingSession: UUID?
+    /// Key in the list of ended sessions; nil for a token of an outside issuer without accounts.
+    let session: LimitKey?
+    /// The subject of an outside issuer that stands for an account.
+    let subject: LimitKey?
+    let tier: TierNeed?
 
-    /// Why an answer must end.
+    /// The tier that a route requires of a user whose tier may change.
+    struct TierNeed: Equatable, Sendable {
+        let least: Tier
+        /// Key of the user in the tier cache.
+        let user: LimitKey
+        /// The tier of an own token whose user has no account.
+        let claimed: Tier
+    }
+
+    /// Whether it depends on what the worker looks up: an account or a tier.
+    package var needsLookUps: Bool { tier != nil || subject != nil }
+
+    /// Why a stream must end although its token has not expired.
     package enum End: Equatable, Sendable {
-        case expired, sessionEnded
+        case sessionEnded, tierLost
+    }
 
-        /// Word for the log.
-        package var text: StaticString {
-            switch self {
-            case .expired: "token_expired"
-            case .sessionEnded: "session_ended"
-            }
-        }
+    /// The state of what a stream depends on, as far as the worker knows it.
+    package enum State: Equatable, Sendable {
+        case live
+        case over(End)
+        /// The account of its subject must be looked up.
+        case lacksSubject
+        /// The tier of its user must be looked up.
+        case lacksTier
     }
 }
 
 extension Admission {
-    /// The lifetime of this request's answer; nil if nothing ends it.
+    /// What this request's answer depends on, should it become a stream; nil if nothing ends it.
     package func streamLife(_ decision: borrowing Decision) -> StreamLife? {
-        guard let identity = decision.identity, identity.isOwn, !policy.gates[decision.routeIndex].keepsStreams else { return nil }
-        return StreamLife(expiresAt: identity.expiresAt + policy.trust.clockSkewSeconds, session: identity.session)
+        let gate = policy.gates[decision.routeIndex]
+        guard let identity = decision.identity, gate.streams.expiry != .keep else { return nil }
+        let extends = gate.streams.expiry == .extend && identity.isOwn && !identity.hasActor
+        return StreamLife(
+            expiresAt: identity.expiresAt, leeway: policy.trust.clockSkewSeconds,
+            extendingSession: extends ? identity.ownSession : nil,
+            session: identity.isOwn ? identity.session : identity.outside?.endKey,
+            subject: decision.account == nil ? nil : identity.outside?.subject, tier: tierNeed(gate, identity, decision))
     }
 
-    /// Why an answer must end now; nil if it need not. `now` is in seconds since 1970.
-    package func end(of life: StreamLife, at now: Int64) -> StreamLife.End? {
-        if revoked.contains(life.session) { return .sessionEnded }
-        return life.expiresAt <= now ? .expired : nil
+    private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
+        guard let least = gate.tier, least > .lowest, !gate.shadow.contains(.tier), let user = decision.tierKey else { return nil }
+        return StreamLife.TierNeed(least: least, user: user, claimed: identity.isOwn ? identity.tier : .lowest)
+    }
+
+    /// Whether the session of a stream has ended.
+    package func hasEnded(_ life: StreamLife) -> Bool { life.session.map { revoked.contains($0) } ?? false }
+
+    /// The state of a stream's session and tier. A tier that cannot be looked up is no reason to end a stream.
+    package mutating func state(of life: StreamLife, at now: WallTime) -> StreamLife.State {
+        if hasEnded(life) { return .over(.sessionEnded) }
+        if let subject = life.subject {
+            guard let known = subjects.find(subject, at: now.seconds, limiter.hash) else { return .lacksSubject }
+            if case .refused = known.status { return .over(.sessionEnded) }
+        }
+        guard let need = life.tier else { return .live }
+        guard let known = tierCache.entry(of: need.user, at: now) else { return .lacksTier }
+        switch known.status {
+        case .tier(let tier, _): return tier < need.least ? .over(.tierLost) : .live
+        case .noAccount: return need.claimed < need.least ? .over(.tierLost) : .live
+        case .unavailable: return .live
+        }
+    }
+
+    /// The user whose tier a stream lacks, or the subject whose account it lacks; `request` is the decision about its request. nil
+    /// if the issuer is gone.
+    package func user(lackedBy life: StreamLife, _ request: borrowing DecisionRecord, isSubject: Bool) -> TokenUser? {
+        let number = Int(request.issuerIndex)
+        guard policy.trust.issuers.indices.contains(number) else { return nil }
+        let issuer = policy.trust.issuers[number]
+        let isAccount = life.subject != nil && policy.tierSources[number] == .account
+        if issuer.isOwn || !isSubject && isAccount { return TokenUser(request.userID) }
+        return TokenUser(life.subject == nil ? request.userID : request.subject, of: issuer.name)
     }
 }

@@ -47,8 +47,10 @@ extension LineOption {
         LineOption("filter-require", "off or on", "the older form of `filter-unlabelled=drop`"),
         LineOption("shadow", "limit,tier,filter", "checks that are decided, counted and logged, but not enforced"),
         LineOption(
-            "stream-expiry", "close or keep",
-            "whether long responses end when their token expires or their session ends; own tokens only"),
+            "stream-expiry", "extend, close or keep",
+            "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls"),
+        LineOption("stream-warning", "60s", "sends event streams `event: token-expiring` so long before their end"),
+        LineOption("sse-heartbeat", "15s", "sends event streams a comment when the upstream is silent so long, which then does not count against `timeout`"),
     ] + CORSOptions.options
 }
 
@@ -167,14 +169,28 @@ enum RouteLine {
         if let errors = line.choice("errors", Dialect.ofRoutes.map(\.name)) {
             rule.errors = Dialect(name: errors) ?? rule.errors
         }
-        rule.keepsStreams = line.choice("stream-expiry", ["close", "keep"]) == "keep"
+        readStreams(&line, into: &rule)
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
+    }
+
+    private static func readStreams(_ line: inout OptionLine, into rule: inout RouteRule) {
+        let expiry = line.choice("stream-expiry", StreamExpiry.allCases.map { "\($0)" })
+        rule.streams.expiry = expiry.flatMap { StreamExpiry(name: $0) } ?? rule.streams.expiry
+        rule.streams.warningMilliseconds = line.duration("stream-warning", 1_000...86_400_000).map { UInt32($0) }
+        rule.streams.heartbeatMilliseconds = line.duration("sse-heartbeat", 100...86_400_000).map { UInt32($0) }
+        if rule.streams.expiry == .keep, line.has("stream-warning") {
+            line.fault("stream-warning= warns before an end that stream-expiry=keep does not make, remove one of them")
+        }
+        guard rule.filterIsStrict, !rule.filters.isEmpty, !rule.shadow.contains(.filter) else { return }
+        for key in ["stream-warning", "sse-heartbeat"] where line.has(key) {
+            line.warn("\(key)= has no effect where filter= refuses event streams, add filter-strict=off or remove it")
+        }
     }
 
     /// Reports options that contradict each other and would otherwise be ignored silently.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
-            for key in ["tier", "claims", "stream-expiry"] where line.has(key) {
+            for key in ["tier", "claims", "stream-expiry", "stream-warning"] where line.has(key) {
                 line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
             }
             if rule.forwardsEmail {

@@ -6,6 +6,7 @@ package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
     case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
     case instance, error, upstreamAddress
+    case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
     case filterKept, filterDropped, filterUnlabelled
     case configVersion
@@ -41,6 +42,9 @@ package enum AccessField: Sendable {
         case .instance: "instance"
         case .error: "error"
         case .upstreamAddress: "upstream_addr"
+        case .stream: "stream"
+        case .streamEvent: "stream_event"
+        case .streamEnd: "stream_end"
         case .status: "status"
         case .upstreamStatus: "upstream_status"
         case .attempts: "attempts"

@@ -7,6 +7,7 @@ enum MetricDimension {
     case filterAction, filterFailure
     case refreshResult, refreshSource
     case http2End
+    case streamKind, streamEnd
 
     /// The label's name.
     var label: String {
@@ -30,7 +31,8 @@ enum MetricDimension {
         case .redisResult: "result"
         case .phase: "phase"
         case .filterAction: "action"
-        case .filterFailure, .http2End: "reason"
+        case .filterFailure, .http2End, .streamEnd: "reason"
+        case .streamKind: "kind"
         }
     }
 
@@ -59,6 +61,8 @@ enum MetricDimension {
         case .refreshResult: RefreshResult.allCases.map(\.text)
         case .refreshSource: RefreshSource.allCases.map(\.text)
         case .http2End: HTTP2EndReason.allCases.map(\.text)
+        case .streamKind: StreamKind.allCases.map(\.text)
+        case .streamEnd: StreamEndReason.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -77,7 +81,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
-            .filterFailure, .http2End:
+            .filterFailure, .http2End, .streamKind, .streamEnd:
             false
         }
     }

@@ -6,6 +6,7 @@ enum MetricFamily: Int, CaseIterable {
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
+    case streamsOpen, streamsEnded
     case refreshes, refreshSources
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
     case redisCommands, redisDuration, redisBatchSize, redisBreaker
@@ -108,6 +109,11 @@ extension MetricFamily {
                 "Elements that the tier filter judged: kept and dropped, or shadow_dropped where it only watches; and how many of both had no tier, and left for that.")
         case .filterFailures:
             .init("filter_failures_total", .counter, [.filterFailure], "Answers that the tier filter refused or cut.")
+        case .streamsOpen:
+            .init("streams_open", .gauge, [.route, .streamKind],
+                "Streams open now: WebSockets, event streams, gRPC calls of more than a second, other answers of more than a minute.")
+        case .streamsEnded:
+            .init("streams_ended_total", .counter, [.route, .streamKind, .streamEnd], "Streams that ended, and why.")
         case .refreshes:
             .init("refresh_total", .counter, [.refreshResult], "Expired tokens of internal callers, and what came of refreshing them.")
         case .refreshSources:

@@ -189,6 +189,18 @@ extension WorkerMetrics {
     }
 }
 
+// MARK: Streams
+
+extension WorkerMetrics {
+    /// A stream of the route has begun, or an answer has become one.
+    package mutating func streamOpened(route: LabelID, _ kind: StreamKind) { add(1, .streamsOpen, route.index, kind.rawValue) }
+
+    package mutating func streamEnded(route: LabelID, _ kind: StreamKind, _ reason: StreamEndReason) {
+        add(.max, .streamsOpen, route.index, kind.rawValue)
+        add(1, .streamsEnded, route.index, kind.rawValue, reason.rawValue)
+    }
+}
+
 // MARK: Redis
 
 extension WorkerMetrics {

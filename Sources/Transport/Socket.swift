@@ -87,6 +87,14 @@ package struct Socket: Sendable, Equatable {
         set(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
     }
 
+    /// Has the kernel find out within two minutes that the peer of a silent connection is gone.
+    package func keepAlive() {
+        set(SOL_SOCKET, SO_KEEPALIVE, 1)
+        set(Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
+        set(Int32(IPPROTO_TCP), TCP_KEEPINTVL, 15)
+        set(Int32(IPPROTO_TCP), TCP_KEEPCNT, 4)
+    }
+
     /// Selects Reno congestion control, if allowed: loopback has no congestion, and a system default that paces (BBR) sets a
     /// timer per send.
     func setUnpaced() {

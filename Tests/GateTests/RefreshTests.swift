@@ -200,18 +200,19 @@ import Wire
 
     @Test func aStreamEndsWithItsOwnTokenAndSession() throws {
         var kept = rule("kept", "/kept/*")
-        kept.keepsStreams = true
+        kept.streams.expiry = .keep
         let harness = try Self.harness([rule("api", "/api/*"), kept])
         let now = AdmissionHarness.now.wall.seconds
         _ = harness.get("/api/x", token: Self.token(lifetime: 10))
         let life = try #require(harness.streamLife)
-        #expect(harness.admission.end(of: life, at: now + 39) == nil)
-        #expect(harness.admission.end(of: life, at: now + 40) == .expired)
+        #expect(life.expiresAt == now + 10 && life.leeway == 30 && life.extendingSession == UUID(parsing: Self.session))
+        #expect(harness.admission.state(of: life, at: AdmissionHarness.now.wall) == .live)
         harness.admission.revoke([RevokedSession(id: Self.session, until: .max)], at: now)
-        #expect(harness.admission.end(of: life, at: now) == .sessionEnded)
+        #expect(harness.admission.state(of: life, at: AdmissionHarness.now.wall) == .over(.sessionEnded))
         _ = harness.get("/kept/x", token: Self.token(lifetime: 10))
         #expect(harness.streamLife == nil)
         _ = harness.get("/api/x", token: Self.outside(lifetime: 10))
-        #expect(harness.streamLife == nil)
+        let outside = try #require(harness.streamLife)
+        #expect(outside.expiresAt == now + 10 && outside.extendingSession == nil)
     }
 }

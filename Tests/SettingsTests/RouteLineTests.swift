@@ -58,7 +58,7 @@ import Testing
         #expect(rule.errors == .problem)
         #expect(rule.encodedSlashPasses)
         #expect(rule.shadow == [.limit, .tier])
-        #expect(rule.keepsStreams)
+        #expect(rule.streams.expiry == .keep)
     }
 
     @Test(arguments: ["keep=X-Original-URL,x-http-method-override", "forward=email keep=X-HTTP-Method-Override,X-Original-URL"])

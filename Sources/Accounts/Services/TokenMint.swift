@@ -51,6 +51,9 @@ package struct TokenMint: Sendable {
             refresh: try refresh(session))
     }
 
+    /// `exp` of the access token that was issued when the session was opened or last refreshed.
+    func accessExpiry(of session: Session) -> Int64 { session.lastUsedAt.seconds + policies[session.contract].accessSeconds }
+
     private func refresh(_ session: Session) throws(KeyFault) -> String? {
         switch session.contract.sessionPolicy.refresh {
         case .rotating:

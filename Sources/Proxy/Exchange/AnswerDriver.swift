@@ -79,7 +79,9 @@ extension Worker {
                     input.discard(scratch.response.length)
                 case .head:
                     try startAnswer(exchange, input.readable, &scratch)
+                    let form = followAnswer(exchange, input.readable, scratch.response)
                     input.discard(scratch.response.length)
+                    guard openIfStream(exchange, form, &scratch) else { return }
                 case .trailers(_, let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, hasMore: !input.isEmpty, &scratch)
                 case .fault(let fault):
@@ -165,7 +167,7 @@ extension Worker {
         let stream = exchanges[exchange].stream
         releaseUpstream(exchange, reusable: reusable)
         if exchanges[exchange].pending.capacity >= Scratch.leastSpare { scratch.recycle(&exchanges[exchange].pending) }
-        closeExchange(exchange)
+        closeExchange(exchange, isComplete: true)
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.answerSent(on: stream), client, &scratch)
         if downstream.clients.isCurrent(handle), downstream.clients[client].phase == .open, downstream.clients[client].readsHead {
@@ -177,12 +179,13 @@ extension Worker {
     mutating func cancel(_ exchange: ExchangeIndex, status: Int) {
         if exchanges[exchange].record.status == 0 { exchanges[exchange].record.status = status }
         releaseUpstream(exchange, reusable: false)
-        closeExchange(exchange)
+        closeExchange(exchange, isComplete: false)
     }
 
-    private mutating func closeExchange(_ exchange: ExchangeIndex) {
+    private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
         releasePipe(exchange)
+        closeStream(exchange, isComplete: isComplete)
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
         exchanges[exchange].end()

@@ -80,6 +80,11 @@ extension Worker {
     private mutating func copyAnswer(
         _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) {
+        var count = count
+        if !exchanges[exchange].frames.isNone {
+            guard let left = followFrames(exchange, count, of: &input, &scratch), left > 0 else { return }
+            count = left
+        }
         let client = exchanges[exchange].client.index
         if exchanges[exchange].filter.isJudging { watch(exchange, input.readable.extracting(0..<count)) }
         if downstream.clients[client].http.framesContent || scratch.output.count + count <= Self.mostGathered {

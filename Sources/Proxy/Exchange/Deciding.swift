@@ -73,6 +73,7 @@ extension Worker {
         exchanges[exchange].timeout = admission.timeoutMilliseconds(scratch.decision) ?? upstreams.directory.pools[pool].settings.timeout
         exchanges[exchange].retriesLeft = admission.retries(scratch.decision) ?? upstreams.directory.pools[pool].settings.retries
         exchanges[exchange].life = admission.streamLife(scratch.decision)
+        exchanges[exchange].streamRule = admission.streamRule(scratch.decision)
         let filter = admission.filter(scratch.decision)
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }
@@ -82,7 +83,8 @@ extension Worker {
         exchanges[exchange].endpointSlices = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, ids: exchanges[exchange].ids,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: upstreams.directory.address(endpoint),
-            sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost, filtered: fields, into: &head)
+            sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
+            wantsPlainContent: exchanges[exchange].streamRule.writesEvents, filtered: fields, into: &head)
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
         return true

@@ -59,8 +59,13 @@ package struct Exchange: ~Copyable {
     var pipe: KernelPipe?
     /// The body whose bytes are in the pipe.
     var pipeDirection = BodyDirection.request
-    /// The end of a long answer: the token's expiry or the session's end.
+    /// The token, session and tier that its answer depends on, should it become a stream.
     var life: StreamLife?
+    var streamRule = StreamRule()
+    /// The place between the frames of an answer that has any.
+    var frames = FrameScan.none
+    /// Set while its answer is a stream.
+    var live: LiveStream?
     var filter = AnswerFilter()
     /// Fields of the gateway's own for the answer.
     var answerEdits = FieldEdits()
@@ -96,6 +101,8 @@ package struct Exchange: ~Copyable {
         waitsUntil = nil
         wantsRoomSince = nil
         life = nil
+        frames = .none
+        live = nil
         filter.reset()
     }
 

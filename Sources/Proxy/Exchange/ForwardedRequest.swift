@@ -11,10 +11,11 @@ enum ForwardedRequest {
     ///
     /// - Parameters:
     ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
+    ///   - wantsPlainContent: the answer must not be coded, because the gateway writes into it.
     ///   - filtered: changes for an answer that will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, ids: borrowing RequestIDs,
-        from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool,
+        from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
         filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> EndpointSlices {
         var slices = EndpointSlices()
@@ -25,8 +26,12 @@ enum ForwardedRequest {
             out.append(bytes[head.host])
         }
         out.append("\r\n")
-        copyFields(head, bytes, decision, filtered, &out)
-        if let filtered { filtered.writeRequest(head.fields, bytes, into: &out) }
+        copyFields(head, bytes, decision, wantsPlainContent: wantsPlainContent, filtered, &out)
+        if let filtered {
+            filtered.writeRequest(head.fields, bytes, into: &out)
+        } else if wantsPlainContent {
+            out.append("Accept-Encoding: identity\r\n")
+        }
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(ids.requestID.readable)
         out.append("\r\ntraceparent: ")
@@ -76,14 +81,15 @@ enum ForwardedRequest {
     }
 
     private static func copyFields(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ filtered: FilteredFields?,
-        _ out: inout ByteBuffer
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, wantsPlainContent: Bool,
+        _ filtered: FilteredFields?, _ out: inout ByteBuffer
     ) {
         var run = FieldRun()
         for index in 0..<head.fields.count {
             let field = head.fields[index]
             let passes =
                 field.isForwarded(decision.requestEdits) && passes(field, bytes, decision)
+                && !(wantsPlainContent && field.known == .acceptEncoding)
                 && (filtered == nil || filtered!.passesRequest(field, bytes, method: head.method))
             run.add(field, bytes, &out, if: passes)
         }

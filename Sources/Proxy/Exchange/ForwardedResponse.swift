@@ -77,7 +77,9 @@ enum ForwardedResponse {
         // The parser made sure that all say the same, and that it is the length or frames nothing (HEAD, 304).
         case .contentLength: return isFirstLength
         case .xRequestID, .xNewAccessToken, .xNewRefreshToken, .xNewTokenExpiresAt: return false
-        case .other: return !IdentityHeaders.ownsInAnswer(bytes[field.name])
+        // Content is passed on as it comes, so what an upstream says of buffering is for this gateway alone, and already done.
+        case .other:
+            return !IdentityHeaders.ownsInAnswer(bytes[field.name]) && !bytes[field.name].equalsIgnoringCase("x-accel-buffering")
         default: return true
         }
     }

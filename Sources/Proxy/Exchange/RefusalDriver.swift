@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Telemetry
 import Transport
 import Wire
 
@@ -23,7 +24,10 @@ extension Worker {
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
-        guard exchanges[exchange].state.answer != .started else { return cutAnswer(exchange, &scratch) }
+        guard exchanges[exchange].state.answer != .started else {
+            if exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = loss == .timeout ? .idle : .error }
+            return cutAnswer(exchange, &scratch)
+        }
         answer(exchange, with: loss.refusal, &scratch)
     }
 

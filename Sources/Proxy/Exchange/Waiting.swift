@@ -60,6 +60,7 @@ extension Worker {
     /// Entitlements have come: requests that wait for these users are decided about again.
     mutating func learned(_ users: [UserTier], _ scratch: inout Scratch) {
         admission.learn(users)
+        if streams.awaitsLookUps || users.contains(where: { $0.source == .pushed }) { streams.sweepSoon(at: now.monotonic) }
         guard !waitingForUser.isEmpty else { return }
         for user in users { resume(waitingFor: user.user, &scratch) }
     }
@@ -67,6 +68,7 @@ extension Worker {
     /// Subjects have been looked up.
     mutating func learned(_ subjects: [KnownSubject], _ scratch: inout Scratch) {
         admission.learn(subjects)
+        if streams.awaitsLookUps { streams.sweepSoon(at: now.monotonic) }
         for known in subjects { resume(waitingFor: known.user, &scratch) }
     }
 

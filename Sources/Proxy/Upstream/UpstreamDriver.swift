@@ -121,7 +121,8 @@ extension Worker {
             let exchange = upstreams.connections[upstream].exchange.index
             // Only the upstream's own silence counts, not time that the client takes to send or read.
             let hasAll = exchanges[exchange].state.hasWholeRequest || exchanges[exchange].state.upstreamStoppedReading
-            guard hasRoom(.answer, exchange), hasAll || !exchanges[exchange].isFlushed else {
+            let mayBeSilent = exchanges[exchange].live?.heartbeat != nil
+            guard hasRoom(.answer, exchange), hasAll || !exchanges[exchange].isFlushed, !mayBeSilent else {
                 return startAnswerClock(exchange, upstream)
             }
             lost(upstream, .timeout, &scratch)

@@ -24,8 +24,7 @@ package struct Worker: ~Copyable {
     var refreshesUnderWay = 0
     /// Pipes that exchanges hold; nil once the system has refused to splice.
     var pipes: Int? = 0
-    /// The second in which `endStreams` last ran.
-    var streamsCheckedAt: Int64 = 0
+    var streams: StreamTable
     var upstreams: Upstreams
     var admission: Admission
     /// Limits counted in Redis together with other gateways; nil if this process counts alone.
@@ -67,6 +66,7 @@ extension Worker {
         for index in 0..<ready { dispatch(loop.ready(index), &scratch) }
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }
+        sweepStreamsIfDue(&scratch)
         shareCounts(&scratch)
         settleSessions(&scratch)
         finishTurn(&scratch)
@@ -77,6 +77,7 @@ extension Worker {
         // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
+        if exchanges.count > 0 { shortest = streams.millisecondsToNext(now.monotonic, longest: shortest) }
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreams.timers.millisecondsToNext(now.monotonic, longest: shortest)
         if shared != nil, let deadline = shared!.nextDeadline() {
@@ -110,6 +111,7 @@ extension Worker {
             clientTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
+        expireStreamTimers(&scratch)
         upstreams.timers.expire(now.monotonic, into: &scratch.due)
         for index in scratch.due.indices where !upstreams.timers.isSet(scratch.due[index]) {
             upstreamTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
@@ -123,7 +125,6 @@ extension Worker {
         }
         probeIfDue()
         askForRoomIfDue(&scratch)
-        endStreamsIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
         let isDone = downstream.clients.count == downstream.adminClients && !outlastsOthers
@@ -133,6 +134,7 @@ extension Worker {
     /// Ends the worker: the exchanges that are left are cut and logged, and everything is closed.
     private mutating func end(_ scratch: inout Scratch) {
         if shared != nil { shared!.forgetAsked() }
+        for index in exchanges.indices where exchanges[index].live?.end == nil { exchanges[index].live?.end = .drain }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
         for index in downstream.listeners.indices where downstream.listeners[index].isAdmin { downstream.listeners[index].socket.close() }
@@ -161,6 +163,7 @@ extension Worker {
         self.services = services
         outlastsOthers = services.outlastsOthers
         self.now = now
+        streams = StreamTable(now: now.monotonic)
         downstream = Downstream(listeners, now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
         self.admission = admission

@@ -17,6 +17,8 @@ package enum WorkerMessage: Sendable {
     case learnedUsers([UserTier])
     /// The entitlements of these users may be out of date and must be looked up again; nil for every user's.
     case forgotUsers([TokenUser]?)
+    /// The answer to `sessionExpiry`, for the stream that asked.
+    case sessionExpires(Handle<Exchange>, Int64?)
     /// The answer to `lookUpSubject`.
     case learnedSubjects([KnownSubject])
     /// The outcome of a refresh that a request waits for.
@@ -63,6 +65,9 @@ package struct WorkerServices: Sendable {
     package var lookUpUser: @Sendable (TokenUser) -> Void = { _ in }
     /// Looks up the account of a trust line's subject; `.learnedSubjects` must follow soon.
     package var lookUpSubject: @Sendable (TokenUser) -> Void = { _ in }
+    /// Asks until when the newest access token of a session is valid, in seconds since 1970; the closure receives nil if it has
+    /// ended or cannot be asked about. Any thread.
+    package var sessionExpiry: @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
     /// Refreshes an expired token; the closure receives the answer, on any thread.
     package var refresh: @Sendable (RefreshOrder, @escaping @Sendable (RefreshAnswer) -> Void) -> Void = { _, answer in
         answer(RefreshAnswer(.unavailable(retryAfterSeconds: 1), .leader))
@@ -109,10 +114,13 @@ extension Worker {
             case .adoptPolicy(let policy): adopt(policy)
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
-                endStreams(&scratch)
+                streams.sweepSoon(at: now.monotonic)
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers(nil): admission.forgetUsers()
-            case .forgotUsers(let users?): admission.forget(users)
+            case .forgotUsers(let users?):
+                admission.forget(users)
+                streams.sweepSoon(at: now.monotonic)
+            case .sessionExpires(let exchange, let newest): learnedExpiry(exchange, newest, &scratch)
             case .learnedSubjects(let subjects): learned(subjects, &scratch)
             case .refreshed(let exchange, let answer): refreshed(exchange, answer, &scratch)
             case .take(let items, let reply): if shared == nil { reply(nil) } else { shared!.ask(items, reply, now.monotonic) }
@@ -164,6 +172,7 @@ extension Worker {
         for client in downstream.clients.indices where downstream.clients[client].phase != .free && !downstream.listeners[downstream.clients[client].listener].isAdmin {
             drainClient(client, &scratch)
         }
+        endStreamsForDrain(&scratch)
     }
 
     /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.

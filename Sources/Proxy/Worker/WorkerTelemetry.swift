@@ -82,6 +82,31 @@ package struct WorkerTelemetry: ~Copyable {
         return sampled & 255 == 1
     }
 
+    // MARK: streams
+
+    /// Counts a stream, and logs its beginning.
+    mutating func streamOpened(_ record: inout RequestRecord, _ kind: StreamKind, at now: MonotonicTime) {
+        guard record.isRecorded else { return }
+        metrics.streamOpened(route: record.route, kind)
+        guard logs else { return }
+        lines.append(record.line.readable)
+        line.add(.stream, kind.word, to: &lines)
+        line.add(.streamEvent, "open", to: &lines)
+        line.add(.status, record.status, to: &lines)
+        line.add(.duration, micros: now.nanoseconds(since: record.startedAt) / 1_000, to: &lines)
+        line.end(into: &lines)
+    }
+
+    /// Counts the end of a stream, and adds its reason to the line.
+    mutating func streamEnded(_ record: inout RequestRecord, _ kind: StreamKind, _ reason: StreamEndReason) {
+        guard record.isRecorded else { return }
+        metrics.streamEnded(route: record.route, kind, reason)
+        guard logs else { return }
+        line.add(.stream, kind.word, to: &record.line)
+        line.add(.streamEvent, "end", to: &record.line)
+        line.add(.streamEnd, reason.word, to: &record.line)
+    }
+
     // MARK: lines
 
     /// Completes the line that `record` began.

@@ -37,13 +37,15 @@ struct LoggedGrants {
         var at: Int64 = 0
         var outcome = ""
         var source = ""
+        var streamEvent = ""
     }
 
     private static let passed = [LimitOutcome.Result.admitted, .open].map(\.text.description)
 
     private mutating func add(_ line: RawSpan) throws(JSONFault) {
         let fields = try Self.fields(line)
-        guard fields.at > 0, Self.passed.contains(fields.outcome) else { return }
+        // A stream's first line repeats what its last one says.
+        guard fields.at > 0, fields.streamEvent != "open", Self.passed.contains(fields.outcome) else { return }
         if fields.outcome != Self.passed[0] { uncounted += 1 }
         for grant in fields.keys.split(separator: " ") {
             let parts = grant.split(separator: "@", maxSplits: 1)
@@ -77,6 +79,7 @@ struct LoggedGrants {
         if reader.text(key, equals: AccessField.limitKeys.name) { return \.keys }
         if reader.text(key, equals: AccessField.limitOutcome.name) { return \.outcome }
         if reader.text(key, equals: AccessField.limitSource.name) { return \.source }
+        if reader.text(key, equals: AccessField.streamEvent.name) { return \.streamEvent }
         return reader.text(key, equals: AccessField.limitPolicy.name) ? \.policy : nil
     }
 }

@@ -79,6 +79,12 @@ final class AccountsRuntime: Sendable {
         }
     }
 
+    /// `exp` of the newest access token of a session; nil if it has ended, or the store does not answer.
+    func newestExpiry(of session: UUID) async -> Int64? {
+        let sessions = contracts.withLock { $0 }.sessions
+        do throws(AccountFailure) { return try await sessions.newestExpiry(of: session) } catch { return nil }
+    }
+
     /// Changes over to another configuration of the same store. Blocks as `start` does; on a fault nothing changes.
     func adopt(_ configuration: GatewayConfiguration) throws {
         let next = try assembly.contracts(configuration)

@@ -1,4 +1,5 @@
 internal import Admin
+internal import Cluster
 internal import Credentials
 internal import Gate
 internal import Issuers
@@ -79,7 +80,8 @@ struct Gateway {
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, keySets: keySets, accounts: accounts,
             adminAPI: assembly.adminAPI(workers),
-            refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes))
+            refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
+            expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
         for (id, waker) in wakers.enumerated() {
             try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }

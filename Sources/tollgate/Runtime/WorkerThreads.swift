@@ -30,11 +30,12 @@ struct WorkerPlan: Sendable {
     let accounts: AccountsRuntime
     let adminAPI: AdminAPI
     let refreshes: TokenRefreshes
+    let expiries: SessionExpiries
 
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter) = (refreshes, limiter)
+        let (refreshes, limiter, expiries) = (refreshes, limiter, expiries)
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
@@ -46,6 +47,7 @@ struct WorkerPlan: Sendable {
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
         services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
         services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
+        services.sessionExpiry = { expiries.ask($0, $1) }
         services.refresh = { refreshes.refresh($0, $1) }
         services.sawToken = { accounts.confirmations.saw($0) }
         services.healthChanged = { upstream, address, isHealthy in

@@ -1,0 +1,173 @@
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// Ends streams: between two frames, so that the client can tell why, or by a cut, so that it can tell that content is missing.
+extension Worker {
+    /// Milliseconds that a stream in the middle of a frame has for its rest.
+    private static var gapPatience: UInt64 { 500 }
+
+    /// Ends a stream. The exchange is over afterwards, or as soon as the frame under way is.
+    mutating func endStream(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
+        guard let live = exchanges[exchange].live, live.end == nil else { return }
+        exchanges[exchange].live?.end = reason
+        exchanges[exchange].record.error = reason.word
+        switch live.kind {
+        case .websocket: endTunnel(exchange, reason, &scratch)
+        case .sse, .grpc, .http:
+            if exchanges[exchange].frames.isInGap { return finishStream(exchange, &scratch) }
+            guard !exchanges[exchange].frames.isNone else { return cutStream(exchange, &scratch) }
+            let deadline = now.monotonic.advanced(milliseconds: Self.gapPatience)
+            exchanges[exchange].live?.cutAt = deadline
+            streams.timers.set(exchange.id, deadline: deadline)
+        }
+    }
+
+    /// Ends a stream that is between two frames: an event stream with a comment, a gRPC call with its status.
+    mutating func finishStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard let reason = exchanges[exchange].live?.end else { return }
+        let client = exchanges[exchange].client.index
+        switch exchanges[exchange].frames {
+        case .none: return cutStream(exchange, &scratch)
+        case .events:
+            write(exchange, &scratch) { $0.append(reason.comment) }
+            downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output)
+        case .messages: downstream.clients[client].trailers.append(reason.grpcTrailers)
+        }
+        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
+        finishAnswer(exchange, reusable: false, &scratch)
+    }
+
+    /// Ends a stream so that it looks incomplete.
+    mutating func cutStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
+        let client = exchanges[exchange].client
+        cutAnswer(exchange, &scratch)
+        if downstream.clients.isCurrent(client) { refreshInterest(client.index) }
+    }
+
+    private mutating func endTunnel(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
+        cutStream(exchange, &scratch)
+    }
+
+    /// The gateway drains: ends what would last, and whose clients come again.
+    mutating func endStreamsForDrain(_ scratch: inout Scratch) {
+        for exchange in exchanges.indices where exchanges[exchange].live?.kind.endsWithDrain == true {
+            resumingClient(of: exchange, &scratch) { $0.endStream(exchange, .drain, &$1) }
+        }
+    }
+
+    /// The exchange ends: its stream, if it is one, is counted and its log line names the reason.
+    mutating func closeStream(_ exchange: ExchangeIndex, isComplete: Bool) {
+        guard let live = exchanges[exchange].live else { return }
+        if let moved = streams.remove(exchanges.handle(exchange), at: live.place) { exchanges.move(moved, to: live.place) }
+        let isFaulty = exchanges[exchange].record.error.utf8CodeUnitCount > 0
+        telemetry.streamEnded(
+            &exchanges[exchange].record, live.kind, live.end ?? (isComplete ? .upstream : isFaulty ? .error : .client))
+    }
+
+    // MARK: writing between frames
+
+    /// Tells the client of an event stream that it ends in so many seconds, now or in the next gap.
+    mutating func warn(_ exchange: ExchangeIndex, _ seconds: Int64, _ scratch: inout Scratch) {
+        exchanges[exchange].live?.warning = seconds
+        guard exchanges[exchange].frames.isInGap else { return }
+        writeWarning(exchange, &scratch)
+        _ = sendGathered(exchanges.handle(exchange), &scratch)
+    }
+
+    private mutating func writeWarning(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard let seconds = exchanges[exchange].live?.warning else { return }
+        exchanges[exchange].live?.warning = nil
+        write(exchange, &scratch) { out in
+            out.append("event: token-expiring\ndata: {\"expires_in\":")
+            out.append(decimal: UInt64(clamping: seconds))
+            out.append("}\n\n")
+        }
+    }
+
+    /// Sends a comment if nothing has gone to the client for long.
+    mutating func beatIfDue(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard let live = exchanges[exchange].live, live.end == nil, let heartbeat = live.heartbeat,
+            live.movedAt.advanced(milliseconds: heartbeat) <= now.monotonic
+        else { return }
+        exchanges[exchange].live?.movedAt = now.monotonic
+        // A client that is late with what it was sent needs no more.
+        guard exchanges[exchange].frames.isInGap, hasRoom(.answer, exchange) else { return }
+        write(exchange, &scratch) { $0.append(":\n\n") }
+        _ = sendGathered(exchanges.handle(exchange), &scratch)
+    }
+
+    /// Writes content of the gateway's own behind what was gathered.
+    private mutating func write(_ exchange: ExchangeIndex, _ scratch: inout Scratch, _ text: (inout ByteBuffer) -> Void) {
+        scratch.prepareOutput()
+        var content = ByteBuffer(capacity: 64)
+        text(&content)
+        exchanges[exchange].passed(content.count, .answer)
+        exchanges[exchange].live?.movedAt = now.monotonic
+        downstream.clients[exchanges[exchange].client.index].http.sendContent(
+            content.readable, on: exchanges[exchange].stream, into: &scratch.output)
+    }
+
+    // MARK: content
+
+    /// Follows content of an answer whose frames are told apart; the first `count` bytes of `input` are about to be copied. Writes
+    /// what waits for a gap into the first one.
+    ///
+    /// - Returns: how many bytes are left to copy; nil if the exchange is over.
+    mutating func followFrames(
+        _ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
+    ) -> Int? {
+        exchanges[exchange].live?.movedAt = now.monotonic
+        guard exchanges[exchange].live?.awaitsGap == true else {
+            exchanges[exchange].frames.advance(over: input.readable.extracting(0..<count))
+            return count
+        }
+        guard let gap = exchanges[exchange].frames.advanceToGap(in: input.readable.extracting(0..<count)) else { return count }
+        downstream.clients[exchanges[exchange].client.index].http.sendContent(
+            input.readable.extracting(0..<gap), on: exchanges[exchange].stream, into: &scratch.output)
+        input.discard(gap)
+        guard exchanges[exchange].live?.end == nil else {
+            exchanges[exchange].record.bytesOut -= UInt64(count - gap)
+            finishStream(exchange, &scratch)
+            return nil
+        }
+        writeWarning(exchange, &scratch)
+        exchanges[exchange].frames.advance(over: input.readable.extracting(0..<count - gap))
+        return count - gap
+    }
+}
+
+extension StreamKind {
+    /// Whether a drain ends it at once: its client connects again, to another gateway. Calls and downloads may still be completed.
+    var endsWithDrain: Bool {
+        switch self {
+        case .websocket, .sse: true
+        case .grpc, .http: false
+        }
+    }
+}
+
+extension StreamEndReason {
+    /// The last line of an event stream.
+    fileprivate var comment: StaticString {
+        switch self {
+        case .tokenExpired: ": token_expired\n\n"
+        case .sessionEnded: ": session_ended\n\n"
+        case .tier: ": tier\n\n"
+        case .drain: ": drain\n\n"
+        case .client, .upstream, .idle, .error: ": ended\n\n"
+        }
+    }
+
+    /// The status of a gRPC call (RFC 9110's 401, 403 and 503 in gRPC's terms).
+    fileprivate var grpcTrailers: StaticString {
+        switch self {
+        case .tokenExpired: "grpc-status: 16\r\ngrpc-message: The token has expired.\r\n"
+        case .sessionEnded: "grpc-status: 16\r\ngrpc-message: The session has ended.\r\n"
+        case .tier: "grpc-status: 7\r\ngrpc-message: The account's tier has changed.\r\n"
+        case .drain, .client, .upstream, .idle, .error: "grpc-status: 14\r\ngrpc-message: The gateway is ending.\r\n"
+        }
+    }
+}
