@@ -183,6 +183,7 @@ extension Worker {
     private mutating func closeExchange(_ exchange: ExchangeIndex) {
         cancelWait(exchange)
         releasePipe(exchange)
+        if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
         exchanges[exchange].end()
