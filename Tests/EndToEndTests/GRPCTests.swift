@@ -35,7 +35,7 @@ import Testing
         let lines = try gateway.accessLog(5)
         #expect(lines.allSatisfy { $0["status"].int == 200 && $0["proto"].text == "HTTP/2" })
         #expect(lines.map { $0["code"].text } == ["UNAUTHORIZED", "UNAUTHORIZED", "PREMIUM_REQUIRED", "NOT_FOUND", "PAYLOAD_TOO_LARGE"])
-        #expect(try gateway.metric("tollgate_requests_total", "status=\"401\"") == 2)
+        #expect(try gateway.metric("tollgate_http_requests_total", "code_class=\"4xx\"") == 5)
     }
 
     @Test func aLimitTellsClientsWhenToComeBack() throws {
@@ -82,7 +82,7 @@ import Testing
 
     /// An answer of curl, which has no deadline of its own, over HTTP/2.
     private func curl(_ gateway: Gateway, _ path: String, _ fields: [String]) throws -> String {
-        let arguments = ["-sS", "-i", "--max-time", "20", "--http2-prior-knowledge", "--data-binary", "x", "-H", "Content-Type: application/grpc"]
+        let arguments = ["-sS", "-i", "--max-time", "20", "--http2-prior-knowledge", "-X", "POST", "-H", "Content-Type: application/grpc"]
         let outcome = try run("curl", arguments + fields.flatMap { ["-H", $0] } + ["http://127.0.0.1:\(gateway.port)\(path)"])
         return outcome.output
     }
@@ -158,5 +158,65 @@ import Testing
         try peer.send(0, 0, 1, [UInt8](repeating: 0, count: 2_000))
         #expect(try peer.take { $0.stream == 1 }.last.map { $0.type == 1 && $0.endsStream } == true)
         #expect(try gateway.accessLog(1)[0]["code"].text == "PAYLOAD_TOO_LARGE")
+    }
+
+    // MARK: both ends
+
+    @Test func everyKindOfCallPasses() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        let unary = try GRPCCall(port: gateway.port, "Unary", .unary, ["hello"], timeout: 30, metadata: ["x-mine": "1", "x-user-id": "root"])
+        #expect(unary.code == "OK" && unary.messages == ["olleh"], "\(unary)")
+        #expect(unary.trailing?["x-end"] == "yes" && unary.trailing?["x-end-bin"] == "b'\\x00\\xff\\n'")
+        let told = try JSON(try #require(unary.initial?["x-told"]))
+        #expect(told["metadata"]["x-mine"].text == "1" && told["metadata"]["x-user-id"].text == nil)
+        #expect((20..<30).contains(told["remaining"].number ?? 0), "the service knows the deadline")
+        let large = String(repeating: "0123456789", count: 200_000)
+        #expect(try GRPCCall(port: gateway.port, "ClientStream", .client, ["a", "b", "c"]).messages == ["a,b,c"])
+        #expect(try GRPCCall(port: gateway.port, "ServerStream", .server, ["500"]).messages == (0..<500).map { "\($0)" })
+        #expect(try GRPCCall(port: gateway.port, "Bidi", .bidi, ["a", "", "c", large]).messages == ["<a>", "<>", "<c>", "<\(large)>"])
+        let failed = try GRPCCall(port: gateway.port, "Fail", .unary, ["nö: 100%"])
+        #expect(failed.code == "ABORTED" && failed.details == "nö: 100%" && failed.trailing?["x-end"] == "failed")
+        #expect(try GRPCCall(port: gateway.port, "NoSuch").code == "UNIMPLEMENTED")
+    }
+
+    @Test func aClientsDeadlineEndsTheCallAtBothEnds() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        for (method, kind) in [("Slow", GRPCCall.Kind.unary), ("Endless", .server)] {
+            let call = try GRPCCall(port: gateway.port, method, kind, ["5"], timeout: 0.4)
+            #expect(call.code == "DEADLINE_EXCEEDED" && call.seconds < 3, "\(call)")
+        }
+        try eventually("the service has nothing left to do") { try GRPCCall(port: gateway.port, "Calls").messages == ["0"] }
+    }
+
+    @Test func aServiceThatDiesDuringACallIsUnavailable() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        let port = gateway.port
+        let call = Background { try GRPCCall(port: port, "Endless", .server) }
+        try eventually("the call has begun") { try gateway.metric("tollgate_upstream_requests_total") >= 1 }
+        service.kill()
+        let outcome = try call.value()
+        #expect(outcome.code == "UNAVAILABLE" && outcome.messages == ["first"], "\(outcome)")
+        #expect(try GRPCCall(port: gateway.port, "Unary").code == "UNAVAILABLE")
+    }
+
+    // MARK: health
+
+    @Test func aServerThatDoesNotServeGetsNoRequests() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on health=grpc"))
+        #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "OK")
+        // 2 is NOT_SERVING; below 0 the service is not there.
+        for state in ["2", "-1", "0"] {
+            let direct = try GRPCCall(port: service.port, "SetHealth", .unary, [state])
+            #expect(direct.code == "OK")
+            try eventually("it is unhealthy", seconds: 30) { try gateway.metric("tollgate_upstream_healthy") == 0 }
+            #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "UNAVAILABLE")
+            _ = try GRPCCall(port: service.port, "SetHealth", .unary, ["1"])
+            try eventually("it is healthy again", seconds: 30) { try gateway.metric("tollgate_upstream_healthy") == 1 }
+        }
+        #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "OK")
     }
 }

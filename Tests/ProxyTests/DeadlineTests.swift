@@ -146,6 +146,33 @@ struct DeadlineTests {
         for line in [client, upstream] { line.close() }
     }
 
+    @Test func aRequestThatWaitsForItsUserIsEnded() throws {
+        let rules = [RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))]
+        let bench = try Bench(rules: rules)
+        defer { bench.end() }
+        let trust = Trust(issuers: [Bench.issuer("tollgate", isOwn: true)])
+        bench.worker.mailbox.post(.adoptPolicy(try Policy(rules: rules, trust: trust, hasAccounts: true)))
+        bench.worker.settle()
+        let user = "0193a1b2-0000-7000-8000-000000000001"
+        let bearer = "Authorization: Bearer \(Bench.token(user))\r\n"
+        let client = try bench.client()
+        // The exchange has carried a request of another form before.
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try client.receiveMessage().status == 401)
+        try client.send(request("grpc-timeout: 200m\r\n\(bearer)"))
+        #expect(bench.isAsked(1))
+        let answer = try client.receiveMessage()
+        #expect(answer.status == 200 && answer.value(of: "grpc-status") == "4" && answer.value(of: "X-Request-Id")?.isEmpty == false)
+        #expect(bench.worker.samples("tollgate_http_requests_total").contains { $0.contains("code_class=\"5xx\"") && $0.hasSuffix(" 1") })
+        bench.worker.mailbox.post(.learnedUsers([UserTier(user: TokenUser(user), status: .noAccount, version: 1)]))
+        bench.worker.settle()
+        try client.send(request("grpc-timeout: 9S\r\n\(bearer)"))
+        let upstream = try bench.accept()
+        _ = try upstream.receive(until: "0\r\n\r\n")
+        #expect(bench.worker.census.exchanges == 1)
+        for line in [client, upstream] { line.close() }
+    }
+
     @Test func anAnswerThatBreaksOffEndsWithUnavailable() throws {
         var stepped = try SteppedWorker(forwardingTo: listener)
         defer { stepped.end() }

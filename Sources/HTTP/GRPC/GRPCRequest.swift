@@ -20,6 +20,14 @@ extension RequestHead {
     }
 }
 
+extension ResponseHead {
+    /// Whether it is an answer of gRPC, by its `Content-Type`.
+    package func isGRPC(_ bytes: RawSpan) -> Bool {
+        guard let index = fields.first(.contentType) else { return false }
+        return bytes[fields[index].value].isMediaTypeOfGRPC
+    }
+}
+
 /// How a request of gRPC limits its time.
 package enum GRPCTimeoutField: Equatable, Sendable {
     case none

@@ -61,8 +61,12 @@ extension Worker {
     private mutating func deadlinePassed(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client
         exchanges[exchange].record.error = "deadline"
-        releaseUpstream(exchange, reusable: false)
-        endLost(exchange, .timeout, &scratch)
+        if exchanges[exchange].state.waitsForDecision {
+            refuseHeld(exchange, .timeout, &scratch)
+        } else {
+            releaseUpstream(exchange, reusable: false)
+            endLost(exchange, .timeout, &scratch)
+        }
         resumeClient(client, &scratch)
         if downstream.clients.isCurrent(client) { refreshInterest(client.index) }
     }

@@ -21,6 +21,7 @@ class Echo(grpc.GenericRpcHandler):
 
     def __init__(self):
         self.serving = 1
+        self.calls = 0
 
     def service(self, details):
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
@@ -32,6 +33,7 @@ class Echo(grpc.GenericRpcHandler):
             f"/{NAME}/ClientStream": grpc.stream_unary_rpc_method_handler(self.client_stream),
             f"/{NAME}/Bidi": stream(self.bidi),
             f"/{NAME}/Endless": grpc.unary_stream_rpc_method_handler(self.endless),
+            f"/{NAME}/Calls": unary(lambda request, context: b"%d" % self.calls),
             f"/{NAME}/SetHealth": unary(self.set_health),
             f"/{HEALTH}/Check": unary(self.check),
         }
@@ -50,7 +52,11 @@ class Echo(grpc.GenericRpcHandler):
         context.abort(grpc.StatusCode.ABORTED, request.decode())
 
     def slow(self, request, context):
-        time.sleep(float(request))
+        self.calls += 1
+        end = time.monotonic() + float(request)
+        while context.is_active() and time.monotonic() < end:
+            time.sleep(0.05)
+        self.calls -= 1
         return b"late"
 
     def server_stream(self, request, context):
@@ -65,9 +71,11 @@ class Echo(grpc.GenericRpcHandler):
             yield b"<" + request + b">"
 
     def endless(self, request, context):
+        self.calls += 1
         yield b"first"
         while context.is_active():
             time.sleep(0.05)
+        self.calls -= 1
 
     def set_health(self, request, context):
         self.serving = int(request)
