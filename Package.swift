@@ -137,6 +137,6 @@ let package = Package(
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
-        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers", "TestThreads"], exclude: ["Django"], swiftSettings: tests),
+        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC"], swiftSettings: tests),
     ]
 )

@@ -5,8 +5,8 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks, and no allocation for
 /// a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, origin, `Authorization`, internal caller, token, actor, claims, tier, size,
-/// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
+/// The order is fixed: client address, preflight, path, route, origin, `grpc-timeout`, `Authorization`, internal caller, token, actor,
+/// claims, tier, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -76,7 +76,8 @@ package struct Admission: ~Copyable {
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
         _ decision: inout Decision
     ) -> Bool {
-        decision.reset(dialect: policy.dialect, corsNumber: policy.defaultCORS)
+        let isGRPC = head.isGRPC(bytes)
+        decision.reset(dialect: isGRPC ? .grpc : policy.dialect, corsNumber: policy.defaultCORS)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
         if answersPreflight(head, bytes, peer, &decision) { return false }
         let found = findRoute(head, bytes, &decision)
@@ -84,7 +85,8 @@ package struct Admission: ~Copyable {
         guard let route = found else { return false }
         let gate = policy.gates[route]
         decision.routeIndex = route
-        decision.dialect = gate.dialect
+        decision.use(gate.dialect)
+        if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
@@ -103,6 +105,19 @@ package struct Admission: ~Copyable {
         case .local(let number): decision.verdict = .local(number)
         }
         return gate.hasLimit && charge(route, gate, head, bytes, &decision)
+    }
+
+    /// Reads `grpc-timeout`. False if it is malformed, or the client's time is over.
+    private func readTimeout(_ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision) -> Bool {
+        switch head.grpcTimeout(bytes) {
+        case .none: return true
+        case .malformed: decision.refuse(.badRequest(.grpcTimeout))
+        case .timeout(let timeout):
+            decision.grpcTimeout = timeout
+            if timeout.nanoseconds > 0 { return true }
+            decision.refuse(.timeout)
+        }
+        return false
     }
 
     // MARK: Identity

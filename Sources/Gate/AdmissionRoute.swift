@@ -30,7 +30,7 @@ extension Admission {
             return nil
         }
         if hidesAnotherRoute(match, traits, head, bytes, &decision) {
-            decision.dialect = policy.gates[route].dialect
+            decision.use(policy.gates[route].dialect)
             decision.refuse(.badRequest(.path(.hiddenRoute)))
             return nil
         }
@@ -108,12 +108,12 @@ extension Admission {
 
     private func refuseUnrouted(_ match: RouteMatch, _ hasEncodedSlash: Bool, _ decision: inout Decision) {
         if hasEncodedSlash {
-            if case .route(let route) = match { decision.dialect = policy.gates[route].dialect }
+            if case .route(let route) = match { decision.use(policy.gates[route].dialect) }
             return decision.refuse(.badRequest(.path(.encodedSlash)))
         }
         switch match {
         case .methodNotAllowed(let allowed, let route):
-            decision.dialect = policy.gates[route].dialect
+            decision.use(policy.gates[route].dialect)
             decision.refuse(.methodNotAllowed(allowed))
         case .none, .route: decision.refuse(.notFound)
         }

@@ -63,7 +63,9 @@ package struct Decision: ~Copyable {
     /// Index of the rule; -1 if none matched.
     package internal(set) var routeIndex = -1
     /// Error format of a refusal.
-    package internal(set) var dialect = Dialect.problem
+    package private(set) var dialect = Dialect.problem
+    /// The time that a request of gRPC has from its arrival; nil for no limit.
+    package internal(set) var grpcTimeout: GRPCTimeout?
     package internal(set) var client = ClientAddress(address: IPAddress(high: 0, low: 0))
 
     /// Whether the upstream gets the path as the client sent it; otherwise `path`.
@@ -140,6 +142,7 @@ package struct Decision: ~Copyable {
         verdict = .refuse(.notFound)
         routeIndex = -1
         self.dialect = dialect
+        grpcTimeout = nil
         pathIsVerbatim = true
         pathBytes.removeAll()
         auth = .notLooked
@@ -171,6 +174,11 @@ package struct Decision: ~Copyable {
         shadowed = []
         limit = LimitOutcome()
         charge.removeAll()
+    }
+
+    /// Sets the error format, unless the request is one of gRPC.
+    mutating func use(_ dialect: Dialect) {
+        if self.dialect != .grpc { self.dialect = dialect }
     }
 
     /// Canonical path for the upstream, without the stripped prefix; used if `pathIsVerbatim` is false.

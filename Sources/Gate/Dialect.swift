@@ -8,6 +8,9 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     case password, provider, dlauth, apple, anonymous, problem
     /// `password` at the endpoints of that contract, which use one code for every 401.
     case passwordContract
+    /// That of gRPC, for requests of gRPC whatever the route's format is: HTTP 200 and no content, the refusal as `grpc-status` and
+    /// `grpc-message` (trailers-only).
+    case grpc
 
     /// The formats that a route can have (`errors=`).
     package static let ofRoutes: [Dialect] = [.password, .provider, .dlauth, .apple, .anonymous, .problem]
@@ -25,6 +28,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         case .apple: "apple"
         case .anonymous: "anonymous"
         case .problem: "problem"
+        case .grpc: "grpc"
         }
     }
 
@@ -32,14 +36,19 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         switch self {
         case .password, .passwordContract, .provider, .dlauth, .apple, .anonymous: "application/json; charset=utf-8"
         case .problem: "application/problem+json"
+        case .grpc: "application/grpc"
         }
     }
+
+    /// The HTTP status of a refusal's answer.
+    package func status(of refusal: Refusal) -> Int { self == .grpc ? 200 : Int(refusal.status) }
 
     /// Appends a body for a code and a message. `upgradeURL`, where upgrading would help, becomes a member beside the code.
     /// Only `problem` carries the request id; the other contracts do not document one, and every answer has it as a header.
     package func writeBody(
         status: UInt16, code: RawSpan, message: RawSpan, requestID: RawSpan, upgradeURL: String?, into out: inout ByteBuffer
     ) {
+        guard self != .grpc else { return }
         JSONWriter.append(to: &out) { json in
             write(&json, status, code, message, requestID, upgradeURL)
         }
@@ -74,6 +83,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
             json.field("code", code)
             if requestID.byteCount > 0 { json.field("request_id", requestID) }
             if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+        case .grpc: break
         }
         json.endObject()
     }
@@ -89,7 +99,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     /// The code in this dialect's spelling.
     package func code(of refusal: Refusal) -> StaticString {
         switch self {
-        case .password, .provider, .apple, .anonymous, .problem: refusal.code.text
+        case .password, .provider, .apple, .anonymous, .problem, .grpc: refusal.code.text
         case .passwordContract: refusal.status == 401 ? RefusalCode.unauthorized.text : refusal.code.text
         case .dlauth: Self.dlauthCode(refusal)
         }

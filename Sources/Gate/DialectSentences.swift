@@ -9,7 +9,7 @@ extension Dialect {
         case .provider: Self.providerSentence(refusal) ?? Self.sentence(refusal)
         case .dlauth: Self.dlauthSentence(refusal) ?? Self.sentence(refusal)
         case .anonymous: Self.anonymousSentence(refusal) ?? Self.sentence(refusal)
-        case .apple, .problem: Self.sentence(refusal)
+        case .apple, .problem, .grpc: Self.sentence(refusal)
         }
     }
 
@@ -75,6 +75,7 @@ extension Dialect {
         case .badRequest(.path(let fault)): fault.message
         case .badRequest(.severalAuthorizations): "The request carries more than one Authorization field."
         case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
+        case .badRequest(.grpcTimeout): "The request's grpc-timeout is malformed."
         case .badRequest(.http): "The request is malformed."
         case .unauthorized(.missing): "An access token is required."
         case .unauthorized(.token(let fault)):

@@ -44,6 +44,8 @@ package enum Refusal: Equatable, Sendable {
         case severalAuthorizations
         /// A field that a limit counts by is repeated.
         case repeatedField
+        /// `grpc-timeout` is malformed or repeated.
+        case grpcTimeout
         case http(HTTPFault.Reason)
     }
 

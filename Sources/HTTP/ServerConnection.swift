@@ -223,6 +223,9 @@ package struct ServerConnection: ~Copyable {
     /// Whether trailers can end the answer.
     package var mayHaveTrailers: Bool { framesContent || stream != nil }
 
+    /// Whether trailers can end the answer before its content is complete: no length of it was announced.
+    package var endsByTrailers: Bool { framesContent || stream != nil && answerFraming == .untilClose }
+
     /// Whether the answer's content has a length and goes out without framing: then it may be spliced.
     package var sendsKnownLength: Bool {
         switch answerFraming {

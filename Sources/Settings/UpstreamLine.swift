@@ -27,8 +27,8 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var name: String
     package var bases: [UpstreamBase]
     package var balance: Balance = .least
-    /// The path of active health checks; nil for none.
-    package var healthPath: String?
+    /// The kind of active health checks; nil for none.
+    package var health: HealthCheck?
     /// From the end of the request to the first byte of the response, and between its parts.
     package var timeoutMilliseconds: UInt32 = 30_000
     package var connectTimeoutMilliseconds: UInt32 = 2_000
@@ -43,10 +43,28 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var origin: Origin
 }
 
+extension UpstreamDeclaration {
+    /// A kind of active health checks (`health=`).
+    package enum HealthCheck: Hashable, Sendable {
+        /// GET of this path, with an answer from 200 to 399.
+        case path(String)
+        /// The standard health service of gRPC.
+        case grpc
+
+        /// As it is written.
+        package var text: String {
+            switch self {
+            case .path(let path): path
+            case .grpc: "grpc"
+            }
+        }
+    }
+}
+
 extension LineOption {
     package static let upstream: [LineOption] = [
         LineOption("balance", "least or round", "the address with the fewest requests under way, or round robin"),
-        LineOption("health", "a path", "probed every few seconds; an address that fails the probe gets no requests"),
+        LineOption("health", "a path, or grpc", "probed every few seconds; an address that fails the probe gets no requests. `grpc` is the standard health service of gRPC and needs `http2=on`"),
         LineOption("timeout", "30s", "the time until the first byte of the response, and between its parts"),
         LineOption("connect-timeout", "2s", "the time for the connection and the TLS handshake"),
         LineOption("retries", "1", "the number of retries of an idempotent request that got no response, up to 5"),
@@ -83,7 +101,9 @@ enum UpstreamLine {
         if let retries = line.count("retries", 0...5) { upstream.retries = UInt8(retries) }
         upstream.maxConnections = line.count("max-connections", 1...1_000_000)
         upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
-        upstream.healthPath = line.value("health") { text throws(ParseError) in try originPath(text) }
+        upstream.health = line.value("health") { text throws(ParseError) in
+            text == "grpc" ? .grpc : .path(try originPath(text))
+        }
         upstream.authorityFile = line.text("tls-ca").map(upstream.origin.path)
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")

@@ -5,7 +5,7 @@ package import Wire
 package enum AccessField: Sendable {
     case requestID, method, host, route, proto, upstream, authOutcome, authReason, issuer, kid, alg
     case userID, sessionID, tier, tierSource, cache, limitPolicy, limitOutcome, limitSource, limitKeys, refresh, dialect, userAgent, tlsVersion
-    case instance, error, upstreamAddress
+    case instance, error, code, upstreamAddress
     case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
     case filterKept, filterDropped, filterUnlabelled
@@ -41,6 +41,7 @@ package enum AccessField: Sendable {
         case .tlsVersion: "tls_version"
         case .instance: "instance"
         case .error: "error"
+        case .code: "code"
         case .upstreamAddress: "upstream_addr"
         case .stream: "stream"
         case .streamEvent: "stream_event"

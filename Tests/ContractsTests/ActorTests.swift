@@ -39,6 +39,7 @@ import Testing
         switch dialect {
         case .provider, .problem: return members["code"] as? String
         case .dlauth: return members["error"] as? String
+        case .grpc: return nil
         case .password, .passwordContract, .apple, .anonymous: return (members["error"] as? [String: Any])?["code"] as? String
         }
     }

@@ -209,7 +209,7 @@ extension ContractWorld {
         var body = ByteBuffer()
         var edits = FieldEdits()
         decision.dialect.writeBody(refusal, requestID: RawSpan(), upgradeURL: nil, into: &body)
-        refusal.addFields(admission.policy, to: &edits)
+        refusal.addFields(admission.policy, in: decision.dialect, to: &edits)
         var fields = [(name: "Content-Type", value: decision.dialect.contentType.description)]
         edits.forEach { fields.append((name: $0.text, value: $1.text)) }
         return StoryAnswer(status: Int(refusal.status), fields: fields, body: body.readable.array)

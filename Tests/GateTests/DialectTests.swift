@@ -8,7 +8,8 @@ import Wire
 /// One refusal of every kind.
 let everyRefusal: [Refusal] =
     PathFault.allCases.map { .badRequest(.path($0)) } + [
-        .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.http(.requestLine)), .unauthorized(.missing),
+        .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.grpcTimeout), .badRequest(.http(.requestLine)),
+        .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
         .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
@@ -45,7 +46,10 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
 }
 
 @Suite struct DialectTests {
-    @Test(arguments: Dialect.allCases)
+    /// The formats that have a body.
+    private static let envelopes = Dialect.allCases.filter { $0 != .grpc }
+
+    @Test(arguments: envelopes)
     func everyRefusalIsJSONThatCarriesItsCode(_ dialect: Dialect) throws {
         #expect(Set(everyRefusal.map(\.code)) == Set(RefusalCode.allCases))
         for refusal in everyRefusal {
@@ -60,11 +64,12 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
             case .problem:
                 #expect(members["code"] == code && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
                 #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
+            case .grpc: Issue.record("it has no body")
             }
             switch dialect {
             case .dlauth: #expect(code == code.lowercased())
             case .passwordContract where refusal.status == 401: #expect(code == "UNAUTHORIZED")
-            case .password, .passwordContract, .apple, .anonymous, .provider, .problem: #expect(code == "\(refusal.code.text)")
+            case .password, .passwordContract, .apple, .anonymous, .provider, .problem, .grpc: #expect(code == "\(refusal.code.text)")
             }
         }
     }
@@ -96,7 +101,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
         #expect(body(dialect, refusal) == expected)
     }
 
-    @Test(arguments: Dialect.allCases)
+    @Test(arguments: envelopes)
     func whereToUpgradeStandsBesideTheCode(_ dialect: Dialect) throws {
         let url = "https://shop.test/?a=\"b\""
         let members = try members(of: body(dialect, .premiumRequired, upgrade: url))
@@ -115,7 +120,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
 
     @Test func theEnvelopeIsValidForAnyMessage() throws {
         let nasty = "a\"b\\c\u{0}\u{1F}\u{7F}é"
-        for dialect in Dialect.allCases {
+        for dialect in Self.envelopes {
             var out = ByteBuffer()
             nasty.withRawBytes {
                 dialect.writeBody(status: 400, code: $0, message: $0, requestID: $0, upgradeURL: nasty, into: &out)
@@ -129,7 +134,7 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
     private func lines(_ refusal: Refusal, realm: String = "tollgate") throws -> String {
         let policy = try Policy(rules: [rule("r", "GET,PUT,PURGE /*")], trust: AdmissionHarness.trust(), realm: realm)
         var edits = FieldEdits()
-        refusal.addFields(policy, to: &edits)
+        refusal.addFields(policy, in: .problem, to: &edits)
         return edits.http1.text
     }
 

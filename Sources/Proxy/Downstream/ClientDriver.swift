@@ -223,6 +223,12 @@ extension Worker {
 
     /// The request is late or too large.
     mutating func faulted(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+        let exchange = downstream.clients[client].exchange
+        // Only a stream outlives a request that cannot be read on.
+        if downstream.clients[client].isStream, !exchange.isNone, mayEndWithStatus(exchange.index) {
+            exchanges[exchange.index].record.error = fault.text
+            return endWithStatus(exchange.index, Refusal(fault), &scratch)
+        }
         switch downstream.clients[client].http.faulted(fault) {
         case .fault(let fault): refuse(client, fault, &scratch)
         case .reset: cut(client)

@@ -186,6 +186,7 @@ extension Worker {
         cancelWait(exchange)
         releasePipe(exchange)
         closeStream(exchange, isComplete: isComplete)
+        if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
         exchanges[exchange].end()

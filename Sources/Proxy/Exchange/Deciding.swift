@@ -17,6 +17,7 @@ extension Worker {
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
         }
+        if let timeout = scratch.decision.grpcTimeout { setDeadline(exchange, after: timeout) }
         if let token = scratch.decision.effects.deliveredToken { services.sawToken(token) }
         if let issuer = scratch.decision.effects.keysWanted { services.unknownKey(issuer) }
         switch scratch.decision.verdict {

@@ -51,6 +51,8 @@ package struct Exchange: ~Copyable {
     /// Milliseconds the upstream may take to its first byte, and between two.
     var timeout: UInt64 = 0
     var retriesLeft = 0
+    /// When the client gives up (`grpc-timeout`); nil for never.
+    var deadline: MonotonicTime?
 
     // MARK: the answer
 
@@ -100,6 +102,7 @@ package struct Exchange: ~Copyable {
         if local != nil { local = nil }
         waitsUntil = nil
         wantsRoomSince = nil
+        deadline = nil
         life = nil
         frames = .none
         live = nil

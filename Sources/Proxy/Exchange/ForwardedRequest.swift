@@ -32,6 +32,7 @@ enum ForwardedRequest {
         } else if wantsPlainContent {
             out.append("Accept-Encoding: identity\r\n")
         }
+        if let timeout = decision.grpcTimeout { slices.timeout = writeTimeout(timeout, &out) }
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(ids.requestID.readable)
         out.append("\r\ntraceparent: ")
@@ -62,7 +63,12 @@ enum ForwardedRequest {
             slices.host = head.appendSlice(address.authority)
         }
         slices.prefix = prefix
+        let start = head.count
         head.append(opening.readable.dropping(rest))
+        // It stands behind both parts, which may have another length now.
+        if !slices.timeout.isEmpty {
+            slices.timeout = Slice(start: start + Int(slices.timeout.start) - rest, count: Int(slices.timeout.count))
+        }
         swap(&head, &opening)
     }
 
@@ -102,7 +108,7 @@ enum ForwardedRequest {
         case .host, .contentLength, .expect: return false
         case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
         case .xInternalKey, .xRefreshToken: return false
-        case .other: return !decision.removes(bytes[field.name])
+        case .other: return !decision.removes(bytes[field.name]) && (decision.grpcTimeout == nil || !field.isGRPCTimeout(bytes))
         default: return true
         }
     }
@@ -139,6 +145,15 @@ enum ForwardedRequest {
         }
     }
 
+    /// Returns the slice of the value.
+    private static func writeTimeout(_ timeout: GRPCTimeout, _ out: inout ByteBuffer) -> Slice {
+        out.append("grpc-timeout: ")
+        let value = out.appendSlice("00000000n")
+        timeout.write(over: Int(value.start), of: &out)
+        out.append("\r\n")
+        return value
+    }
+
     /// Every value of a field, each followed by a comma.
     private static func copyValues(
         _ name: FieldName, _ fields: borrowing FieldTable, _ bytes: RawSpan, _ out: inout ByteBuffer
@@ -150,12 +165,14 @@ enum ForwardedRequest {
     }
 }
 
-/// The parts of a forwarded head that depend on the upstream's address.
+/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, and the time that is left.
 struct EndpointSlices: Equatable {
     /// The base path in front of the request's own path.
     var prefix = Slice()
     /// `Host`, if it is the address's; empty if it is the client's.
     var host = Slice()
+    /// The value of `grpc-timeout`; empty without one.
+    var timeout = Slice()
 }
 
 extension ByteBuffer {

@@ -24,11 +24,45 @@ extension Worker {
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text
-        guard exchanges[exchange].state.answer != .started else {
-            if exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = loss == .timeout ? .idle : .error }
-            return cutAnswer(exchange, &scratch)
+        if exchanges[exchange].state.answer == .started, exchanges[exchange].live?.end == nil {
+            exchanges[exchange].live?.end = loss == .timeout ? .idle : .error
         }
-        answer(exchange, with: loss.refusal, &scratch)
+        endLost(exchange, loss.refusal, &scratch)
+    }
+
+    /// There will be no more of an answer: answers with `refusal`, or ends an answer that has begun.
+    mutating func endLost(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
+        guard exchanges[exchange].state.answer == .started else { return answer(exchange, with: refusal, &scratch) }
+        guard mayEndWithStatus(exchange) else { return cutAnswer(exchange, &scratch) }
+        endWithStatus(exchange, refusal, &scratch)
+    }
+
+    /// Whether the client of an answer that has begun can be told by trailers that it is incomplete.
+    func mayEndWithStatus(_ exchange: ExchangeIndex) -> Bool {
+        exchanges[exchange].dialect == .grpc && exchanges[exchange].state.answer == .started
+            && downstream.clients[exchanges[exchange].client.index].http.endsByTrailers
+    }
+
+    /// Ends an answer that has begun with the status of gRPC as its trailers. Unlike after a reset, clients see the true status and
+    /// the reason.
+    mutating func endWithStatus(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
+        let client = exchanges[exchange].client.index
+        exchanges[exchange].record.refusal = refusal.code
+        var status = FieldEdits()
+        refusal.addGRPCStatus(to: &status)
+        if downstream.clients[client].isStream {
+            downstream.clients[client].trailers.removeAll()
+            downstream.clients[client].trailers.append(status.http1)
+            return finishAnswer(exchange, reusable: false, &scratch)
+        }
+        var out = scratch.takeOutput()
+        out.append(ChunkWriter.lastChunkBeforeTrailers)
+        out.append(status.http1)
+        out.append("\r\n")
+        let handle = exchanges.handle(exchange)
+        sendToClient(client, out.count, of: &out, &scratch)
+        scratch.putBackOutput(out)
+        if exchanges.isCurrent(handle) { finishAnswer(exchange, reusable: false, &scratch) }
     }
 
     /// Cuts an answer that cannot be completed, so that it does not look complete.
@@ -44,13 +78,15 @@ extension Worker {
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
+        exchanges[exchange].record.refusal = refusal.code
+        let dialect = exchanges[exchange].dialect
         var body = ByteBuffer(capacity: 512)
-        exchanges[exchange].dialect.writeBody(
+        dialect.writeBody(
             refusal, requestID: exchanges[exchange].ids.requestID.readable, upgradeURL: admission.policy.upgradeURL,
             into: &body)
-        refusal.addFields(admission.policy, to: &exchanges[exchange].answerEdits)
+        refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].answerEdits)
         answer(
-            exchange, status: Int(refusal.status), contentType: exchanges[exchange].dialect.contentType, body.readable, &scratch)
+            exchange, status: dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
     }
 
     /// Writes a whole answer of the gateway's own and ends the exchange.

@@ -56,7 +56,7 @@ extension Worker {
         let micros = now.monotonic.nanoseconds(since: exchanges[exchange].record.startedAt) / 1_000
         telemetry.metrics.requestFinished(
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
-            statusCode: exchanges[exchange].record.status, tier: exchanges[exchange].record.tier, durationMicros: micros,
+            statusCode: exchanges[exchange].record.outcome, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
@@ -173,6 +173,9 @@ extension Exchange {
 }
 
 extension RequestRecord {
+    /// The status by which the request is counted: that of its refusal, also where the client of gRPC gets 200.
+    var outcome: Int { refusal.map { Int($0.status) } ?? status }
+
     /// Resets the record for a request that begins now, and keeps its buffer.
     mutating func begin(at now: MonotonicTime) {
         var fresh = RequestRecord()

@@ -137,19 +137,34 @@ extension Worker {
         let handle = exchanges.handle(exchange)
         let client = exchanges[exchange].client
         var head = ByteBuffer()
-        swap(&head, &exchanges[exchange].heldHead)
-        // It was parsed before, but a reload may have lowered the limits.
-        guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else {
-            return abandon(client.index, &scratch)
-        }
-        scratch.request.isHTTP2 = downstream.clients[client.index].isStream
+        guard takeHeldHead(exchange, into: &head, &scratch) else { return abandon(client.index, &scratch) }
         decide(exchange, head.readable, isSampled: telemetry.samples(), &scratch)
         if exchanges.isCurrent(handle) { exchanges[exchange].hold(head.readable) }
         startAfterWait(handle, client, &scratch)
         if downstream.clients.isCurrent(client) { continueReading(client.index, &scratch) }
     }
 
+    /// Parses the kept head again. False if a reload has lowered the limits so far that it is too large.
+    private mutating func takeHeldHead(_ exchange: ExchangeIndex, into head: inout ByteBuffer, _ scratch: inout Scratch) -> Bool {
+        swap(&head, &exchanges[exchange].heldHead)
+        guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else { return false }
+        scratch.request.isHTTP2 = downstream.clients[exchanges[exchange].client.index].isStream
+        return true
+    }
+
     // MARK: no answer
+
+    /// Refuses a request that waits to be decided about again, with what is known of it now.
+    mutating func refuseHeld(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
+        let client = exchanges[exchange].client.index
+        var head = ByteBuffer()
+        guard takeHeldHead(exchange, into: &head, &scratch) else { return abandon(client, &scratch) }
+        // Nothing is charged: the limits come behind what it waits for.
+        _ = admission.admit(scratch.request, head.readable, peer: downstream.clients[client].peer, at: now, &scratch.decision)
+        identify(exchange, head.readable, &scratch)
+        log(exchange, head.readable, &scratch)
+        answer(exchange, with: refusal, &scratch)
+    }
 
     /// The deadline of the wait has passed.
     mutating func waitTimedOut(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {

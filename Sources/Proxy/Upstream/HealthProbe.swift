@@ -10,7 +10,7 @@ extension Worker {
     mutating func probeIfDue() {
         guard services.probes, phase == .serving else { return }
         for pool in upstreams.directory.pools.indices {
-            guard upstreams.directory.pools[pool].settings.healthPath != nil, now.monotonic >= upstreams.directory.pools[pool].nextProbe else {
+            guard upstreams.directory.pools[pool].settings.health != nil, now.monotonic >= upstreams.directory.pools[pool].nextProbe else {
                 continue
             }
             upstreams.directory.pools[pool].nextProbe = now.monotonic.advanced(
@@ -38,7 +38,7 @@ extension Worker {
         var request = ByteBuffer(capacity: 256)
         request.append("GET ")
         request.append(address.pathPrefix)
-        request.append(settings.healthPath ?? "/")
+        if case .path(let path) = settings.health { request.append(path) }
         request.append(" HTTP/1.1\r\nHost: ")
         request.append(address.authority)
         request.append("\r\nUser-Agent: tollgate-health\r\nConnection: close\r\n\r\n")

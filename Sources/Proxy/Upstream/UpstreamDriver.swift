@@ -98,6 +98,7 @@ extension Worker {
         upstreams.connections[upstream].phase = .busy
         upstreams.connections[upstream].http.requestSent(exchanges[exchange].method, on: .http1)
         exchanges[exchange].state.connected()
+        exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream, &scratch)
     }
 

@@ -4,6 +4,8 @@ import Wire
 /// Configuration of one upstream, the same on every worker: timeouts, retries, balancing, health checks.
 package struct UpstreamSettings: Sendable {
     package enum Balance: Sendable { case leastOutstanding, roundRobin }
+    /// A path that is fetched, or the standard health service of gRPC.
+    package enum HealthCheck: Equatable, Sendable { case path(String), grpc }
 
     /// The configured name, lower case: the metrics' label.
     package var name: String
@@ -16,8 +18,8 @@ package struct UpstreamSettings: Sendable {
     package var retries = 1
     /// Connections of all workers to all addresses, without health checks; above it a request is refused with 503.
     package var maxConnections = Int.max
-    /// The path of active health checks; nil for none.
-    package var healthPath: String?
+    /// The kind of active health checks; nil for none.
+    package var health: HealthCheck?
     package var healthInterval: UInt64 = 5_000
     /// Whether `Host` is the address's own and not the client's.
     package var sendsOwnHost = false

@@ -18,6 +18,7 @@ package struct Worker: ~Copyable {
     let services: WorkerServices
     var downstream: Downstream
     var exchanges = Slab<Exchange> { Exchange() }
+    var deadlines: Deadlines
     /// Requests that wait for their user's entitlement, by user.
     var waitingForUser: [TokenUser: [Handle<Exchange>]] = [:]
     /// Requests that wait for a refresh.
@@ -80,6 +81,7 @@ extension Worker {
         if exchanges.count > 0 { shortest = streams.millisecondsToNext(now.monotonic, longest: shortest) }
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
         shortest = upstreams.timers.millisecondsToNext(now.monotonic, longest: shortest)
+        shortest = deadlines.millisecondsToNext(now.monotonic, longest: shortest)
         if shared != nil, let deadline = shared!.nextDeadline() {
             // Rounded up: a turn that is too early would find nothing to do.
             let wait = (deadline.nanoseconds(since: now.monotonic) + 999_999) / 1_000_000
@@ -117,6 +119,7 @@ extension Worker {
             upstreamTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
+        expireDeadlines(&scratch)
     }
 
     private mutating func finishTurn(_ scratch: inout Scratch) {
@@ -165,6 +168,7 @@ extension Worker {
         self.now = now
         streams = StreamTable(now: now.monotonic)
         downstream = Downstream(listeners, now: now.monotonic)
+        deadlines = Deadlines(now: now.monotonic)
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
         self.admission = admission
         self.shared = shared

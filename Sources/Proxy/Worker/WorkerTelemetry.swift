@@ -12,6 +12,8 @@ struct RequestRecord: ~Copyable {
     var method: Int?
     /// The status that the client got; 0 for none.
     var status = 0
+    /// The code of a refusal, whose status the client of gRPC does not get as that of HTTP.
+    var refusal: RefusalCode?
     var startedAt = MonotonicTime(nanoseconds: 0)
     var upstream = LabelID.none
     /// When the latest attempt was given to a connection.
@@ -114,6 +116,7 @@ package struct WorkerTelemetry: ~Copyable {
         lines.append(record.line.readable)
         record.line.removeAll()
         line.add(.status, record.status, to: &lines)
+        if let refusal = record.refusal { line.add(.code, refusal.text, to: &lines) }
         line.add(.bytesIn, record.bytesIn, to: &lines)
         line.add(.bytesOut, record.bytesOut, to: &lines)
         line.add(.duration, micros: micros, to: &lines)

@@ -58,7 +58,7 @@ enum CheckCommand {
         json.field("name", upstream.name)
         json.array("addresses", upstream.bases) { $0.string($1.text) }
         json.field("balance", upstream.balance.rawValue)
-        json.optional("health", upstream.healthPath)
+        json.optional("health", upstream.health?.text)
         json.field("timeout_ms", Int(upstream.timeoutMilliseconds))
         json.field("connect_timeout_ms", Int(upstream.connectTimeoutMilliseconds))
         json.field("retries", Int(upstream.retries))
@@ -163,7 +163,7 @@ enum CheckTable {
     private static func upstream(_ upstream: UpstreamDeclaration) -> [String] {
         [
             upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.balance.rawValue,
-            upstream.healthPath ?? "",
+            upstream.health?.text ?? "",
         ]
     }
 

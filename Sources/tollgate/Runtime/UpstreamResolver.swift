@@ -151,7 +151,12 @@ extension UpstreamSettings {
         timeout = UInt64(declaration.timeoutMilliseconds)
         retries = Int(declaration.retries)
         maxConnections = declaration.maxConnections ?? .max
-        healthPath = declaration.healthPath
+        health = declaration.health.map { check in
+            switch check {
+            case .path(let path): .path(path)
+            case .grpc: .grpc
+            }
+        }
         sendsOwnHost = declaration.sendsOwnHost
     }
 }

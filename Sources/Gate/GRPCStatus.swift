@@ -1,0 +1,46 @@
+package import HTTP
+import Wire
+
+/// Status codes of gRPC that the gateway itself answers with.
+package enum GRPCStatus: Int, Sendable, CaseIterable {
+    case ok = 0
+    case invalidArgument = 3
+    case deadlineExceeded = 4
+    case permissionDenied = 7
+    case resourceExhausted = 8
+    case unimplemented = 12
+    case internalError = 13
+    case unavailable = 14
+    case unauthenticated = 16
+
+    /// The status of a refusal.
+    package init(_ refusal: Refusal) {
+        switch refusal {
+        // The bytes are at fault, not the arguments of a call.
+        case .badRequest(.http), .badRequest(.grpcTimeout): self = .internalError
+        case .badRequest(.path), .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .expectationFailed:
+            self = .invalidArgument
+        case .unauthorized: self = .unauthenticated
+        case .forbidden, .premiumRequired: self = .permissionDenied
+        case .notFound, .methodNotAllowed, .notImplemented, .versionNotSupported: self = .unimplemented
+        case .payloadTooLarge, .uriTooLong, .headersTooLarge, .rateLimited: self = .resourceExhausted
+        case .badGateway, .unavailable: self = .unavailable
+        case .timeout, .requestTimeout: self = .deadlineExceeded
+        case .internalError: self = .internalError
+        }
+    }
+}
+
+extension Refusal {
+    /// Adds `grpc-status`, `grpc-message` and, in place of `Retry-After`, `grpc-retry-pushback-ms`: the end of an answer of gRPC.
+    package func addGRPCStatus(to edits: inout FieldEdits) {
+        edits.add("grpc-status", decimal: GRPCStatus(self).rawValue)
+        var message = ByteBuffer(capacity: 128)
+        GRPCMessage.append(Dialect.grpc.sentence(for: self).rawBytes, to: &message)
+        edits.add("grpc-message", message.readable)
+        if let seconds = retryAfterSeconds {
+            // Clients read a signed number of 32 bits.
+            edits.add("grpc-retry-pushback-ms", decimal: min(Int(seconds) * 1_000, Int(Int32.max)))
+        }
+    }
+}

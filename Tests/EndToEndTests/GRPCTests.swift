@@ -1,0 +1,222 @@
+import Foundation
+import TestThreads
+import Testing
+
+/// gRPC, with the client that Google writes at one end, and where it can be at the other.
+@Suite(.ownThread) struct GRPCTests {
+    private static func settings(_ upstream: String, _ more: String = "") -> String {
+        """
+        TOLLGATE_LISTEN=127.0.0.1:0;h2c
+        TOLLGATE_UPSTREAM_U="\(upstream)"
+        TOLLGATE_ROUTE_ECHO="POST /test.Echo/* upstream=u auth=none"
+        TOLLGATE_ROUTE_CLOSED="POST /test.Closed/* upstream=u auth=required tier=premium errors=password"
+        TOLLGATE_ROUTE_LIMITED="POST /test.Limited/* upstream=u auth=none limit=1/h"
+        TOLLGATE_ROUTE_SMALL="POST /test.Small/* upstream=u auth=none body-limit=1KiB"
+        TOLLGATE_ACCESS_LOG=json
+        \(more)
+        """
+    }
+
+    // MARK: refusals
+
+    @Test func refusalsAreStatusesOfGRPC() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let bearer = try gateway.bearer("--sub", "7").dropFirst("Authorization: ".count)
+        let missing = try GRPCCall(port: gateway.port, "/test.Closed/X")
+        #expect(missing.code == "UNAUTHENTICATED" && missing.details == "An access token is required.")
+        #expect(missing.all["www-authenticate"]?.hasPrefix("Bearer realm=") == true && missing.all["x-request-id"] != nil)
+        let bad = try GRPCCall(port: gateway.port, "/test.Closed/X", metadata: ["authorization": "Bearer nonsense"])
+        #expect(bad.code == "UNAUTHENTICATED")
+        #expect(try GRPCCall(port: gateway.port, "/test.Closed/X", metadata: ["authorization": String(bearer)]).code == "PERMISSION_DENIED")
+        #expect(try GRPCCall(port: gateway.port, "/no.Such/Thing").code == "UNIMPLEMENTED")
+        #expect(try GRPCCall(port: gateway.port, "/test.Small/X", .unary, [String(repeating: "x", count: 2_000)]).code == "RESOURCE_EXHAUSTED")
+        #expect(upstream.requests.now.isEmpty)
+        let lines = try gateway.accessLog(5)
+        #expect(lines.allSatisfy { $0["status"].int == 200 && $0["proto"].text == "HTTP/2" })
+        #expect(lines.map { $0["code"].text } == ["UNAUTHORIZED", "UNAUTHORIZED", "PREMIUM_REQUIRED", "NOT_FOUND", "PAYLOAD_TOO_LARGE"])
+        #expect(try gateway.metric("tollgate_http_requests_total", "code_class=\"4xx\"") == 5)
+    }
+
+    @Test func aLimitTellsClientsWhenToComeBack() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream.url))
+        _ = try GRPCCall(port: gateway.port, "/test.Limited/X")
+        let limited = try GRPCCall(port: gateway.port, "/test.Limited/X")
+        #expect(limited.code == "RESOURCE_EXHAUSTED" && limited.all["grpc-retry-pushback-ms"] == "3600000", "\(limited)")
+        #expect(limited.all["ratelimit"] != nil && limited.all["retry-after"] == nil)
+    }
+
+    @Test func failuresOfTheUpstreamAreStatusesOfGRPC() throws {
+        let refusing = try Listening.refusing()
+        let gateway = try Gateway(Self.settings("http://127.0.0.1:\(refusing.port)"))
+        let call = try GRPCCall(port: gateway.port, "Unary")
+        #expect(call.code == "UNAVAILABLE" && call.details == "The service behind the gateway failed.")
+        #expect(try gateway.accessLog(1)[0]["error"].text == "not_reached")
+    }
+
+    @Test func aRefusalIsOneFrame() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let peer = try HTTP2Peer(gateway)
+        for (stream, ends) in [(1, true), (3, false)] {
+            try peer.ask(stream, "POST", "/test.Closed/X", [("content-type", "application/grpc"), ("te", "trailers")], ends: ends)
+            let frames = try peer.take { $0.stream == stream }
+            #expect(frames.last?.description == "HEADERS \(stream)" && frames.last?.endsStream == true)
+        }
+    }
+
+    @Test func overHTTP1TheFieldsAreTheSame() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream.url))
+        for type in ["application/grpc", "application/grpc+proto", "application/grpc; charset=utf-8"] {
+            let answer = try gateway.ask("POST /test.Closed/X", ["Content-Type: \(type)"], body: [])
+            #expect(answer.status == 200 && answer["grpc-status"] == "16" && answer.body.isEmpty)
+            #expect(answer["Content-Type"] == "application/grpc" && answer["grpc-message"] == "An access token is required.")
+        }
+        let web = try gateway.ask("POST /test.Closed/X", ["Content-Type: application/grpc-web+proto"], body: [])
+        #expect(web.status == 401 && web["grpc-status"] == nil && !web.body.isEmpty)
+    }
+
+    // MARK: deadlines
+
+    /// An answer of curl, which has no deadline of its own, over HTTP/2.
+    private func curl(_ gateway: Gateway, _ path: String, _ fields: [String]) throws -> String {
+        let arguments = ["-sS", "-i", "--max-time", "20", "--http2-prior-knowledge", "-X", "POST", "-H", "Content-Type: application/grpc"]
+        let outcome = try run("curl", arguments + fields.flatMap { ["-H", $0] } + ["http://127.0.0.1:\(gateway.port)\(path)"])
+        return outcome.output
+    }
+
+    @Test func aLateAnswerIsEndedAtTheDeadline() throws {
+        let upstream = try Upstream { (_: Message, _) in }
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let start = ProcessInfo.processInfo.systemUptime
+        let answer = try curl(gateway, "/test.Echo/X", ["grpc-timeout: 400m"])
+        #expect((0.35...5).contains(ProcessInfo.processInfo.systemUptime - start))
+        #expect(answer.contains("grpc-status: 4\r\n") && answer.hasPrefix("HTTP/2 200"), "\(answer)")
+        let line = try gateway.accessLog(1)[0]
+        #expect(line["code"].text == "TIMEOUT" && line["error"].text == "deadline")
+        let told = try #require(upstream.requests.now.first?["grpc-timeout"])
+        #expect(told > "00300000u" && told < "00400000u" || told.hasSuffix("n"), "\(told)")
+    }
+
+    @Test func aStreamThatLastsTooLongEndsWithTrailers() throws {
+        let upstream = try Upstream { _, connection in
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n\0\0\0\0\0\r\n")
+        }
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let peer = try HTTP2Peer(gateway)
+        try peer.ask(1, "POST", "/test.Echo/X", [("content-type", "application/grpc"), ("grpc-timeout", "400m")])
+        let frames = try peer.take { $0.stream == 1 && ($0.endsStream || $0.type == 3) }.filter { $0.stream == 1 }
+        #expect(frames.map(\.description) == ["HEADERS 1", "DATA 1", "HEADERS 1"])
+        #expect(try gateway.accessLog(1)[0]["code"].text == "TIMEOUT")
+    }
+
+    @Test func malformedTimeoutsAreRefused() throws {
+        let upstream = try Upstream()
+        let gateway = try Gateway(Self.settings(upstream.url))
+        for value in ["soon", "123456789S", "5"] {
+            #expect(try curl(gateway, "/test.Echo/X", ["grpc-timeout: \(value)"]).contains("grpc-status: 13\r\n"))
+        }
+        #expect(upstream.requests.now.isEmpty)
+    }
+
+    // MARK: answers that break
+
+    @Test func anAnswerThatBreaksOffIsUnavailable() throws {
+        let upstream = try Upstream { _, connection in
+            try connection.send(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n9\r\n\0\0\0\0\u{9}part\r\n")
+            connection.close()
+        }
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let call = try GRPCCall(port: gateway.port, "ServerStream", .server)
+        #expect(call.messages == ["abc"] && call.code == "UNAVAILABLE", "\(call)")
+        let line = try gateway.accessLog(1)[0]
+        #expect(line["code"].text == "BAD_GATEWAY" && line["error"].text == "broken_answer")
+    }
+
+    @Test func anAnswerThatIsNoneOfGRPCPassesAsItIs() throws {
+        let upstream = try Upstream(Upstream.saying("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\n<b/>"))
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let answer = try curl(gateway, "/test.Echo/X", [])
+        #expect(answer.hasPrefix("HTTP/2 502") && answer.hasSuffix("<b/>"))
+        #expect(try GRPCCall(port: gateway.port, "Unary").code == "UNAVAILABLE", "clients take 502 for it")
+    }
+
+    @Test func aRequestThatGrowsTooLargeDuringItsAnswerIsTold() throws {
+        let upstream = try Upstream.raw { connection, _ in
+            _ = try connection.take(through: "\r\n\r\n")
+            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n\0\0\0\0\u{3}abc\r\n")
+            _ = connection.takeRest()
+        }
+        let gateway = try Gateway(Self.settings(upstream.url))
+        let peer = try HTTP2Peer(gateway)
+        try peer.ask(1, "POST", "/test.Small/X", [("content-type", "application/grpc")], ends: false)
+        try peer.send(0, 0, 1, [0])
+        try peer.take { $0.stream == 1 && $0.type == 0 }
+        try peer.send(0, 0, 1, [UInt8](repeating: 0, count: 2_000))
+        #expect(try peer.take { $0.stream == 1 }.last.map { $0.type == 1 && $0.endsStream } == true)
+        #expect(try gateway.accessLog(1)[0]["code"].text == "PAYLOAD_TOO_LARGE")
+    }
+
+    // MARK: both ends
+
+    @Test func everyKindOfCallPasses() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        let unary = try GRPCCall(port: gateway.port, "Unary", .unary, ["hello"], timeout: 30, metadata: ["x-mine": "1", "x-user-id": "root"])
+        #expect(unary.code == "OK" && unary.messages == ["olleh"], "\(unary)")
+        #expect(unary.trailing?["x-end"] == "yes" && unary.trailing?["x-end-bin"] == "b'\\x00\\xff\\n'")
+        let told = try JSON(try #require(unary.initial?["x-told"]))
+        #expect(told["metadata"]["x-mine"].text == "1" && told["metadata"]["x-user-id"].text == nil)
+        #expect((20..<30).contains(told["remaining"].number ?? 0), "the service knows the deadline")
+        let large = String(repeating: "0123456789", count: 200_000)
+        #expect(try GRPCCall(port: gateway.port, "ClientStream", .client, ["a", "b", "c"]).messages == ["a,b,c"])
+        #expect(try GRPCCall(port: gateway.port, "ServerStream", .server, ["500"]).messages == (0..<500).map { "\($0)" })
+        #expect(try GRPCCall(port: gateway.port, "Bidi", .bidi, ["a", "", "c", large]).messages == ["<a>", "<>", "<c>", "<\(large)>"])
+        let failed = try GRPCCall(port: gateway.port, "Fail", .unary, ["nö: 100%"])
+        #expect(failed.code == "ABORTED" && failed.details == "nö: 100%" && failed.trailing?["x-end"] == "failed")
+        #expect(try GRPCCall(port: gateway.port, "NoSuch").code == "UNIMPLEMENTED")
+    }
+
+    @Test func aClientsDeadlineEndsTheCallAtBothEnds() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        for (method, kind) in [("Slow", GRPCCall.Kind.unary), ("Endless", .server)] {
+            let call = try GRPCCall(port: gateway.port, method, kind, ["5"], timeout: 0.4)
+            #expect(call.code == "DEADLINE_EXCEEDED" && call.seconds < 3, "\(call)")
+        }
+        try eventually("the service has nothing left to do") { try GRPCCall(port: gateway.port, "Calls").messages == ["0"] }
+    }
+
+    @Test func aServiceThatDiesDuringACallIsUnavailable() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on"))
+        let port = gateway.port
+        let call = Background { try GRPCCall(port: port, "Endless", .server) }
+        try eventually("the call has begun") { try gateway.metric("tollgate_upstream_requests_total") >= 1 }
+        service.kill()
+        let outcome = try call.value()
+        #expect(outcome.code == "UNAVAILABLE" && outcome.messages == ["first"], "\(outcome)")
+        #expect(try GRPCCall(port: gateway.port, "Unary").code == "UNAVAILABLE")
+    }
+
+    // MARK: health
+
+    @Test func aServerThatDoesNotServeGetsNoRequests() throws {
+        let service = try GRPCService()
+        let gateway = try Gateway(Self.settings("\(service.url) http2=on health=grpc"))
+        #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "OK")
+        // 2 is NOT_SERVING; below 0 the service is not there.
+        for state in ["2", "-1", "0"] {
+            let direct = try GRPCCall(port: service.port, "SetHealth", .unary, [state])
+            #expect(direct.code == "OK")
+            try eventually("it is unhealthy", seconds: 30) { try gateway.metric("tollgate_upstream_healthy") == 0 }
+            #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "UNAVAILABLE")
+            _ = try GRPCCall(port: service.port, "SetHealth", .unary, ["1"])
+            try eventually("it is healthy again", seconds: 30) { try gateway.metric("tollgate_upstream_healthy") == 1 }
+        }
+        #expect(try GRPCCall(port: gateway.port, "Unary", .unary, ["x"]).code == "OK")
+    }
+}

@@ -1,0 +1,210 @@
+import Gate
+import Glibc
+import HTTP
+import TestThreads
+import Testing
+import Transport
+import Wire
+
+@testable import Proxy
+
+/// Deadlines of gRPC (`grpc-timeout`), on a clock that the test moves.
+@Suite(.ownThread, .timeLimit(.minutes(1)))
+struct DeadlineTests {
+    private let listener: Socket
+
+    init() throws { listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!) }
+
+    private func request(_ timeout: String, body: String? = "0\r\n\r\n") -> String {
+        "POST /S/M HTTP/1.1\r\nHost: h\r\nContent-Type: application/grpc\r\n\(timeout)Transfer-Encoding: chunked\r\n\r\n\(body ?? "")"
+    }
+
+    /// A client's request, as it came to the upstream.
+    private func begin(
+        _ stepped: inout SteppedWorker, _ timeout: String, body: String? = "0\r\n\r\n"
+    ) throws -> (client: Line, upstream: Line, head: String) {
+        let client = try Line(to: stepped.address)
+        try client.send(request(timeout, body: body))
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
+        return (client, upstream, try upstream.receive(until: body == nil ? "\r\n\r\n" : "0\r\n\r\n"))
+    }
+
+    private let head = "HTTP/1.1 200 OK\r\nContent-Type: application/grpc\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    @Test func withoutAnAnswerTheClientIsToldWhenItsTimeIsOver() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, head) = try begin(&stepped, "grpc-timeout: 2S\r\n")
+        #expect(head.value(of: "grpc-timeout").map { $0 > "01900000u" && $0 < "02000000u" } == true, "\(head)")
+        stepped.pass(milliseconds: 1_900)
+        #expect(!client.isReady(milliseconds: 0))
+        stepped.pass(milliseconds: 120)
+        let answer = try client.receiveMessage()
+        #expect(answer.status == 200 && answer.value(of: "grpc-status") == "4" && answer.contentLength == 0)
+        #expect(answer.value(of: "Content-Type") == "application/grpc" && answer.value(of: "grpc-message") != nil)
+        #expect(try upstream.receive() == nil, "nothing is left for the upstream to do")
+        #expect(stepped.worker.upstreams.connections.count == 0 && stepped.worker.exchanges.count == 0)
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func anAnswerThatHasBegunEndsWithTheStatusAsTrailers() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 2S\r\n")
+        try upstream.send(head + "3\r\nabc\r\n")
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receive(until: "abc\r\n").contains("\r\n3\r\nabc"))
+        stepped.pass(milliseconds: 2_020)
+        let end = try client.receive(until: "\r\n\r\n")
+        #expect(end.hasPrefix("0\r\ngrpc-status: 4\r\ngrpc-message: "))
+        // The connection serves the next request.
+        try client.send(request(""))
+        let next = try stepped.accept(listener)
+        try stepped.turn(untilReadable: next)
+        for line in [client, upstream, next] { line.close() }
+    }
+
+    @Test func anAnswerOfAnnouncedLengthIsCut() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 2S\r\n")
+        try upstream.send("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\npart")
+        try stepped.turn(untilReadable: client)
+        stepped.pass(milliseconds: 2_020)
+        let all = try client.receiveAll()
+        #expect(all.text.hasSuffix("part"))
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aRequestThatHasNotAllArrivedIsEndedToo() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 500m\r\n", body: nil)
+        stepped.pass(milliseconds: 520)
+        #expect(try client.receiveMessage().value(of: "grpc-status") == "4")
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aDeadlineDoesNotOutliveItsRequest() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 1S\r\n")
+        try upstream.send(ExchangeTests.ok)
+        try stepped.turn(untilReadable: client)
+        _ = try client.receiveMessage()
+        // The next request has the exchange of the first.
+        try client.send(request(""))
+        try stepped.turn(untilReadable: upstream)
+        _ = try upstream.receive(until: "0\r\n\r\n")
+        stepped.pass(milliseconds: 3_000)
+        #expect(!client.isReady(milliseconds: 0))
+        try upstream.send(ExchangeTests.ok)
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receiveMessage().status == 200)
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aTimeoutOfAnOrdinaryRequestIsOnlyAField() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let client = try Line(to: stepped.address)
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\ngrpc-timeout: 1S\r\n\r\n")
+        let upstream = try stepped.accept(listener)
+        try stepped.turn(untilReadable: upstream)
+        #expect(try upstream.receiveMessage().value(of: "grpc-timeout") == "1S")
+        stepped.pass(milliseconds: 2_000)
+        #expect(!client.isReady(milliseconds: 0))
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func theRoutesTimeoutStillCounts() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 1H\r\n")
+        stepped.pass(milliseconds: 5_100)
+        #expect(try client.receiveMessage().value(of: "grpc-status") == "4")
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aLateDeadlineIsKeptOverALongTime() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "grpc-timeout: 2M\r\n")
+        try upstream.send(head)
+        try stepped.turn(untilReadable: client)
+        _ = try client.receive(until: "\r\n\r\n")
+        for _ in 0..<118 {
+            try upstream.send("1\r\nx\r\n")
+            try stepped.turn(untilReadable: client)
+            _ = try client.receive(until: "x\r\n")
+            stepped.pass(milliseconds: 1_000)
+        }
+        #expect(!client.isReady(milliseconds: 0))
+        stepped.pass(milliseconds: 2_020)
+        #expect(try client.receive(until: "\r\n\r\n").hasPrefix("0\r\ngrpc-status: 4\r\n"))
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func aRequestThatWaitsForItsUserIsEnded() throws {
+        let rules = [RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))]
+        let bench = try Bench(rules: rules)
+        defer { bench.end() }
+        let trust = Trust(issuers: [Bench.issuer("tollgate", isOwn: true)])
+        bench.worker.mailbox.post(.adoptPolicy(try Policy(rules: rules, trust: trust, hasAccounts: true)))
+        bench.worker.settle()
+        let user = "0193a1b2-0000-7000-8000-000000000001"
+        let bearer = "Authorization: Bearer \(Bench.token(user))\r\n"
+        let client = try bench.client()
+        // The exchange has carried a request of another form before.
+        try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try client.receiveMessage().status == 401)
+        try client.send(request("grpc-timeout: 200m\r\n\(bearer)"))
+        #expect(bench.isAsked(1))
+        let answer = try client.receiveMessage()
+        #expect(answer.status == 200 && answer.value(of: "grpc-status") == "4" && answer.value(of: "X-Request-Id")?.isEmpty == false)
+        #expect(bench.worker.samples("tollgate_http_requests_total").contains { $0.contains("code_class=\"5xx\"") && $0.hasSuffix(" 1") })
+        bench.worker.mailbox.post(.learnedUsers([UserTier(user: TokenUser(user), status: .noAccount, version: 1)]))
+        bench.worker.settle()
+        try client.send(request("grpc-timeout: 9S\r\n\(bearer)"))
+        let upstream = try bench.accept()
+        _ = try upstream.receive(until: "0\r\n\r\n")
+        #expect(bench.worker.census.exchanges == 1)
+        for line in [client, upstream] { line.close() }
+    }
+
+    @Test func anAnswerThatBreaksOffEndsWithUnavailable() throws {
+        var stepped = try SteppedWorker(forwardingTo: listener)
+        defer { stepped.end() }
+        let (client, upstream, _) = try begin(&stepped, "")
+        try upstream.send(head + "3\r\nabc\r\n")
+        try stepped.turn(untilReadable: client)
+        _ = try client.receive(until: "abc\r\n")
+        upstream.close()
+        try stepped.turn(untilReadable: client)
+        #expect(try client.receive(until: "\r\n\r\n").hasPrefix("0\r\ngrpc-status: 14\r\n"))
+        client.close()
+    }
+
+    @Test func eachAttemptIsToldTheTimeThatIsLeft() throws {
+        var slices = EndpointSlices()
+        var exchange = Exchange()
+        exchange.replayBuffer.append("POST /S/M HTTP/1.1\r\nHost: a\r\ngrpc-timeout: " as StaticString)
+        slices.timeout = Slice(start: exchange.replayBuffer.count, count: 9)
+        exchange.replayBuffer.append("00000000n\r\n\r\nbody" as StaticString)
+        slices.prefix = Slice(start: 5, count: 0)
+        slices.host = Slice(start: 26, count: 1)
+        exchange.endpointSlices = slices
+        exchange.deadline = MonotonicTime(nanoseconds: 10_000_000_000)
+        exchange.renewTimeout(at: MonotonicTime(nanoseconds: 1_000_000_000))
+        #expect(exchange.replayBuffer.readable.text.contains("\r\ngrpc-timeout: 09000000u\r\n\r\nbody"))
+        let longer = UpstreamAddress(address: .unix("/u"), authority: "backend.example.org", pathPrefix: "/base")
+        exchange.readdress(to: EndpointIndex(pool: 0, number: 1), at: longer)
+        exchange.renewTimeout(at: MonotonicTime(nanoseconds: 9_999_000_000))
+        #expect(
+            exchange.replayBuffer.readable.text
+                == "POST /base/S/M HTTP/1.1\r\nHost: backend.example.org\r\ngrpc-timeout: 01000000n\r\n\r\nbody")
+        exchange.renewTimeout(at: MonotonicTime(nanoseconds: 11_000_000_000))
+        #expect(exchange.replayBuffer.readable.text.contains("grpc-timeout: 00000001n"))
+    }
+}
