@@ -35,7 +35,7 @@ final class ChangeBus: Sendable {
             (redis, postgres) = (bus, nil)
         } else {
             redis = nil
-            postgres = plan.location.listen(start: WorkerThread.start, heard: hinted, changed: changed)
+            postgres = plan.notifications.listen(start: WorkerThread.start, heard: hinted, changed: changed)
         }
     }
 

@@ -11,6 +11,8 @@ package struct ClusterPlan: Sendable {
     let askTier: TierQuestion
     /// The database with the accounts and their change log.
     let location: StoreLocation
+    /// Where the database's notifications come from: past a pooler, which does not pass them on.
+    let notifications: StoreLocation
     /// Carries the bus; nil: the database's own notifications do, where it has them.
     let redis: RedisEndpoint?
     /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.
@@ -20,13 +22,14 @@ package struct ClusterPlan: Sendable {
 
     package init(
         scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
-        location: StoreLocation, redis: RedisEndpoint?, secret: [UInt8]?,
+        location: StoreLocation, notifications: StoreLocation? = nil, redis: RedisEndpoint?, secret: [UInt8]?,
         followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
     ) {
         self.scale = scale
         self.tierSources = tierSources
         self.askTier = askTier
         self.location = location
+        self.notifications = notifications ?? location
         self.redis = redis
         self.secret = secret
         self.followRedis = followRedis

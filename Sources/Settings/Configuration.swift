@@ -52,6 +52,8 @@ package struct Configuration: Sendable {
     package var providers: [ProviderDeclaration] = []
     /// `DATABASE_URL` unparsed; it may contain a password. nil: a SQLite file in the data folder.
     package var databaseURL: String?
+    /// `DATABASE_URL_DIRECT` unparsed; it may contain a password.
+    package var databaseDirectURL: String?
     /// The secret that gateways with a common database or Redis share, at least 32 bytes.
     package var keySecret: [UInt8]?
     package var mustConfirmEmail = false

@@ -110,6 +110,9 @@ extension Setting {
     package static let databaseURL = Setting(
         "DATABASE_URL", .url, .secretText(\.databaseURL), shown: "embedded SQLite", secret: true, restart: true,
         "The database of accounts: `postgres://user:password@host/database` or `sqlite:///path/to/file`; by default a SQLite file in `TOLLGATE_DATA_DIR`.")
+    package static let databaseDirectURL = Setting(
+        "DATABASE_URL_DIRECT", .url, .secretText(\.databaseDirectURL), shown: "`DATABASE_URL`", secret: true, restart: true,
+        "The PostgreSQL server itself, `postgres://…`, where `DATABASE_URL` names a pooler in transaction mode: its notifications come from there.")
     package static let requireConfirmedEmail = Setting(
         "TOLLGATE_REQUIRE_CONFIRMED_EMAIL", .choice(["false", "true"]), .choice(\.mustConfirmEmail) { $0 == "true" }, default: "false",
         "Whether an account of the `dlauth` contract gets a session only once its email is verified.")
@@ -157,7 +160,7 @@ extension Setting {
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
-        tokenCache, contracts, dlauthPath, provider, databaseURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
+        tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,

@@ -9,15 +9,18 @@ public final class PostgresCluster: Sendable {
     /// The server for all tests, started at first use.
     public static let shared = Result { try PostgresCluster() }
 
-    private let folder: String
+    let folder: String
     private let watch: Mutex<FileHandle?>
     private let databases = Mutex(0)
-    private static let port = "5432"
+    static let port = "5432"
     /// A cluster that was made and never started: each server gets a copy, for making one takes a second.
     private static let made = Result { try WatchedFolder(PostgresCluster.path + PostgresCluster.making) }
 
-    public init() throws {
-        let watched = try WatchedFolder(Self.path + Self.script, Self.made.get().path)
+    /// A server of its own; a standby that follows `primary`, if one is named. `settings` are more of postgresql.conf.
+    public init(following primary: PostgresCluster? = nil, settings: [String] = []) throws {
+        let options = settings.map { "-c \($0)" }.joined(separator: " ")
+        let source = try primary.map { $0.folder } ?? Self.made.get().path
+        let watched = try WatchedFolder(Self.path + Self.script, source, primary == nil ? "" : "standby", options)
         folder = watched.path
         watch = Mutex(watched.hold)
     }
@@ -40,10 +43,19 @@ public final class PostgresCluster: Sendable {
         return url(name)
     }
 
-    public func url(_ database: String) -> String {
-        let socket = folder.replacing("/", with: "%2F")
-        return "postgres://tollgate@\(socket):\(Self.port)/\(database)"
+    public func url(_ database: String) -> String { Self.url([folder], database) }
+
+    /// The URL of a database on several servers.
+    public static func url(_ database: String, on servers: [PostgresCluster]) -> String { url(servers.map(\.folder), database) }
+
+    /// The URL of a database behind Unix sockets in these folders.
+    static func url(_ sockets: [String], _ database: String) -> String {
+        let hosts = sockets.map { $0.replacing("/", with: "%2F") + ":" + port }
+        return "postgres://tollgate@\(hosts.joined(separator: ","))/\(database)"
     }
+
+    /// The folder with the server's data and socket.
+    public var path: String { folder }
 
     /// Runs one statement as the superuser.
     @discardableResult
@@ -65,6 +77,9 @@ public final class PostgresCluster: Sendable {
 
     public func start() throws { try signal("start") }
 
+    /// Makes a standby the primary.
+    public func promote() throws { try signal("promote") }
+
     /// Suspends and resumes the server (SIGSTOP, SIGCONT).
     public func pause() throws { try signal("pause") }
     public func resume() throws { try signal("resume") }
@@ -84,10 +99,10 @@ public final class PostgresCluster: Sendable {
     }
 
     /// Debian's folder of the server's programs, which is not on the PATH.
-    private static let path = "PATH=\"$(ls -d /usr/lib/postgresql/*/bin | tail -n 1):$PATH\"; "
+    static let path = "PATH=\"$(ls -d /usr/lib/postgresql/*/bin | tail -n 1):$PATH\"; "
 
     /// Runs as root or not: as root, the server gets the user `nobody`, for it refuses to be root.
-    private static let beginning = """
+    static let beginning = """
 
         set -e
         folder=$(mktemp -d /tmp/tollgate-pg-XXXXXX)
@@ -123,11 +138,16 @@ public final class PostgresCluster: Sendable {
         start() {
             $as pg_ctl -D "$folder/data" -l "$folder/log" -w -t 30 -o "-c listen_addresses='' \\
                 -c unix_socket_directories='$folder' -c port=\(port) -c fsync=off -c max_connections=300 \\
-                -c shared_buffers=32MB -c deadlock_timeout=50ms" start >/dev/null </dev/null
+                -c shared_buffers=32MB -c deadlock_timeout=50ms $options" start >/dev/null </dev/null
         }
         trap 'stop immediate; rm -rf "$folder"' EXIT
         trap 'exit 1' HUP INT TERM
-        cp -a "$1/data" "$folder/data"
+        options=$3
+        if [ "$2" = standby ]; then
+            $as pg_basebackup -D "$folder/data" -R -c fast --no-sync -d "host=$1 port=\(port) user=tollgate" </dev/null
+        else
+            cp -a "$1/data" "$folder/data"
+        fi
         start
         echo "$folder"
         exec >/dev/null
@@ -135,6 +155,7 @@ public final class PostgresCluster: Sendable {
             case "$command" in
                 stop) stop "$mode" ;;
                 start) start ;;
+                promote) $as pg_ctl -D "$folder/data" -w promote >/dev/null 2>&1 ;;
                 pause) send -STOP ;;
                 resume) send -CONT ;;
             esac
@@ -144,7 +165,7 @@ public final class PostgresCluster: Sendable {
 }
 
 /// A folder that a shell makes and takes away when the pipe to it is closed, whatever becomes of the tests.
-private final class WatchedFolder: Sendable {
+final class WatchedFolder: Sendable {
     let path: String
     let hold: FileHandle
 

@@ -31,8 +31,13 @@ package struct LoggedChange: Sendable, Hashable {
 package struct ChangeMark: Sendable, Hashable, Comparable {
     /// Opaque outside the store.
     package let value: Int64
+    /// Tells servers apart, and runs of one; opaque too. Positions of two servers cannot be compared.
+    package let server: Int64
 
-    package init(value: Int64) { self.value = value }
+    package init(value: Int64, server: Int64 = 0) {
+        self.value = value
+        self.server = server
+    }
 
     package static func < (left: Self, right: Self) -> Bool { left.value < right.value }
 }
@@ -43,7 +48,8 @@ package struct ChangeReading: Sendable, Equatable {
     package let changes: [LoggedChange]
     /// The mark for the next reading.
     package let next: ChangeMark
-    /// False if changes may be missing, because the log ends before the mark: the database was restored from a backup.
+    /// False if changes may be missing: the log ends before the mark, because the database was restored from a backup, or another
+    /// server answers than before.
     package let isWhole: Bool
 
     package init(changes: [LoggedChange], next: ChangeMark, isWhole: Bool) {

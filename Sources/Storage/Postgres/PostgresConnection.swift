@@ -9,8 +9,13 @@ internal import CPostgres
     private static let schemaLock: Int64 = 0x746F_6C6C_6761_7465
 
     private let handle: OpaquePointer
-    /// The names of the prepared statements.
-    private var names: [String: String] = [:]
+    private let statements: PreparedStatements
+    /// The texts of the statements that are prepared on this connection.
+    private var prepared: Set<String> = []
+    /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
+    var marksCommits = false
+    /// The mark of the writing transaction in progress.
+    private(set) var mark: CommitMark?
 
     /// Whether the connection broke and must be replaced.
     private(set) var isBroken = false
@@ -18,11 +23,13 @@ internal import CPostgres
     private(set) var mayHaveCommitted = false
     var touched = TouchedRows()
 
-    init(url: String) throws(SQLFault) {
+    /// Connects to the first server of the URL that accepts writes, unless the URL asks for another kind.
+    init(url: String, statements: PreparedStatements = PreparedStatements()) throws(SQLFault) {
+        self.statements = statements
         // Later settings override earlier ones, so the URL overrides the defaults.
         let settings = [
-            ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("dbname", url),
-            ("client_encoding", "UTF8"),
+            ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
+            ("dbname", url), ("client_encoding", "UTF8"),
         ]
         guard let handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
         unsafe self.handle = handle
@@ -42,30 +49,35 @@ internal import CPostgres
     }
 
     func run(_ sql: String, _ values: [SQLValue]) throws(SQLFault) -> SQLResult {
-        let name = try name(of: sql)
+        let name = try preparedName(of: sql)
         let parameters = PostgresParameters(values)
+        let count = Int32(values.count)
         let isSent = unsafe parameters.withPointers { pointers, lengths, formats in
-            unsafe PQsendQueryPrepared(handle, name, Int32(values.count), pointers, lengths, formats, 1) == 1
+            if let name { return unsafe PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1 }
+            return unsafe PQsendQueryParams(handle, sql, count, nil, pointers, lengths, formats, 1) == 1
         }
         guard isSent else { throw lost() }
         return try answer(to: sql)
     }
 
-    /// The prepared statement for this text; the server infers the parameter types.
-    private func name(of sql: String) throws(SQLFault) -> String {
-        if let known = names[sql] { return known }
-        let name = "s\(names.count + 1)"
+    /// The name of the prepared statement for this text, whose parameter types the server infers; nil to send the text itself.
+    private func preparedName(of sql: String) throws(SQLFault) -> String? {
+        guard let name = statements.name(of: sql), !prepared.contains(sql) else { return statements.name(of: sql) }
         guard unsafe PQsendPrepare(handle, name, sql, 0, nil) == 1 else { throw lost() }
         _ = try answer(to: sql)
-        names[sql] = name
+        prepared.insert(sql)
         return name
     }
 
-    func begin(isWriting: Bool) throws(SQLFault) { try command(isWriting ? "BEGIN" : "BEGIN READ ONLY") }
+    func begin(isWriting: Bool) throws(SQLFault) {
+        mark = isWriting && marksCommits ? CommitMark() : nil
+        mayHaveCommitted = false
+        try command(isWriting ? "BEGIN" : "BEGIN READ ONLY")
+    }
 
     func commit() throws(SQLFault) {
         mayHaveCommitted = true
-        try command("COMMIT")
+        try command(mark.map { "\($0.statement); COMMIT" } ?? "COMMIT")
         mayHaveCommitted = false
     }
 
@@ -92,6 +104,12 @@ internal import CPostgres
             found = true
         }
         return found
+    }
+
+    /// Whether a pooler stands between: then the process that serves this connection is not the one that libpq knows.
+    func isPooled() throws(SQLFault) -> Bool {
+        guard var row = try run("SELECT pg_backend_pid()", []).rows.first else { return false }
+        return try row.integer() != Int64(unsafe PQbackendPID(handle))
     }
 
     /// The socket, to poll for notifications.
@@ -134,6 +152,10 @@ internal import CPostgres
         switch refusal.state {
         // Serialisation failure, deadlock, and a unique row inserted concurrently.
         case "40001", "40P01", "23505": return .conflict
+        // A prepared statement that is there already, or is missing: a pooler has changed the server connection.
+        case "42P05", "26000":
+            statements.giveUp()
+            return .conflict
         case let state where ["08", "53", "57", "58", "25"].contains(state.prefix(2)):
             // Shutting down, out of space, or read-only after a failover: a new connection may succeed.
             isBroken = true

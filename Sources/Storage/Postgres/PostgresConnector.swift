@@ -9,6 +9,7 @@ final class PostgresServer: Sendable {
     let url: String
     /// Whether the schema is known to be up to date.
     let isPrepared = Atomic(false)
+    private let statements = PreparedStatements()
     private let failure = Mutex<(until: ContinuousClock.Instant, fault: SQLFault)?>(nil)
 
     init(url: String) { self.url = url }
@@ -17,9 +18,10 @@ final class PostgresServer: Sendable {
     func connect() throws(SQLFault) -> PostgresConnection {
         if let failure = failure.withLock({ $0 }), ContinuousClock.now < failure.until { throw failure.fault }
         do throws(SQLFault) {
-            let connection = try PostgresConnection(url: url)
+            let connection = try PostgresConnection(url: url, statements: statements)
             if !isPrepared.load(ordering: .acquiring) { try Schema.update(connection) }
             isPrepared.store(true, ordering: .releasing)
+            connection.marksCommits = true
             failure.withLock { $0 = nil }
             return connection
         } catch {
@@ -33,28 +35,48 @@ final class PostgresServer: Sendable {
 struct PostgresConnector {
     /// How often a transaction is tried that conflicts with others.
     private static let attempts = 20
+    /// How long the outcome of a commit that was not answered is asked for: an orderly failover takes less.
+    private static let patience = Duration.seconds(10)
+    /// Between two such questions, in microseconds.
+    private static let pause: UInt32 = 100_000
 
     private let server: PostgresServer
     private var connection: PostgresConnection?
 
     init(server: PostgresServer) { self.server = server }
 
-    /// Runs `body` as one transaction. Retries after a conflict, and on a new connection if a pooled one turns out to be broken,
-    /// but never once the commit may have reached the server.
+    /// Runs `body` as one transaction. Retries after a conflict, and on a new connection if a pooled one turns out to be broken. After
+    /// a commit that was not answered, a new connection tells whether it took place; only if it did not, `body` runs again.
     mutating func run<Value>(
         isWriting: Bool, _ body: (inout SQLTransaction) throws(SQLFault) -> Value
     ) throws(SQLFault) -> Value {
         var attempt = 1
+        var doubtful = DoubtfulCommits<Value>()
+        var deadline: ContinuousClock.Instant?
         while true {
             let wasOpen = connection != nil
-            let connection = try connected()
+            var value: Value?
             do throws(SQLFault) {
-                return try connection.transaction(isWriting: isWriting, body)
+                return try connected().transaction(isWriting: isWriting) { sql throws(SQLFault) in
+                    let result = if let settled = try doubtful.settle(&sql) { settled } else { try body(&sql) }
+                    value = result
+                    return result
+                }
             } catch {
-                if connection.isBroken { self.connection = nil }
+                let mark = connection.flatMap { $0.mayHaveCommitted ? $0.mark : nil }
+                if connection?.isBroken == true { connection = nil }
                 switch error {
                 case .failed: throw error
-                case .lost: guard wasOpen, !connection.mayHaveCommitted else { throw error }
+                case .lost:
+                    if let mark, let value { doubtful.add(mark, value) }
+                    if doubtful.isEmpty {
+                        guard wasOpen else { throw error }
+                        continue
+                    }
+                    let end = deadline ?? .now.advanced(by: Self.patience)
+                    deadline = end
+                    guard .now < end else { throw error }
+                    usleep(Self.pause)
                 case .conflict:
                     guard attempt < Self.attempts else { throw error }
                     attempt += 1

@@ -8,6 +8,7 @@ extension SQLDialect {
     static let postgres = SQLDialect(
         lockClause: " FOR UPDATE", clock: microseconds, changeMark: "mark",
         changeFloor: "pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
+        serverStart: "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint",
         notice: "pg_notify('tollgate', '')",
         changeLog: [
             """
@@ -78,5 +79,8 @@ extension SQLDialect {
             CREATE TRIGGER accounts_tier_logged AFTER UPDATE OF tier, tier_until ON accounts
             FOR EACH ROW EXECUTE FUNCTION tollgate_log_tier()
             """,
+        ],
+        commitMarks: [
+            "CREATE TABLE commit_marks (id BYTEA PRIMARY KEY, at BIGINT NOT NULL)", "CREATE INDEX commit_marks_at ON commit_marks (at)",
         ])
 }

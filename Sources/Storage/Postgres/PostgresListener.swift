@@ -9,6 +9,8 @@ package final class PostgresListener: Sendable {
     private static let silence: Int32 = 2_000
     private static let firstPause: Int32 = 100
     private static let longestPause: Int32 = 2_000
+    private static let pooled =
+        "a pooler stands between, which does not pass notifications on: set DATABASE_URL_DIRECT to the server itself, or the log of changes is only polled"
 
     private let bell: Bell
     private let end: ThreadEnd
@@ -39,6 +41,7 @@ package final class PostgresListener: Sendable {
         while !bell.hasRung {
             do throws(SQLFault) {
                 let connection = try PostgresConnection(url: url)
+                if try connection.isPooled() { throw .failed(pooled) }
                 try connection.listen()
                 changed(nil)
                 heard()

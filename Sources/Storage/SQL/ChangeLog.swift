@@ -19,7 +19,7 @@ extension SQLStore {
             // Read before the changes: a transaction that commits in between is in this reading and in the next.
             let next = try sql.endOfLog()
             guard let mark else { return ChangeReading(changes: [], next: next, isWhole: true) }
-            guard mark <= next else { return ChangeReading(changes: [], next: next, isWhole: false) }
+            guard mark.server == next.server, mark <= next else { return ChangeReading(changes: [], next: next, isWhole: false) }
             return ChangeReading(changes: try sql.changes(since: mark), next: next, isWhole: true)
         }
     }
@@ -29,8 +29,10 @@ extension SQLTransaction {
     private static let keptMicroseconds: Int64 = 86_400_000_000
 
     fileprivate func endOfLog() throws(SQLFault) -> ChangeMark {
-        guard var row = try first("SELECT \(dialect.changeFloor)", []) else { throw .failed("the log of changes has no end") }
-        return ChangeMark(value: try row.integer())
+        guard var row = try first("SELECT \(dialect.changeFloor), \(dialect.serverStart)", []) else {
+            throw .failed("the log of changes has no end")
+        }
+        return ChangeMark(value: try row.integer(), server: try row.integer())
     }
 
     fileprivate func changes(since mark: ChangeMark) throws(SQLFault) -> [LoggedChange] {
@@ -84,6 +86,8 @@ extension SQLTransaction {
 
     func shortenChangeLog() throws(SQLFault) {
         try change(.unlogged, "DELETE FROM changes WHERE at < \(dialect.clock) - $1", [.integer(Self.keptMicroseconds)])
+        guard !dialect.commitMarks.isEmpty else { return }
+        try change(.unlogged, "DELETE FROM commit_marks WHERE at < \(dialect.clock) - $1", [.integer(Self.keptMicroseconds)])
     }
 }
 

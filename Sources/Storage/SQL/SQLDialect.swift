@@ -9,6 +9,9 @@ struct SQLDialect: Sendable {
     let changeMark: String
     /// Expression for the lowest value of `changeMark` that a change not yet visible may have.
     let changeFloor: String
+    /// Expression for when the server started, in microseconds since 1970; it differs after a failover, when values of `changeMark` may
+    /// be given out again.
+    let serverStart: String
     /// Expression that tells gateways, at the end of the transaction, to read the change log; NULL where the database cannot.
     let notice: String
     /// Statements that create the table `changes` (id, kind, subject, at) and the triggers that write it for accounts, ended
@@ -17,4 +20,6 @@ struct SQLDialect: Sendable {
     /// Statements that create the triggers that log the identities of outside issuers: when one is linked, unlinked or
     /// relinked, and when the tier of its account changes.
     let identityLog: [String]
+    /// Statements that create `commit_marks` (see `CommitMark`); none where a commit is always answered.
+    let commitMarks: [String]
 }

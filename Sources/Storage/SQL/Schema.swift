@@ -8,6 +8,7 @@ enum Schema {
         { dialect in [sealedSecrets] + dialect.changeLog },
         { dialect in identityChanges + dialect.identityLog },
         { _ in outsideSessions },
+        { dialect in dialect.commitMarks },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

@@ -5,7 +5,7 @@ extension SQLDialect {
     static let sqlite = SQLDialect(
         lockClause: "", clock: microseconds, changeMark: "id",
         changeFloor: "(SELECT COALESCE(MAX(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'changes')",
-        notice: "NULL",
+        serverStart: "0", notice: "NULL",
         changeLog: [
             """
             CREATE TABLE changes (
@@ -41,5 +41,5 @@ extension SQLDialect {
                 WHERE account = NEW.id AND provider NOT IN ('apple', 'google');
             END
             """
-        ])
+        ], commitMarks: [])
 }

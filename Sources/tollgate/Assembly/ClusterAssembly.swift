@@ -10,8 +10,9 @@ extension ClusterPlan {
     init(_ configuration: GatewayConfiguration, _ redisResolver: RedisResolver?, _ tierClient: TierClient) throws {
         self.init(
             scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
-            askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration), redis: configuration.redis,
-            secret: configuration.settings.keySecret, followRedis: { redisResolver?.follow($0) })
+            askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
+            notifications: configuration.directDatabase, redis: configuration.redis, secret: configuration.settings.keySecret,
+            followRedis: { redisResolver?.follow($0) })
     }
 }
 

@@ -18,6 +18,8 @@ struct GatewayConfiguration: Sendable {
     var redis: RedisEndpoint?
     /// nil: a file in the data folder.
     var database: StoreLocation?
+    /// Where notifications of changes come from; nil: from `database`.
+    var directDatabase: StoreLocation?
     var mail: MailPlan
     /// The lifetimes of sessions and tokens, by contract.
     var sessionPolicies: SessionPolicies
@@ -31,6 +33,7 @@ struct GatewayConfiguration: Sendable {
         pages = routes.pages
         redis = RedisEndpoint.read(settings, &findings)
         database = StoreLocation.read(settings, &findings)
+        directDatabase = StoreLocation.readDirect(settings, besides: database, &findings)
         mail = MailPlan(settings, &findings)
         sessionPolicies = SessionPolicies(settings, &findings)
     }
@@ -42,6 +45,7 @@ struct GatewayConfiguration: Sendable {
     mutating func keepUnchangeable(of running: GatewayConfiguration) -> [String] {
         redis = running.redis
         database = running.database
+        directDatabase = running.directDatabase
         return settings.keepUnchangeable(of: running.settings)
     }
 }
@@ -75,6 +79,20 @@ extension StoreLocation {
             findings.fault(Finding(origin, Setting.databaseURL.name, error.description))
             return nil
         }
+    }
+
+    /// The server of `DATABASE_URL_DIRECT`, beside that of `DATABASE_URL`.
+    fileprivate static func readDirect(
+        _ settings: Configuration, besides database: StoreLocation?, _ findings: inout Findings
+    ) -> StoreLocation? {
+        guard let url = settings.databaseDirectURL else { return nil }
+        let direct = try? StoreLocation(url: url)
+        if direct?.isServer == true, database?.isServer != false, settings.databaseURL != nil { return direct }
+        let message = direct?.isServer == true
+            ? "is for a DATABASE_URL that names a pooler before PostgreSQL, and it names none: set DATABASE_URL=postgres://…, or remove this"
+            : "names no PostgreSQL server: write postgres://user:password@host/database"
+        findings.fault(Finding(settings.origin(of: .databaseDirectURL), Setting.databaseDirectURL.name, message))
+        return nil
     }
 
     /// The configured database, else a file in the data folder, which is made if missing.

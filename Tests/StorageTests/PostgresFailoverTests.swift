@@ -1,0 +1,235 @@
+import Accounts
+import Foundation
+import Glibc
+import Storage
+import TestServers
+import Testing
+import Wire
+
+/// A primary that is lost, and the standby that takes its place.
+@Suite struct PostgresFailoverTests {
+    /// A primary with a standby that has replayed everything, and a store over both.
+    private struct Pair {
+        let primary: PostgresCluster
+        let standby: PostgresCluster
+        let store: any AccountStore
+        let url: String
+
+        init() throws {
+            primary = try PostgresCluster()
+            let database = try primary.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+            standby = try PostgresCluster(following: primary)
+            url = PostgresCluster.url(database, on: [primary, standby])
+            store = try Bench(url: url).store
+        }
+
+        /// Waits until the standby has what the primary has, and makes it the primary.
+        func failOver() async throws {
+            let position = try primary.run("SELECT pg_current_wal_lsn()")
+            try await eventually { try standby.run("SELECT pg_last_wal_replay_lsn() >= '\(position)'") == "t" }
+            try primary.stop()
+            try standby.promote()
+        }
+
+        func end() {
+            primary.end()
+            standby.end()
+        }
+    }
+
+    @Test func theNewPrimaryIsUsedWithoutARestart() async throws {
+        let pair = try Pair()
+        defer { pair.end() }
+        let user = try await pair.store.opened("a@x").account.id
+        try await pair.failOver()
+        var found: Account?
+        try await eventually {
+            found = try? await pair.store.account(user)
+            return found != nil
+        }
+        #expect(found?.id == user)
+        #expect(try await pair.store.setTier("premium", until: nil, of: user, at(1)) != nil)
+        _ = try await pair.store.opened("b@x")
+    }
+
+    /// The new primary may have lost transactions and give their numbers out again, so a position of the old one says nothing.
+    @Test func theChangeLogIsReadAnewFromAnotherServer() async throws {
+        let pair = try Pair()
+        defer { pair.end() }
+        let user = try await pair.store.opened("a@x").account.id
+        let mark = try await pair.store.changes(since: nil).next
+        try await pair.failOver()
+        var reading: ChangeReading?
+        try await eventually {
+            reading = try? await pair.store.changes(since: mark)
+            return reading != nil
+        }
+        #expect(reading?.isWhole == false)
+        let next = try #require(reading?.next)
+        _ = try await pair.store.setTier("premium", until: nil, of: user, at(1))
+        let changes = try await pair.store.changes(since: next)
+        #expect(changes.isWhole && changes.changes.count == 1)
+    }
+
+    @Test func notificationsComeFromTheNewPrimary() async throws {
+        let pair = try Pair()
+        defer { pair.end() }
+        let user = try await pair.store.opened("a@x").account.id
+        let (heard, isConnected) = (Noted(0), Noted(false))
+        let listener = try StoreLocation(url: pair.url).listen(
+            start: startThread, heard: { heard.change { $0 += 1 } }, changed: { problem in isConnected.change { $0 = problem == nil } })
+        defer { listener?.stop() }
+        try await eventually { isConnected.now }
+        try await pair.failOver()
+        try await eventually { !isConnected.now }
+        try await eventually { isConnected.now }
+        let before = heard.now
+        _ = try await pair.store.setTier("premium", until: nil, of: user, at(1))
+        try await eventually { heard.now > before }
+    }
+
+    /// A commit whose answer is lost: the change counts once, and its author hears of it.
+    @Test(arguments: CommitCutter.Fate.allCases)
+    func aCommitInDoubtIsNeitherLostNorDoubled(_ fate: CommitCutter.Fate) async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let cutter = try CommitCutter(before: cluster)
+        defer { cutter.end() }
+        let store = try Bench(url: cutter.url(database)).store
+        try await store.prepare()
+        cutter.cutNext(fate)
+        let ada = try await store.opened("ada@x")
+        #expect(cutter.count == 1)
+        #expect(try await store.account(ada.account.id) == ada.account)
+        #expect(try await store.session(try #require(ada.session?.id))?.session == ada.session)
+        #expect(try await store.auditEvents(of: ada.account.id, limit: 10).count == 1)
+        cutter.cutNext(fate)
+        guard case .issued(let rotated, .rotate) = try await store.refresh(ada.session, 1, at: 10) else {
+            Issue.record("the refresh that was in doubt was refused")
+            return
+        }
+        #expect(cutter.count == 2)
+        #expect(rotated.session?.counter == 2)
+        #expect(try await store.session(try #require(ada.session?.id))?.session?.counter == 2)
+    }
+
+    @Test func aCommitInDoubtIsReportedWhenTheServerStaysAway() async throws {
+        let cluster = try PostgresCluster()
+        defer { cluster.end() }
+        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let cutter = try CommitCutter(before: cluster)
+        let store = try Bench(url: cutter.url(database)).store
+        try await store.prepare()
+        cutter.cutNext(.lost)
+        let opening = Task { await fault { _ = try await store.opened("ada@x") } }
+        try await eventually { cutter.count == 1 }
+        try cluster.stop()
+        #expect(await opening.value?.absence?.isEmpty == false)
+    }
+}
+
+/// PgBouncer in transaction mode: each transaction may have another server connection.
+@Suite struct PostgresPoolerTests {
+    @Test func accountsAreUsedThroughAPooler() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let pooler = try PostgresPooler(before: cluster, connections: 2)
+        defer { pooler.end() }
+        let stores = try (0..<3).map { _ in try Bench(url: pooler.url(database)).store }
+        try await stores[0].prepare()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<30 {
+                group.addTask {
+                    let store = stores[number % 3]
+                    let opened = try await store.opened("user\(number)@x")
+                    let user = opened.account.id
+                    #expect(try await store.setTier("premium", until: nil, of: user, at(1))?.version == 1)
+                    let refreshed = try await store.refresh(opened.session, 1, at: 2)
+                    #expect(refreshed.counter == 2)
+                    #expect(try await store.account(email: email("user\(number)@x"))?.id == user)
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await stores[1].accounts(after: nil, limit: 100).count == 30)
+    }
+
+    @Test func notificationsNeedTheServerItself() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let pooler = try PostgresPooler(before: cluster, connections: 2)
+        defer { pooler.end() }
+        let problem = Noted<String?>(nil)
+        let listener = try StoreLocation(url: pooler.url(database)).listen(
+            start: startThread, heard: {}, changed: { found in problem.change { $0 = found } })
+        defer { listener?.stop() }
+        try await eventually { problem.now?.contains("DATABASE_URL_DIRECT") == true }
+    }
+}
+
+/// PostgreSQL over TLS.
+@Suite struct PostgresTLSTests {
+    @Test func aServerIsVerifiedByItsAuthorityAndItsName() async throws {
+        let folder = try Folder()
+        defer { folder.remove() }
+        try Self.makeCertificates(in: folder.path)
+        let port = try Self.freePort()
+        let cluster = try PostgresCluster(settings: [
+            "listen_addresses=127.0.0.1", "port=\(port)", "ssl=on", "ssl_cert_file=\(folder.path)/server.pem",
+            "ssl_key_file=\(folder.path)/server.key",
+        ])
+        defer { cluster.end() }
+        func store(_ host: String, _ authority: String) throws -> any AccountStore {
+            let url = "postgres://tollgate@\(host):\(port)/postgres?sslmode=verify-full&sslrootcert=\(folder.path)/\(authority).pem"
+            return try Bench.open(StoreLocation(url: url))
+        }
+        try await store("localhost", "ca").prepare()
+        let stranger = try store("localhost", "other")
+        #expect(await fault { try await stranger.prepare() }?.absence?.contains("certificate") == true)
+        let misnamed = try store("127.0.0.1", "ca")
+        #expect(await fault { try await misnamed.prepare() }?.absence?.contains("127.0.0.1") == true)
+    }
+
+    /// An authority, another one, and a server certificate of the first for `localhost`, readable by the server's user.
+    private static func makeCertificates(in folder: String) throws {
+        let script = """
+            set -e
+            cd "$1"
+            new() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "$@" 2>/dev/null; }
+            new -keyout ca.key -out ca.pem -subj /CN=ca
+            new -keyout other.key -out other.pem -subj /CN=other
+            new -keyout server.key -out server.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost -CA ca.pem -CAkey ca.key
+            chmod 755 . && chmod 644 ./*.pem && chmod 600 server.key
+            if [ "$(id -u)" = 0 ]; then chown nobody server.key; fi
+            """
+        let process = Foundation.Process()
+        process.executableURL = URL(filePath: "/bin/sh")
+        process.arguments = ["-c", script, "sh", folder]
+        try process.run()
+        process.waitUntilExit()
+        try #require(process.terminationStatus == 0, "openssl made no certificates")
+    }
+
+    private static func freePort() throws -> UInt16 {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(descriptor, $0, length) == 0 && getsockname(descriptor, $0, &length) == 0 }
+        }
+        try #require(isBound)
+        return UInt16(bigEndian: address.sin_port)
+    }
+}
+
+/// Waits until `condition` holds, for at most half a minute.
+private func eventually(_ condition: () async throws -> Bool) async throws {
+    let deadline = ContinuousClock.now.advanced(by: .seconds(30))
+    while try await !condition() {
+        try #require(ContinuousClock.now < deadline)
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}
