@@ -104,7 +104,7 @@ extension MemoryStore {
 
     package func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity] {
         try at { state in
-            state.identities.values.filter { $0.user == user }.map(\.identity)
+            state.identities.all.values.filter { $0.user == user }.map(\.identity)
                 .sorted { ($0.key.source.name, $0.key.subject) < ($1.key.source.name, $1.key.subject) }
         }
     }
@@ -132,7 +132,7 @@ extension MemoryStore.State {
         let entitlement = Entitlement(tier: tier, until: until, version: old.version + 1)
         accounts[user]?.entitlement = entitlement
         accounts[user]?.updatedAt = audit.now
-        for (key, link) in identities where link.user == user { touch(key) }
+        for (key, link) in identities.all where link.user == user { touch(key) }
         log(.tierChanged, user, audit, detail: tier)
         return entitlement
     }

@@ -56,13 +56,13 @@ extension MemoryStore.State {
     /// Ends the sessions that an account has at outside issuers, if it can have any.
     mutating func detach(_ user: UUID) {
         guard let account = accounts[user], !detached.contains(user) else { return }
-        guard account.openedBy == nil || identities.contains(where: { $0.value.user == user && $0.key.source.isOutside }) else { return }
+        guard account.openedBy == nil || identities.all.contains(where: { $0.value.user == user && $0.key.source.isOutside }) else { return }
         detached.insert(user)
         changes.append(.account(user))
     }
 
     mutating func dropIdentities(of user: UUID) {
-        for (key, link) in identities where link.user == user && key.source.isOutside { refusedSubjects.insert(key) }
-        identities = identities.filter { $0.value.user != user }
+        for (key, link) in identities.all where link.user == user && key.source.isOutside { refusedSubjects.insert(key) }
+        identities.removeAll(of: user)
     }
 }

@@ -7,7 +7,7 @@ package final class MemoryStore: AccountStore {
     struct State {
         var accounts = AccountTable()
         var hashes: [UUID: String] = [:]
-        var identities: [IdentityKey: Link] = [:]
+        var identities = IdentityTable()
         var sessions: [UUID: Session] = [:]
         var ended: [EndedSession] = []
         var codes: [String: PendingCode] = [:]
@@ -48,6 +48,31 @@ package final class MemoryStore: AccountStore {
             guard !before.isEmpty else { return [] }
             defer { before.removeAll() }
             return before.compactMap { id, account in account != nil && account != all[id] ? id : nil }
+        }
+    }
+
+    /// The identities by key, which also keeps where a call found them to lead before it changed them.
+    struct IdentityTable {
+        private(set) var all: [IdentityKey: Link] = [:]
+        private var before: [IdentityKey: UUID?] = [:]
+
+        subscript(key: IdentityKey) -> Link? {
+            get { all[key] }
+            set {
+                if before[key] == nil { before[key] = .some(all[key]?.user) }
+                all[key] = newValue
+            }
+        }
+
+        mutating func removeAll(of user: UUID) {
+            for (key, link) in all where link.user == user { self[key] = nil }
+        }
+
+        /// The identities that lead elsewhere, or are new or gone, since it was last asked.
+        mutating func takeChanged() -> [IdentityKey] {
+            guard !before.isEmpty else { return [] }
+            defer { before.removeAll() }
+            return before.compactMap { key, user in user != all[key]?.user ? key : nil }
         }
     }
 
@@ -103,8 +128,8 @@ package final class MemoryStore: AccountStore {
         defer { follower.withLock { follower in defer { follower = nil }; return follower }?() }
         if let fault = faults.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { throw fault }
         return state.withLock { state in
-            let (ended, identities) = (state.ended.count, state.identities)
-            defer { state.noteChanges(ended: ended, identities) }
+            let ended = state.ended.count
+            defer { state.noteChanges(ended: ended) }
             return body(&state)
         }
     }
@@ -114,11 +139,11 @@ package final class MemoryStore: AccountStore {
 }
 
 extension MemoryStore.State {
-    /// Logs what a call has changed; before it, `count` sessions had ended, and `linked` were the identities.
-    fileprivate mutating func noteChanges(ended count: Int, _ linked: [IdentityKey: MemoryStore.Link]) {
+    /// Logs the changes of a call; before it, `count` sessions had ended.
+    fileprivate mutating func noteChanges(ended count: Int) {
         for id in accounts.takeChanged() { changes.append(.account(id)) }
         for session in ended.dropFirst(count) { changes.append(.ended(session)) }
-        for key in Set(linked.keys).union(identities.keys) where linked[key]?.user != identities[key]?.user { touch(key) }
+        for key in identities.takeChanged() { touch(key) }
     }
 
     mutating func touch(_ key: IdentityKey) {
