@@ -87,7 +87,7 @@ let package = Package(
             name: "CredentialsTests", dependencies: ["Credentials", "Wire"],
             resources: [.copy("Vectors")], swiftSettings: tests),
         .testTarget(
-            name: "HTTPTests", dependencies: ["HTTP", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
+            name: "HTTPTests", dependencies: ["HTTP", "HTTP2Cases", "Wire"], resources: [.copy("Cases")], swiftSettings: tests),
         .testTarget(
             name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
@@ -136,7 +136,11 @@ let package = Package(
             exclude: ["Cases"], swiftSettings: tests),
         .testTarget(
             name: "MailTests", dependencies: ["Mail", "Accounts", "TestServers", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
+        // Test support: what clients of HTTP/2 send and what must come of it, from case documents.
+        .target(name: "HTTP2Cases", path: "Tests/HTTP2Cases", exclude: ["Documents"], swiftSettings: tests),
         .testTarget(name: "TidyTests", swiftSettings: tests),
-        .testTarget(name: "EndToEndTests", dependencies: ["Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC"], swiftSettings: tests),
+        .testTarget(
+            name: "EndToEndTests", dependencies: ["HTTP2Cases", "Stories", "TestServers", "TestThreads"], exclude: ["Django", "GRPC"],
+            swiftSettings: tests),
     ]
 )

@@ -249,7 +249,10 @@ package struct HTTP2ServerConnection: ~Copyable {
         case .goAway:
             guard frame.stream == 0 else { throw HTTP2Fault(.protocolError) }
             guard payload.byteCount >= 8 else { throw HTTP2Fault(.frameSizeError) }
-            // The client opens no more streams; those under way are answered.
+            try count(.settings, at: now)
+            // The client leaves: requests under way are answered, and then the connection ends.
+            isDraining = true
+            finishDraining(into: &out)
             return nil
         case .windowUpdate: return try readWindowUpdate(frame, payload, at: now, into: &out)
         }
