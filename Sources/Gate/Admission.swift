@@ -90,6 +90,7 @@ package struct Admission: ~Copyable {
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
+        if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
         guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
             authorise(gate, &decision)
         else { return false }
@@ -100,7 +101,8 @@ package struct Admission: ~Copyable {
         switch gate.target {
         case .upstream(let number):
             decision.verdict = .forward(upstream: number)
-            decision.editAuthorization()
+            decision.editAuthorization(bytes)
+            if decision.handshake != nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
             if !gate.forwardsEmail, let identity = decision.identity { decision.requestEdits.hide(identity.emailLength) }
         case .local(let number): decision.verdict = .local(number)
         }
@@ -145,6 +147,13 @@ package struct Admission: ~Copyable {
         case .required, .optional: break
         }
         readRefreshToken(head, bytes, peer, &decision)
+        if let token = decision.handshake?.token {
+            guard head.authorizationCount == 0 else {
+                decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)
+                return false
+            }
+            return verify(bytes[token], refresh, now, &decision)
+        }
         let value = bytes[head.authorization]
         if head.authorizationCount == 1, let start = Bearer.tokenStart(value) {
             return verify(value.dropping(start), refresh, now, &decision)
@@ -325,7 +334,7 @@ package struct Admission: ~Copyable {
     }
 
     /// The subject of `line`. nil if its field is repeated, unless the limit is in shadow mode.
-    private func subject(
+    func subject(
         _ line: CompiledLimits.Line, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> (SubjectKind, LimitKey)? {
         switch line.subject {

@@ -86,6 +86,10 @@ package struct Decision: ~Copyable {
     /// Whether request trailers are forwarded. Not where a limit counts by a field: a trailer of that name would be a second
     /// one to an upstream that merges trailers into the head.
     package internal(set) var passesTrailers = true
+    /// The opening handshake of a WebSocket; nil for any other request.
+    package internal(set) var handshake: WebSocketHandshake?
+    /// The WebSocket to count, where the route has a maximum.
+    var socket: SocketCharge?
     /// Set once a token was accepted.
     package internal(set) var identity: Identity?
     /// Key of the user in the tier cache; nil if the token's claim counts.
@@ -152,6 +156,8 @@ package struct Decision: ~Copyable {
         forwardsEmail = false
         keptFields = []
         passesTrailers = true
+        handshake = nil
+        socket = nil
         identity = nil
         account = nil
         tier = nil

@@ -28,6 +28,7 @@ extension Dialect {
         case .payloadTooLarge: "payload_too_large"
         case .uriTooLong: "uri_too_long"
         case .expectationFailed: "expectation_failed"
+        case .upgradeRequired: "upgrade_required"
         case .headersTooLarge: "headers_too_large"
         case .rateLimited: "rate_limited"
         case .internalError: "internal_error"
@@ -76,6 +77,7 @@ extension Dialect {
         case .badRequest(.severalAuthorizations): "The request carries more than one Authorization field."
         case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
         case .badRequest(.grpcTimeout): "The request's grpc-timeout is malformed."
+        case .badRequest(.handshake): "The WebSocket handshake is malformed."
         case .badRequest(.http): "The request is malformed."
         case .unauthorized(.missing): "An access token is required."
         case .unauthorized(.token(let fault)):
@@ -92,6 +94,7 @@ extension Dialect {
         case .payloadTooLarge: "The content of the request is too large."
         case .uriTooLong: "The address of the request is too long."
         case .expectationFailed: "The expectation of the request cannot be met."
+        case .upgradeRequired: "This needs version 13 of the WebSocket protocol."
         case .headersTooLarge: "The header of the request is too large."
         case .rateLimited: "Too many requests. Try again later."
         case .internalError: "The gateway failed."

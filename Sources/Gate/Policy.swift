@@ -162,6 +162,9 @@ struct RouteGate: Sendable {
     let retries: Int?
     let shadow: ShadowSet
     let streams: StreamRule
+    let takesWebSockets: Bool
+    /// Of one subject; 0 for no maximum.
+    let mostWebSockets: UInt32
     let dialect: Dialect
 
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
@@ -189,6 +192,8 @@ struct RouteGate: Sendable {
         retries = rule.retries.map(Int.init)
         shadow = rule.shadow
         streams = rule.streams
+        takesWebSockets = rule.takesWebSockets
+        mostWebSockets = rule.mostWebSockets ?? 0
         dialect = rule.errors
     }
 

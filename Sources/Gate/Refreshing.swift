@@ -204,14 +204,22 @@ extension Decision {
         answerEdits.add("X-New-Token-Expires-At", decimal: Int(expiresAt))
     }
 
-    /// Forwards the client's `Authorization`, replaces it by the new token, or removes it, as the route says.
-    mutating func editAuthorization() {
+    /// Forwards the client's `Authorization`, or its token from elsewhere in the head, replaces it by the new token, or removes it, as the
+    /// route says.
+    mutating func editAuthorization(_ head: RawSpan) {
         guard forwardsAuthorization else { return requestEdits.remove(.authorization) }
-        guard let tokens = refreshed else { return }
+        if let tokens = refreshed {
+            addAuthorization(tokens.access.rawBytes)
+        } else if let token = handshake?.token {
+            addAuthorization(head[token])
+        }
+    }
+
+    private mutating func addAuthorization(_ token: RawSpan) {
         requestEdits.remove(.authorization)
         requestEdits.begin("Authorization")
         requestEdits.append("Bearer ")
-        requestEdits.append(tokens.access.rawBytes)
+        requestEdits.append(token)
         requestEdits.end()
     }
 }

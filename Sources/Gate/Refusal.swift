@@ -4,7 +4,7 @@ package import HTTP
 /// Stable code of a refusal, with its status; the same in every dialect.
 package enum RefusalCode: UInt8, CaseIterable, Sendable {
     case badRequest, unauthorized, tokenExpired, tokenRevoked, forbidden, premiumRequired
-    case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, headersTooLarge
+    case notFound, methodNotAllowed, requestTimeout, payloadTooLarge, uriTooLong, expectationFailed, upgradeRequired, headersTooLarge
     case rateLimited, internalError, notImplemented, badGateway, unavailable, timeout, versionNotSupported
 
     package var status: UInt16 { row.status }
@@ -24,6 +24,7 @@ package enum RefusalCode: UInt8, CaseIterable, Sendable {
         case .payloadTooLarge: (413, "PAYLOAD_TOO_LARGE")
         case .uriTooLong: (414, "URI_TOO_LONG")
         case .expectationFailed: (417, "EXPECTATION_FAILED")
+        case .upgradeRequired: (426, "UPGRADE_REQUIRED")
         case .headersTooLarge: (431, "HEADERS_TOO_LARGE")
         case .rateLimited: (429, "RATE_LIMITED")
         case .internalError: (500, "INTERNAL_ERROR")
@@ -46,6 +47,8 @@ package enum Refusal: Equatable, Sendable {
         case repeatedField
         /// `grpc-timeout` is malformed or repeated.
         case grpcTimeout
+        /// The opening handshake of a WebSocket is malformed, or has content.
+        case handshake
         case http(HTTPFault.Reason)
     }
 
@@ -93,6 +96,8 @@ package enum Refusal: Equatable, Sendable {
     case payloadTooLarge
     case uriTooLong
     case expectationFailed
+    /// The WebSocket has another version than 13.
+    case upgradeRequired
     case headersTooLarge
     case rateLimited(retryAfterSeconds: UInt32)
     case internalError
@@ -131,6 +136,7 @@ package enum Refusal: Equatable, Sendable {
         case .payloadTooLarge: .payloadTooLarge
         case .uriTooLong: .uriTooLong
         case .expectationFailed: .expectationFailed
+        case .upgradeRequired: .upgradeRequired
         case .headersTooLarge: .headersTooLarge
         case .rateLimited: .rateLimited
         case .internalError: .internalError

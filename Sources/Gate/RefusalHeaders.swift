@@ -4,7 +4,7 @@ import Wire
 
 extension Refusal {
     /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3), `Retry-After` on 429 and 503, `Allow` on
-    /// 405; in `.grpc` also its status. Rate limit fields are in the decision.
+    /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision.
     package func addFields(_ policy: Policy, in dialect: Dialect, to edits: inout FieldEdits) {
         if status == 401 || status == 403 { addChallenge(policy, to: &edits) }
         if case .methodNotAllowed(let allowed) = self {
@@ -12,6 +12,8 @@ extension Refusal {
             policy.table.writeAllow(allowed, into: &methods)
             edits.add("Allow", methods.readable)
         }
+        // RFC 6455 §4.4.
+        if self == .upgradeRequired { edits.add("Sec-WebSocket-Version", "13") }
         if dialect == .grpc { return addGRPCStatus(to: &edits) }
         if let seconds = retryAfterSeconds {
             edits.add("Retry-After", decimal: Int(seconds))

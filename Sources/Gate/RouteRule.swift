@@ -98,6 +98,10 @@ package struct RouteRule: Sendable {
     /// The policy for pages of other origins (`cors=`); nil leaves CORS to the upstream.
     package var cors: CORSRule?
     package var streams: StreamRule
+    /// Whether WebSocket handshakes pass (`websocket=on`).
+    package var takesWebSockets: Bool
+    /// WebSockets that one subject of `limitBy` may hold open on one gateway; nil for any number (`websocket-max=`).
+    package var mostWebSockets: UInt32?
     /// An endpoint of the gateway: also matches its path with a trailing slash, and refuses other methods even if a wider
     /// route would match. Not for prefixes.
     package var isEndpoint: Bool
@@ -136,6 +140,8 @@ package struct RouteRule: Sendable {
         unlabelled = .byForm
         cors = nil
         streams = StreamRule()
+        takesWebSockets = false
+        mostWebSockets = nil
         isEndpoint = false
         isDocument = false
     }

@@ -9,6 +9,8 @@ package enum ClientEvent: Equatable, Sendable {
     case interim(StreamID)
     /// Likewise, the final answer.
     case head(StreamID)
+    /// Likewise, a 101: the server speaks the protocol that the request asked for. What follows it is not read here.
+    case upgraded(StreamID)
     /// The first so many bytes of the input are content. The caller consumes them before it calls again.
     case content(StreamID, Int)
     /// The table that was passed in holds trailer fields: the first `length` bytes of the input, which the caller consumes.
@@ -44,15 +46,17 @@ package struct ClientConnection: ~Copyable {
     private var scan = HeadScan()
     private var headBegun = false
     private var interimCount: UInt8 = 0
+    private var mayUpgrade = false
     private var keepAlive = false
     private var body = BodyDecoder(.none)
 
     package init() {}
 
-    /// A request with this method is sent. Traps while another answer is under way.
-    package mutating func requestSent(_ method: Method, on stream: StreamID) {
+    /// A request with this method is sent; `mayUpgrade`: it asks to change protocols. Traps while another answer is under way.
+    package mutating func requestSent(_ method: Method, on stream: StreamID, mayUpgrade: Bool = false) {
         precondition(phase == .idle || phase == .ended, "a request before the last one's answer is over")
         self.method = method
+        self.mayUpgrade = mayUpgrade
         phase = .head
         headBegun = false
         interimCount = 0
@@ -97,12 +101,15 @@ package struct ClientConnection: ~Copyable {
 
     private mutating func nextHead(_ bytes: RawSpan, _ head: inout ResponseHead, _ limits: HeadLimits) -> ClientEvent {
         guard !bytes.isEmpty, !headBegun || scan.isDue(bytes, limits: limits) else { return .needMore }
-        switch head.parse(bytes, requestMethod: method, limits: limits) {
+        switch head.parse(bytes, requestMethod: method, limits: limits, mayUpgrade: mayUpgrade) {
         case .incomplete:
             if !headBegun { scan = HeadScan() }
             headBegun = true
             return .needMore
         case .invalid(let fault): return fail(fault)
+        case .complete where head.status == 101:
+            phase = .ended
+            return .upgraded(.http1)
         case .complete where head.isInterim:
             guard interimCount < Self.mostInterim else { return fail(HTTPFault(.statusLine).ofResponse) }
             interimCount += 1

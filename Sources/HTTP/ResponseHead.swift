@@ -24,11 +24,15 @@ package struct ResponseHead: ~Copyable {
     /// 1xx: another head follows.
     package var isInterim: Bool { status < 200 }
 
-    /// Parses the head at the start of `bytes`, the answer to a `requestMethod` request. Its faults are 502.
-    package mutating func parse(_ bytes: RawSpan, requestMethod: Method, limits: HeadLimits) -> HeadOutcome {
+    /// Parses the head at the start of `bytes`, the answer to a `requestMethod` request. Its faults are 502; so is a 101, unless the
+    /// request asked to change protocols (`mayUpgrade`).
+    package mutating func parse(
+        _ bytes: RawSpan, requestMethod: Method, limits: HeadLimits, mayUpgrade: Bool = false
+    ) -> HeadOutcome {
         let window = bytes.extracting(0..<min(bytes.byteCount, limits.headBytes))
         do throws(HeadStop) {
             let fieldStart = try readStatusLine(window)
+            guard status != 101 || mayUpgrade else { throw .fault(.upgraded) }
             length = try fields.read(window, from: fieldStart, limit: limits.fields)
             try interpret(window, requestMethod)
             return .complete
@@ -63,8 +67,6 @@ package struct ResponseHead: ~Copyable {
         }
         let status = Int(bytes[9] &- 48) &* 100 &+ Int(bytes[10] &- 48) &* 10 &+ Int(bytes[11] &- 48)
         guard status >= 100, status < 600 else { throw .fault(.statusLine) }
-        // We never ask to change protocols.
-        guard status != 101 else { throw .fault(.upgraded) }
         return status
     }
 

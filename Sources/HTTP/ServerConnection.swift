@@ -271,6 +271,9 @@ extension ServerConnection {
         stream?.trailers = 0
     }
 
+    /// `count` bytes of content were taken from the input by a tunnel.
+    package mutating func contentTaken(_ count: Int) { stream?.unread -= count }
+
     /// Bytes of content in the input.
     package var unreadContent: Int { stream?.unread ?? 0 }
 

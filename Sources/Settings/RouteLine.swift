@@ -51,6 +51,8 @@ extension LineOption {
             "the end of streams: with their token unless the session is refreshed (`extend`), with their token (`close`), or not before the upstream's or the client's (`keep`); but for `keep` also when their session ends or their tier falls"),
         LineOption("stream-warning", "60s", "sends event streams `event: token-expiring` so long before their end"),
         LineOption("sse-heartbeat", "15s", "sends event streams a comment when the upstream is silent so long, which then does not count against `timeout`"),
+        LineOption("websocket", "off or on", "whether WebSocket handshakes are passed on"),
+        LineOption("websocket-max", "a number", "how many WebSockets one user, or what `limit-by` names, may hold open on one gateway"),
     ] + CORSOptions.options
 }
 
@@ -124,7 +126,7 @@ enum RouteLine {
         }
         if let limitBy = line.value("limit-by", { text throws(ParseError) in try Self.limitBy(text) }) {
             rule.limitBy = limitBy
-            if !line.has("limit") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
+            if !line.has("limit"), !line.has("websocket-max") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
         }
         rule.claims = line.list("claims") { text throws(ParseError) in try claim(text) } ?? []
         rule.shadow = shadow(&line)
@@ -170,6 +172,8 @@ enum RouteLine {
             rule.errors = Dialect(name: errors) ?? rule.errors
         }
         readStreams(&line, into: &rule)
+        rule.takesWebSockets = line.choice("websocket", ["off", "on"]) == "on"
+        rule.mostWebSockets = line.count("websocket-max", 1...1_000_000).map { UInt32($0) }
         rule.encodedSlashPasses = line.choice("encoded-slash", ["refuse", "pass"]) == "pass"
     }
 
@@ -199,6 +203,14 @@ enum RouteLine {
             if line.has("filter") {
                 line.fault("filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view")
             }
+        }
+        if rule.takesWebSockets {
+            if !rule.methods.isEmpty, !rule.methods.contains("GET") {
+                line.fault("websocket=on needs the method GET, add it")
+            }
+            if line.has("filter") { line.fault("filter= does not go with websocket=on, whose messages are not filtered, use a route for each") }
+        } else if line.has("websocket-max") {
+            line.fault("websocket-max= needs websocket=on, add it or remove websocket-max=")
         }
         if let strip = rule.strip, !reaches(rule, below: strip) {
             line.warn("strip=\(strip) is not a prefix of every path of the route, the others stay as they are")

@@ -196,6 +196,9 @@ private struct Transcript {
                 case .head:
                     transcript.add("head \(head.status)")
                     input.discard(head.length)
+                case .upgraded:
+                    transcript.add("upgraded")
+                    return transcript.lines
                 case .content(_, let count):
                     transcript.add(content: input.readable.extracting(0..<count))
                     input.discard(count)
@@ -216,7 +219,7 @@ private struct Transcript {
         switch connection.inputClosed() {
         case .end: transcript.add("end")
         case .fault(let fault): transcript.add("fault \(fault.status)")
-        case .needMore, .interim, .head, .content, .trailers: transcript.add("unexpected")
+        case .needMore, .interim, .head, .upgraded, .content, .trailers: transcript.add("unexpected")
         }
         return transcript.lines
     }

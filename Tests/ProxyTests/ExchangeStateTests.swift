@@ -13,7 +13,7 @@ import Testing
         /// A piece of the body, or its end, as far as the exchange takes it.
         case content, requestEnds
         case connected, flushed, stoppedReading, lostUnanswered, lostWhileAnswering
-        case answerHead, answerHeld, answerReleased, answered
+        case answerHead, answerHeld, answerReleased, upgraded, answered
     }
 
     /// The messages that both sides have received, according to the events alone.
@@ -103,7 +103,7 @@ import Testing
             guard phase == .connecting || phase == .relaying, node.state.answer == .none else { return nil }
             return lost(node)
         case .lostWhileAnswering:
-            guard phase == .relaying, node.state.answer != .none else { return nil }
+            guard phase == .relaying || phase == .tunnel, node.state.answer != .none else { return nil }
             for loss in [UpstreamLoss.brokenAnswer, .timeout] {
                 #expect(!node.state.isRetryable(after: loss, isIdempotent: true), "\(node)")
             }
@@ -114,6 +114,10 @@ import Testing
             guard phase == .relaying, node.state.answer == .none else { return nil }
             next.state.answerBegan(isHeld: event == .answerHeld)
             next.account.clientHasSome = event == .answerHead
+        case .upgraded:
+            guard phase == .relaying, node.state.answer == .none else { return nil }
+            next.state.upgraded()
+            next.account.clientHasSome = true
         case .answerReleased:
             guard node.state.answer == .held, phase == .relaying else { return nil }
             next.state.answerReleased()
@@ -168,7 +172,7 @@ import Testing
         #expect(seen.count > 50)
         let phases = Set(seen.map(\.state.phase))
         let waits = ExchangeState.Wait.allCases.map { ExchangeState.Phase.waiting($0) }
-        #expect(phases == Set([.deciding, .collecting, .connecting, .relaying, .answered] + waits))
+        #expect(phases == Set([.deciding, .collecting, .connecting, .relaying, .tunnel, .answered] + waits))
     }
 
     @Test func aBodyIsHeldBackByWhoeverIsSlow() {

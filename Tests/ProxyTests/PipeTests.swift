@@ -130,7 +130,7 @@ struct PipeTests {
 
 extension Line {
     /// Receives a head, and no byte behind it.
-    fileprivate func receiveHead() throws -> String {
+    func receiveHead() throws -> String {
         var text = ""
         while !text.hasSuffix("\r\n\r\n") {
             guard let byte = try receive(1) else { throw TestFault("ended after \(text.debugDescription)") }

@@ -41,7 +41,7 @@ import Testing
 
     @Test func everyKeyIsRead() {
         let (route, findings) = parse(
-            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier stream-expiry=keep")
+            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier stream-expiry=keep websocket=on websocket-max=5")
         let rule = route.rule
         #expect(findings.faults == [])
         #expect(rule.auth == .optional)
@@ -59,6 +59,7 @@ import Testing
         #expect(rule.encodedSlashPasses)
         #expect(rule.shadow == [.limit, .tier])
         #expect(rule.streams.expiry == .keep)
+        #expect(rule.takesWebSockets && rule.mostWebSockets == 5)
     }
 
     @Test(arguments: ["keep=X-Original-URL,x-http-method-override", "forward=email keep=X-HTTP-Method-Override,X-Original-URL"])
@@ -125,6 +126,9 @@ import Testing
         ("/a upstream=u filter=tier filter-unlabelled=gold", #""filter-unlabelled=gold" is not known, write keep, drop or a tier: free, premium"#),
         ("/a upstream=u filter=tier filter-unlabelled=keep filter-require=on", "filter-require= is the older form of filter-unlabelled=, keep filter-unlabelled= alone"),
         ("/a upstream=u filter=tier filter-strict=yes", #""filter-strict=yes" is not known, write on or off"#),
+        ("/a upstream=u websocket-max=5", "websocket-max= needs websocket=on, add it or remove websocket-max="),
+        ("POST /a upstream=u websocket=on", "websocket=on needs the method GET, add it"),
+        ("/a upstream=u websocket=on filter=tier", "filter= does not go with websocket=on, whose messages are not filtered, use a route for each"),
         ("/a upstream=u auth=none filter=tier", "filter= does not go with auth=none, which ignores the identity, write auth=optional: callers without a token get the lowest tier's view"),
     ]
 

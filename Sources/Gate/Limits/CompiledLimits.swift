@@ -33,6 +33,8 @@ final class CompiledLimits: Sendable {
     let reset: Slice
     /// First row of each route; -1 without limits.
     private let starts: [Int]
+    /// By whom each route counts open WebSockets; nil where it does not.
+    private let socketLines: [Line?]
     private let texts: [UInt8]
 
     init(_ policy: Policy, _ hash: KeyedHash) {
@@ -45,6 +47,7 @@ final class CompiledLimits: Sendable {
             for rank in policy.tiers.names.indices { draft.addRow(rule, Tier(rawValue: UInt8(rank))) }
         }
         self.starts = starts
+        socketLines = policy.rules.map { draft.socketLine($0) }
         remaining = draft.keep(LimitHeaders.next("X-RateLimit-Remaining"))
         reset = draft.keep(LimitHeaders.next("X-RateLimit-Reset"))
         rows = draft.rows
@@ -54,6 +57,9 @@ final class CompiledLimits: Sendable {
 
     /// Row index for a caller of a route with limits; `tier` is nil for an anonymous caller.
     func row(_ route: Int, _ tier: Tier?) -> Int { starts[route] + (tier.map { Int($0.rawValue) + 1 } ?? 0) }
+
+    /// The line by which the route counts open WebSockets, of which only key and subject mean something.
+    func socketLine(_ route: Int) -> Line? { socketLines[route] }
 
     /// Appends a rendered text.
     func append(_ slice: Slice, to edits: inout FieldEdits) {
@@ -114,6 +120,14 @@ private struct Draft {
                     tail: rules.count == 1 ? Slice() : keep(LimitHeaders.tail(limit.rate)),
                     mark: keep(Array("@\(limit.rate.text)".utf8))))
         }
+    }
+
+    mutating func socketLine(_ rule: RouteRule) -> CompiledLimits.Line? {
+        guard rule.mostWebSockets != nil else { return nil }
+        let rate = LimitRate.nothing
+        return .init(
+            rate: rate, key: LimitSubject.policy("websocket \(rule.name)", rate, rule.limitBy, hash), subject: rule.limitBy.kind,
+            field: keep(Array(rule.limitBy.field.utf8)), item: Slice(), tail: Slice(), mark: Slice())
     }
 
     mutating func keep(_ text: [UInt8]) -> Slice {

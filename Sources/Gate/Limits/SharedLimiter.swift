@@ -20,6 +20,8 @@ package final class SharedLimiter: Sendable {
     /// Hashes limit keys, so that clients cannot choose them. Gateways that share counts share its key.
     package let hash: KeyedHash
 
+    /// The WebSockets that workers hold open.
+    let sockets = OpenSockets()
     private let table: CountTable
 
     /// Room for `capacity` live keys per partition, rounded up to a power of two, at least 8. Pages are committed as they

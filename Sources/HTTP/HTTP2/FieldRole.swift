@@ -5,7 +5,7 @@ enum FieldRole: UInt8, BitwiseCopyable {
     /// A field that is only passed on.
     case regular
     case authorization, cookie, host, te, contentLength
-    case method, scheme, authority, path, status
+    case method, scheme, authority, path, status, tunnelProtocol
     case unknownPseudoField
     /// Has no meaning but in HTTP/1 (RFC 9113 §8.2.2).
     case connectionSpecific
@@ -33,6 +33,7 @@ enum FieldRole: UInt8, BitwiseCopyable {
         if name.equals(":scheme") { return .scheme }
         if name.equals(":authority") { return .authority }
         if name.equals(":path") { return .path }
+        if name.equals(":protocol") { return .tunnelProtocol }
         return name.equals(":status") ? .status : .unknownPseudoField
     }
 
@@ -71,6 +72,7 @@ enum FieldRole: UInt8, BitwiseCopyable {
         case .authority: .authority
         case .path: .path
         case .status: .status
+        case .tunnelProtocol: .tunnelProtocol
         case .regular, .authorization, .cookie, .host, .te, .contentLength, .unknownPseudoField, .connectionSpecific, .upperCaseName,
             .invalidName:
             nil

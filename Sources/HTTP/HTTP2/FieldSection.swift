@@ -3,7 +3,8 @@ import Wire
 /// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols. One value is
 /// reused for every section of a worker.
 ///
-/// Pseudo-fields become the request line and `host`, or the status line. No field that means framing in HTTP/1 comes from the peer:
+/// Pseudo-fields become the request line and `host`, or the status line; an extended CONNECT for a WebSocket (RFC 8441) becomes the
+/// handshake of HTTP/1.1, without a key. No field that means framing in HTTP/1 comes from the peer:
 /// connection-specific fields are malformed (RFC 9113 §8.2.2), and a `transfer-encoding` is written here, for content without a
 /// `content-length`. Every name is a token in lower case, and every value is free of control characters other than HTAB.
 package struct FieldSection: ~Copyable {
@@ -116,7 +117,7 @@ package struct FieldSection: ~Copyable {
     /// Whether the content has no `content-length`, so that HTTP/1.1 must frame it by chunks. Interim answers and 204 have none.
     private var needsCoding: Bool {
         switch kind {
-        case .request(let hasContent): hasContent && !hasContentLength
+        case .request(let hasContent): hasContent && !hasContentLength && !pseudoFields.contains(.tunnelProtocol)
         case .response(let hasContent): hasContent && !hasContentLength && !isWithoutContent
         case .trailers: false
         }
@@ -132,7 +133,7 @@ package struct FieldSection: ~Copyable {
     private mutating func addSpecial(_ role: FieldRole, _ line: RawSpan, _ nameCount: Int) {
         let value = line.extracting(nameCount &+ 2..<line.byteCount &- 2)
         switch role {
-        case .method, .scheme, .authority, .path, .status: addPseudoField(role, value)
+        case .method, .scheme, .authority, .path, .status, .tunnelProtocol: addPseudoField(role, value)
         case .unknownPseudoField: fail(.unknownPseudoField)
         case .connectionSpecific: fail(.connectionSpecificField)
         case .upperCaseName: fail(.upperCaseName)
@@ -168,6 +169,7 @@ package struct FieldSection: ~Copyable {
 
     private mutating func writeFirstLine() {
         hasFirstLine = true
+        guard !pseudoFields.hasMisplacedProtocol else { return fail(.unknownPseudoField) }
         guard pseudoFields.areComplete(kind) else { return fail(.missingPseudoField) }
         pseudoFields.writeFirstLine(kind, into: &lines)
     }

@@ -40,13 +40,14 @@ package enum HTTP2ErrorCode: UInt32, Sendable, CaseIterable {
     }
 }
 
-/// The settings that mean something here (RFC 9113 §6.5.2, RFC 9218 §2.1), by their identifiers.
+/// The settings that mean something here (RFC 9113 §6.5.2, RFC 8441 §3, RFC 9218 §2.1), by their identifiers.
 enum HTTP2Setting {
     static let enablePush: UInt16 = 2
     static let maxConcurrentStreams: UInt16 = 3
     static let initialWindowSize: UInt16 = 4
     static let maxFrameSize: UInt16 = 5
     static let maxHeaderListSize: UInt16 = 6
+    static let enableConnectProtocol: UInt16 = 8
     static let noRFC7540Priorities: UInt16 = 9
 }
 

@@ -191,9 +191,10 @@ package struct HTTP2ServerConnection: ~Copyable {
     }
 
     private func writeSettings(into out: inout ByteBuffer) {
-        HTTP2FrameHeader(length: 18, type: .settings).write(into: &out)
+        HTTP2FrameHeader(length: 24, type: .settings).write(into: &out)
         out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(HTTP2StreamTable.most))
         out.append(setting: HTTP2Setting.maxHeaderListSize, 32_768)
+        out.append(setting: HTTP2Setting.enableConnectProtocol, 1)
         out.append(setting: HTTP2Setting.noRFC7540Priorities, 1)
         out.appendWindowUpdate(Self.window - 65_535, stream: 0)
     }

@@ -1,8 +1,8 @@
 import Wire
 
-/// A pseudo-field of RFC 9113 §8.3.
+/// A pseudo-field of RFC 9113 §8.3, or `:protocol` of RFC 8441 §4.
 package enum PseudoField: UInt8, Sendable, CaseIterable {
-    case method, scheme, authority, path, status
+    case method, scheme, authority, path, status, tunnelProtocol
 
     fileprivate var bit: UInt8 { 1 &<< rawValue }
 }
@@ -10,7 +10,7 @@ package enum PseudoField: UInt8, Sendable, CaseIterable {
 /// The pseudo-fields of one section: checked values, from which the first line of an HTTP/1.1 head is written.
 struct PseudoFields: ~Copyable {
     private var values = ByteBuffer()
-    private var slices = InlineArray<5, Slice>(repeating: Slice())
+    private var slices = InlineArray<6, Slice>(repeating: Slice())
     private var present: UInt8 = 0
 
     mutating func removeAll() {
@@ -37,11 +37,18 @@ struct PseudoFields: ~Copyable {
         return nil
     }
 
-    /// Whether all that such a section needs are there (RFC 9113 §8.3.1, §8.3.2; for CONNECT §8.5).
+    private var isConnect: Bool { self[.method].equals("CONNECT") }
+
+    /// Whether there is a `:protocol` without CONNECT (RFC 8441 §4).
+    var hasMisplacedProtocol: Bool { contains(.tunnelProtocol) && !isConnect }
+
+    /// Whether all that such a section needs are there (RFC 9113 §8.3.1, §8.3.2; for CONNECT §8.5 and RFC 8441 §4).
     func areComplete(_ kind: FieldSectionKind) -> Bool {
         let target = PseudoField.scheme.bit | PseudoField.path.bit
         switch kind {
-        case .request where self[.method].equals("CONNECT"): return present == PseudoField.method.bit | PseudoField.authority.bit
+        case .request where contains(.tunnelProtocol):
+            return present == PseudoField.method.bit | PseudoField.authority.bit | PseudoField.tunnelProtocol.bit | target
+        case .request where isConnect: return present == PseudoField.method.bit | PseudoField.authority.bit
         case .request: return present | PseudoField.authority.bit == PseudoField.method.bit | PseudoField.authority.bit | target
         case .response: return contains(.status)
         case .trailers: return true
@@ -61,14 +68,17 @@ struct PseudoFields: ~Copyable {
     }
 
     private func writeRequestLine(into lines: inout ByteBuffer) {
-        lines.append(self[.method])
+        let isWebSocket = self[.tunnelProtocol].equalsIgnoringCase("websocket")
+        if isWebSocket { lines.append("GET" as StaticString) } else { lines.append(self[.method]) }
         lines.append(UInt8(ascii: " "))
-        lines.append(contains(.path) ? self[.path] : self[.authority])
+        // A CONNECT, also for another protocol, has the form that the parser does not serve.
+        lines.append(contains(.path) && (isWebSocket || !isConnect) ? self[.path] : self[.authority])
         lines.append(" HTTP/1.1\r\n" as StaticString)
         guard contains(.authority) else { return }
         lines.append("host: " as StaticString)
         lines.append(self[.authority])
         lines.append("\r\n" as StaticString)
+        if isWebSocket { lines.append("connection: upgrade\r\nupgrade: websocket\r\n" as StaticString) }
     }
 }
 
@@ -77,7 +87,7 @@ extension PseudoField {
     fileprivate func fault(of value: RawSpan) -> FieldSectionFault? {
         let count = value.byteCount
         switch self {
-        case .method:
+        case .method, .tunnelProtocol:
             return count > 0 && ByteClass.areTokens(value, 0..<count) ? nil : .method
         case .scheme:
             return value.equalsIgnoringCase("https") || value.equalsIgnoringCase("http") ? nil : .scheme

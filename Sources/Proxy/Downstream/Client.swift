@@ -17,6 +17,8 @@ struct Client: ~Copyable {
         case greeting
         /// HTTP/1, or one stream.
         case open
+        /// A WebSocket: what comes is frames for the upstream of its exchange.
+        case tunnel
         /// HTTP/2: the requests are on its streams, each with a `Client` of its own.
         case multiplexed
         /// Closes as soon as `output` has gone out.

@@ -61,6 +61,7 @@ extension Worker {
         case .greeting: greet(client, &input, &scratch)
         case .multiplexed: advanceSession(client, &input, &scratch)
         case .open: advance(client, &input, &scratch)
+        case .tunnel: tunnelReceived(client, &input, &scratch)
         case .lingering:
             downstream.clients[client].arrival.moved(input.count)
             input.removeAll()
@@ -79,6 +80,7 @@ extension Worker {
         // A client that ends its side takes no answers either.
         case .multiplexed: abandon(client, &scratch)
         case .open: apply(downstream.clients[client].http.inputClosed(), client, &scratch)
+        case .tunnel: clientLeftTunnel(client, &scratch)
         }
     }
 
@@ -246,7 +248,7 @@ extension Worker {
         if !downstream.clients[client].input.isEmpty {
             var input = ByteBuffer()
             swap(&input, &downstream.clients[client].input)
-            advance(client, &input, &scratch)
+            received(client, &input, &scratch)
             guard downstream.clients.isCurrent(handle) else { return }
             if !input.isEmpty { swap(&input, &downstream.clients[client].input) }
         }
@@ -269,6 +271,7 @@ extension Worker {
         case .free, .handshaking, .flushing: return false
         case .announcing, .greeting, .lingering: return true
         case .multiplexed: return takesFrames(client)
+        case .tunnel: return exchanges[downstream.clients[client].exchange.index].isFlushed
         case .open: break
         }
         switch downstream.clients[client].http.reading {

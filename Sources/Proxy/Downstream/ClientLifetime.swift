@@ -101,6 +101,7 @@ extension Worker {
         case .free: return
         case .announcing, .handshaking, .greeting, .flushing, .lingering: return downstream.close(client)
         case .multiplexed: return sessionTimedOut(client, &scratch)
+        case .tunnel: return tunnelTimedOut(client, &scratch)
         case .open: break
         }
         guard !downstream.clients[client].hasUnsent else { return abandon(client, &scratch) }

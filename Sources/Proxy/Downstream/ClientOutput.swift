@@ -21,6 +21,7 @@ extension Worker {
             let handle = downstream.clients.handle(client)
             resumeUpstream(client, &scratch)
             if downstream.clients.isCurrent(handle) { continueReading(client, &scratch) }
+        case .tunnel: resumeTunnel(client, &scratch)
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }
     }

@@ -75,7 +75,8 @@ extension Worker {
                 input.discard(count)
             }
         case .trailers(let id):
-            guard let stream = owner(of: id, session) else { return }
+            // A WebSocket has no trailers.
+            guard let stream = owner(of: id, session), !asksForTunnel(stream) else { return }
             downstream.clients[stream].input.append(scratch.section.head)
             downstream.clients[stream].http.trailersArrived(length: scratch.section.head.byteCount)
         case .end(let id):
@@ -167,6 +168,16 @@ extension Worker {
         if downstream.clients[stream].phase == .open, downstream.clients[stream].readsBody {
             advance(stream, &input, &scratch)
             guard downstream.clients.isCurrent(handle) else { return }
+        } else if downstream.clients[stream].phase == .tunnel {
+            tunnelReceived(stream, &input, &scratch)
+            guard downstream.clients.isCurrent(handle) else { return }
+            if downstream.clients[stream].phase == .tunnel, downstream.clients[stream].http.hasStreamEnded, wantsRead(stream) {
+                clientLeftTunnel(stream, &scratch)
+                guard downstream.clients.isCurrent(handle) else { return }
+            }
+        } else if downstream.clients[stream].phase == .open, asksForTunnel(stream) {
+            // Frames that came before the answer wait for it.
+            return swap(&input, &downstream.clients[stream].input)
         } else {
             downstream.clients[stream].http.dropContent()
             input.removeAll()
@@ -180,6 +191,12 @@ extension Worker {
         guard taken > 0 else { return }
         downstream.sessions[end.session].http2.consumed(taken, of: end.id, into: &downstream.clients[end.connection].output)
         downstream.settleLater(end.connection)
+    }
+
+    /// Whether the stream's request is the handshake of a WebSocket.
+    private func asksForTunnel(_ stream: ClientIndex) -> Bool {
+        let exchange = downstream.clients[stream].exchange
+        return !exchange.isNone && exchanges[exchange.index].asksForTunnel
     }
 
     /// There is room again: sends what waits for this stream, then reads its upstream on.
@@ -199,6 +216,7 @@ extension Worker {
             guard downstream.hasRoom(stream) else { return }
             downstream.clients[stream].stream?.awaitsWindow = false
             if isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) }
+        case .tunnel: if downstream.hasRoom(stream) { resumeTunnel(stream, &scratch) }
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }
     }

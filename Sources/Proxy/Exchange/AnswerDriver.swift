@@ -20,7 +20,9 @@ extension Worker {
             }
             upstreams.keepInput(input, of: handle)
             scratch.putBack(input)
-            guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }
+            guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else {
+                return continueTunnel(handle, &scratch)
+            }
             switch outcome {
             case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
@@ -82,6 +84,7 @@ extension Worker {
                     let form = followAnswer(exchange, input.readable, scratch.response)
                     input.discard(scratch.response.length)
                     guard openIfStream(exchange, form, &scratch) else { return }
+                case .upgraded: return tunnelBegan(exchange, upstream, &input, &scratch)
                 case .trailers(_, let length): hasTrailers = pumpTrailers(.answer, exchange, length, of: &input, &scratch)
                 case .end: return try answerReceived(exchange, upstream, hasTrailers: hasTrailers, hasMore: !input.isEmpty, &scratch)
                 case .fault(let fault):
@@ -189,6 +192,7 @@ extension Worker {
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none
+        if let socket = exchanges[exchange].socket.take() { admission.closeSocket(socket) }
         exchanges[exchange].end()
         exchanges.release(exchange)
     }

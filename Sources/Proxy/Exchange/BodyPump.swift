@@ -26,7 +26,7 @@ enum BodyRoute: Equatable, Sendable {
         case (.request, .collecting): self = .collect
         case (.request, .connecting), (.request, .relaying): self = state.upstreamStoppedReading ? .discard : .copy
         case (.answer, .relaying): self = isFiltering ? .filter : .copy
-        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .answered):
+        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .tunnel), (_, .answered):
             preconditionFailure("content was read that has nowhere to go")
         }
     }
@@ -108,7 +108,7 @@ extension Worker {
     // MARK: to the upstream
 
     /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them.
-    private mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
+    mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
         let upstream = exchanges[exchange].upstream.index
         switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].pending) {
         case .sent: break
@@ -175,7 +175,7 @@ extension Worker {
         switch exchanges[exchange].state.phase {
         case .collecting: startHandler(exchange)
         case .relaying: flushRequest(exchange)
-        case .deciding, .waiting, .connecting, .answered: break
+        case .deciding, .waiting, .connecting, .tunnel, .answered: break
         }
     }
 

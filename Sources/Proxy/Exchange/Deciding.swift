@@ -13,7 +13,8 @@ extension Worker {
         let isCharged = admission.admit(
             scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].refresh,
             &scratch.decision)
-        let wait = isCharged ? charge(exchange, &scratch) : nil
+        if scratch.decision.handshake != nil { exchanges[exchange].socket = admission.openSocket(&scratch.decision) }
+        let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
         if isSampled {
             telemetry.metrics.overhead(.auth, nanoseconds: EventLoop.now().monotonic.nanoseconds(since: start))
         }
@@ -79,13 +80,19 @@ extension Worker {
         let tier = scratch.decision.tier ?? .lowest
         if let filter { exchanges[exchange].filter.reset(filter, tier: tier) }
         let fields = filter.flatMap { $0.isShadow ? nil : FilteredFields(plan: $0, tier: tier) }
+        let handshake = scratch.decision.handshake
+        exchanges[exchange].offersBearer = handshake?.token != nil
+        var socketKey = ByteBuffer()
+        if handshake != nil, scratch.request.isHTTP2 {
+            WebSocketKey.write(telemetry.random.next(), telemetry.random.next(), into: &socketKey)
+        }
         var head = ByteBuffer()
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].endpointSlices = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, ids: exchanges[exchange].ids,
             from: downstream.clients[exchanges[exchange].client.index].peer, to: upstreams.directory.address(endpoint),
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost,
-            wantsPlainContent: exchanges[exchange].streamRule.writesEvents, filtered: fields, into: &head)
+            wantsPlainContent: exchanges[exchange].streamRule.writesEvents, socketKey: socketKey.readable, filtered: fields, into: &head)
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)
         return true
@@ -96,7 +103,7 @@ extension Worker {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = handle.index
         switch exchanges[exchange].state.phase {
-        case .deciding, .waiting, .relaying, .answered: return
+        case .deciding, .waiting, .relaying, .tunnel, .answered: return
         case .connecting: upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.requestSent()
         case .collecting: break
         }

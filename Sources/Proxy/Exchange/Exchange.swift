@@ -41,8 +41,10 @@ package struct Exchange: ~Copyable {
     var replayBuffer = ByteBuffer(capacity: 2_048)
     /// Bytes of the replay buffer that were sent on the current connection.
     var replaySent = 0
-    /// The parts of the replay buffer that belong to the upstream's address.
+    /// The parts of the replay buffer that belong to the upstream's address, and the offer of a WebSocket.
     var endpointSlices = EndpointSlices()
+    /// Whether it is the handshake of a WebSocket.
+    var asksForTunnel: Bool { endpointSlices.offer > 0 }
     /// Body bytes behind the replay buffer that the upstream's socket has not taken yet.
     var pending = ByteBuffer()
     var requestIsChunked = false
@@ -53,6 +55,15 @@ package struct Exchange: ~Copyable {
     var retriesLeft = 0
     /// When the client gives up (`grpc-timeout`); nil for never.
     var deadline: MonotonicTime?
+
+    // MARK: WebSocket
+
+    /// Whether the token of a handshake came with the subprotocol `bearer`.
+    var offersBearer = false
+    /// The count of it among its subject's WebSockets.
+    var socket: LimitKey?
+    /// Set once the upstream has accepted the handshake.
+    var tunnel: Tunnel?
 
     // MARK: the answer
 
@@ -87,6 +98,7 @@ package struct Exchange: ~Copyable {
         heldHead.reuse()
         replayBuffer.reuse()
         replaySent = 0
+        endpointSlices = EndpointSlices()
         pending.reuse()
         requestIsChunked = false
         bodyLimit = .max
@@ -106,6 +118,7 @@ package struct Exchange: ~Copyable {
         life = nil
         frames = .none
         live = nil
+        tunnel = nil
         filter.reset()
     }
 

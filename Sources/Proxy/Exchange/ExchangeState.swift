@@ -11,8 +11,10 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case collecting
         /// Forwarded; the connection to the upstream is not established. Left by the connection, or an answer of the gateway.
         case connecting
-        /// The connection to the upstream is established. Left by its loss, or the end of the answer.
+        /// The connection to the upstream is established. Left by its loss, the end of the answer, or an upgrade.
         case relaying
+        /// The upstream has accepted a WebSocket: bytes both ways. Left by its end.
+        case tunnel
         /// The answer is over, or there will be none. Final.
         case answered
     }
@@ -65,7 +67,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case (.deciding, .entitlement), (.deciding, .refresh), (.connecting, .limits), (.collecting, .limits),
             (.collecting, .handler), (.connecting, .room):
             phase = .waiting(wait)
-        case (.deciding, _), (.waiting, _), (.collecting, _), (.connecting, _), (.relaying, _), (.answered, _):
+        case (.deciding, _), (.waiting, _), (.collecting, _), (.connecting, _), (.relaying, _), (.tunnel, _), (.answered, _):
             preconditionFailure("a wait out of turn")
         }
     }
@@ -123,7 +125,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     ///   - isFlushed: nothing waits for the upstream's socket.
     func takesBody(hasReplayRoom: Bool, isFlushed: Bool) -> Bool {
         switch phase {
-        case .deciding, .waiting, .answered: false
+        case .deciding, .waiting, .tunnel, .answered: false
         case .collecting: true
         case .connecting: hasReplayRoom
         case .relaying: upstreamStoppedReading || isFlushed
@@ -136,6 +138,13 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     mutating func answerBegan(isHeld: Bool) {
         precondition(phase == .relaying && answer == .none, "an answer out of turn")
         answer = isHeld ? .held : .started
+    }
+
+    /// The upstream has accepted a WebSocket.
+    mutating func upgraded() {
+        precondition(phase == .relaying && answer == .none, "upgraded out of turn")
+        phase = .tunnel
+        answer = .started
     }
 
     /// The filter lets the answer go.
@@ -152,7 +161,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
 
     /// The connection is gone; the request is retried or answered by the gateway.
     mutating func disconnected() {
-        precondition(phase == .connecting || phase == .relaying, "disconnected out of turn")
+        precondition(phase == .connecting || phase == .relaying || phase == .tunnel, "disconnected out of turn")
         phase = .connecting
     }
 

@@ -7,16 +7,17 @@ import Wire
 /// Hop-by-hop fields, fields that the gateway injects, and fields that upstreams trust or route by (`ProxyFields`) are not copied;
 /// forwarding fields are written anew. The output is unambiguous whatever the input was.
 enum ForwardedRequest {
-    /// Appends the head to `out`, which must be empty; returns the slices that `readdress` replaces.
+    /// Appends the head to `out`, which must be empty; returns its parts.
     ///
     /// - Parameters:
     ///   - sendsOwnHost: whether `Host` is the address's and not the client's.
     ///   - wantsPlainContent: the answer must not be coded, because the gateway writes into it.
+    ///   - socketKey: the key of a WebSocket handshake whose client has sent none.
     ///   - filtered: changes for an answer that will be filtered.
     static func write(
         _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, ids: borrowing RequestIDs,
         from peer: Peer, to address: UpstreamAddress, sendsOwnHost: Bool, wantsPlainContent: Bool = false,
-        filtered: FilteredFields? = nil, into out: inout ByteBuffer
+        socketKey: RawSpan = RawSpan(), filtered: FilteredFields? = nil, into out: inout ByteBuffer
     ) -> EndpointSlices {
         var slices = EndpointSlices()
         slices.prefix = writeRequestLine(head, bytes, decision, address.pathPrefix, &out)
@@ -39,6 +40,12 @@ enum ForwardedRequest {
         out.append(ids.traceparent.readable)
         out.append("\r\n")
         out.append(decision.requestEdits.http1)
+        if let handshake = decision.handshake {
+            slices.offer = out.count
+            handshake.write(head, bytes, key: socketKey, into: &out)
+            slices.offer = out.count - slices.offer
+            return slices
+        }
         switch head.framing {
         case .none, .untilClose: break
         case .length(let count):
@@ -108,9 +115,17 @@ enum ForwardedRequest {
         case .host, .contentLength, .expect: return false
         case .xForwardedFor, .xForwardedProto, .xForwardedHost, .forwarded, .xRequestID, .traceparent: return false
         case .xInternalKey, .xRefreshToken: return false
-        case .other: return !decision.removes(bytes[field.name]) && (decision.grpcTimeout == nil || !field.isGRPCTimeout(bytes))
+        case .other: return passesUnknown(field, bytes, decision)
         default: return true
         }
+    }
+
+    /// Whether the upstream gets a field that the gateway reads in gRPC calls and WebSocket handshakes alone, if at all.
+    @inline(__always)
+    private static func passesUnknown(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
+        if decision.grpcTimeout != nil, field.isGRPCTimeout(bytes) { return false }
+        if decision.handshake != nil, WebSocketHandshake.owns(bytes[field.name]) { return false }
+        return !decision.removes(bytes[field.name])
     }
 
     /// Writes `X-Forwarded-…`, `X-Real-IP` and `Via` from the connection, and from a trusted proxy's fields. Ends with the name of
@@ -165,7 +180,8 @@ enum ForwardedRequest {
     }
 }
 
-/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, and the time that is left.
+/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, the time that is left, and
+/// the offer of a WebSocket.
 struct EndpointSlices: Equatable {
     /// The base path in front of the request's own path.
     var prefix = Slice()
@@ -173,6 +189,8 @@ struct EndpointSlices: Equatable {
     var host = Slice()
     /// The value of `grpc-timeout`; empty without one.
     var timeout = Slice()
+    /// Bytes at the end of the head that offer a WebSocket (`WebSocketOffer`); 0 for none.
+    var offer = 0
 }
 
 extension ByteBuffer {

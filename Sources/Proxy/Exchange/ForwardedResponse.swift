@@ -28,6 +28,40 @@ enum ForwardedResponse {
         out.append("\r\n")
     }
 
+    /// Writes the acceptance of a WebSocket: the upstream's 101, or 200 over HTTP/2 (RFC 8441 §5).
+    ///
+    /// - Parameters:
+    ///   - accept: the value of `Sec-WebSocket-Accept`.
+    ///   - saysBearer: whether the client offered `bearer` for its token, and the upstream chose nothing.
+    static func writeAcceptance(
+        _ head: borrowing ResponseHead, _ bytes: RawSpan, isHTTP2: Bool, accept: RawSpan, saysBearer: Bool, requestID: RawSpan,
+        edits: borrowing FieldEdits, into out: inout ByteBuffer
+    ) {
+        out.appendStatusLine(isHTTP2 ? 200 : 101, StatusText.reason(isHTTP2 ? 200 : 101).rawBytes)
+        var run = FieldRun()
+        for index in 0..<head.fields.count {
+            let field = head.fields[index]
+            let passes = field.isForwarded(edits) && passes(field, bytes, isFirstLength: false) && !WebSocketAcceptance.owns(bytes[field.name])
+            run.add(field, bytes, &out, if: passes)
+        }
+        run.flush(bytes, &out)
+        if saysBearer {
+            out.append("Sec-WebSocket-Protocol: ")
+            out.append(WebSocketHandshake.bearer.rawBytes)
+            out.append("\r\n")
+        }
+        if !isHTTP2 {
+            out.append("Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ")
+            out.append(accept)
+            out.append("\r\n")
+        }
+        out.append("X-Request-Id: ")
+        out.append(requestID)
+        out.append("\r\n")
+        out.append(edits.http1)
+        out.append("\r\n")
+    }
+
     /// Writes an interim answer (1xx), without fields of the gateway's own and without those that they would replace.
     static func writeInterim(
         _ head: borrowing ResponseHead, _ bytes: RawSpan, edits: borrowing FieldEdits, into out: inout ByteBuffer

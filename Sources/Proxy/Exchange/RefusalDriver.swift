@@ -85,6 +85,11 @@ extension Worker {
             refusal, requestID: exchanges[exchange].ids.requestID.readable, upgradeURL: admission.policy.upgradeURL,
             into: &body)
         refusal.addFields(admission.policy, in: dialect, to: &exchanges[exchange].answerEdits)
+        if refusal == .upgradeRequired, exchanges[exchange].version != .http2 {
+            // RFC 9110 §15.5.22. HTTP/2 has no such fields.
+            exchanges[exchange].answerEdits.add("Upgrade", "websocket")
+            exchanges[exchange].answerEdits.add("Connection", "Upgrade")
+        }
         answer(
             exchange, status: dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
     }

@@ -177,7 +177,7 @@ extension Worker {
             exchanges[exchange].record.error = "handler_late"
             answer(exchange, with: .timeout, &scratch)
             resumeClient(client, &scratch)
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .connecting, .relaying, .answered: break
+        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .connecting, .relaying, .tunnel, .answered: break
         }
     }
 

@@ -47,10 +47,6 @@ extension Worker {
         if downstream.clients.isCurrent(client) { refreshInterest(client.index) }
     }
 
-    private mutating func endTunnel(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
-        cutStream(exchange, &scratch)
-    }
-
     /// The gateway drains: ends what would last, and whose clients come again.
     mutating func endStreamsForDrain(_ scratch: inout Scratch) {
         for exchange in exchanges.indices where exchanges[exchange].live?.kind.endsWithDrain == true {

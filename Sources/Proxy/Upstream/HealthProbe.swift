@@ -83,7 +83,7 @@ extension Worker {
                 upstreams.close(upstream)
                 return probeEnded(endpoint, good: good)
             case .fault(let fault): return lost(upstream, .badAnswer(fault), &scratch)
-            case .content, .trailers, .end: preconditionFailure("a probe ends with the head of its answer")
+            case .upgraded, .content, .trailers, .end: preconditionFailure("a probe ends with the head of its answer")
             }
         }
     }

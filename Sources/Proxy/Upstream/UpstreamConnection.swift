@@ -12,6 +12,10 @@ struct UpstreamConnection: ~Copyable {
         case handshaking
         /// Carries `exchange`.
         case busy
+        /// Carries the WebSocket of `exchange`.
+        case tunnel
+        /// Its WebSocket is over: `output` is sent, then our side is shut, and what still comes is dropped.
+        case ending
         /// In the pool.
         case idle
         /// Carries a health check.
@@ -37,6 +41,15 @@ struct UpstreamConnection: ~Copyable {
     var nextIdle: UpstreamIndex?
     /// Received and not yet consumed: an incomplete head, or what the filter has no room for.
     var input = ByteBuffer()
+    /// Meaningful while ending.
+    var output = ByteBuffer()
+
+    /// Sends once of what waits in `output`.
+    mutating func sendWaiting() -> IOOutcome {
+        let outcome = connection.send(output)
+        if case .done(let count) = outcome { output.discard(count) }
+        return outcome
+    }
 
     /// Ends the connection and resets its state for the next one.
     mutating func close() {

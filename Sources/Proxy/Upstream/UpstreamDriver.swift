@@ -55,6 +55,8 @@ extension Worker {
             if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) {
                 receiveAnswer(upstream, &scratch)
             }
+        case .tunnel: tunnelReady(upstream, ready, &scratch)
+        case .ending: upstreamEnding(upstream, ready)
         // No request is under way, so any event ends the connection.
         case .idle: upstreams.close(upstream)
         case .probing: receiveProbe(upstream, &scratch)
@@ -96,7 +98,8 @@ extension Worker {
         guard !upstreams.connections[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
         let exchange = upstreams.connections[upstream].exchange.index
         upstreams.connections[upstream].phase = .busy
-        upstreams.connections[upstream].http.requestSent(exchanges[exchange].method, on: .http1)
+        upstreams.connections[upstream].http.requestSent(
+            exchanges[exchange].method, on: .http1, mayUpgrade: exchanges[exchange].asksForTunnel)
         exchanges[exchange].state.connected()
         exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream, &scratch)
@@ -118,6 +121,8 @@ extension Worker {
         case .free: return
         case .connecting, .handshaking: lost(upstream, .connectTimeout, &scratch)
         case .idle, .probing: lost(upstream, .timeout, &scratch)
+        case .tunnel: tunnelGraceEnded(upstream, &scratch)
+        case .ending: return upstreams.close(upstream)
         case .busy:
             let exchange = upstreams.connections[upstream].exchange.index
             // Only the upstream's own silence counts, not time that the client takes to send or read.
@@ -196,9 +201,14 @@ extension Worker {
         let upstream = exchanges[exchange].upstream.index
         let endpoint = upstreams.connections[upstream].endpoint
         exchanges[exchange].upstream = .none
+        let wasTunnel = exchanges[exchange].state.phase == .tunnel
         exchanges[exchange].state.disconnected()
         upstreams.directory[endpoint].outstanding -= 1
         upstreams.connections[upstream].exchange = .none
+        if wasTunnel, !exchanges[exchange].state.upstreamStoppedReading {
+            swap(&upstreams.connections[upstream].output, &exchanges[exchange].pending)
+            return endUpstream(upstream)
+        }
         guard reusable, !upstreams.directory[endpoint].isRetired, !upstreams.directory.pools[endpoint.pool].isOverBound else {
             return upstreams.close(upstream)
         }
@@ -210,7 +220,7 @@ extension Worker {
 
     mutating func refreshUpstreamInterest(_ upstream: UpstreamIndex) {
         var interest = Interest.read
-        if upstreams.connections[upstream].phase == .busy {
+        if upstreams.connections[upstream].phase == .busy || upstreams.connections[upstream].phase == .tunnel {
             let exchange = upstreams.connections[upstream].exchange.index
             if !exchanges[exchange].isFlushed { interest.insert(.write) }
             // Backpressure: what the client does not take stays with the upstream.

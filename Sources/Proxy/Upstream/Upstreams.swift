@@ -115,7 +115,7 @@ struct Upstreams: ~Copyable {
             switch connections[upstream].phase {
             case .free: break
             case .connecting, .handshaking: states[.connecting, default: 0] += 1
-            case .busy, .probing: states[.active, default: 0] += 1
+            case .busy, .tunnel, .ending, .probing: states[.active, default: 0] += 1
             case .idle: states[.idle, default: 0] += 1
             }
         }

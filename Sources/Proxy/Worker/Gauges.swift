@@ -24,7 +24,7 @@ extension Worker {
             case .free, .announcing, .handshaking: state = .handshaking
             case .multiplexed: state = isSessionIdle(client) ? .idle : .active
             case .greeting, .open: state = isIdle(client) ? .idle : .active
-            case .flushing, .lingering: state = .active
+            case .tunnel, .flushing, .lingering: state = .active
             }
             states[state, default: 0] += 1
         }

@@ -177,6 +177,7 @@ extension Worker {
 
     /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.
     private mutating func drainClient(_ client: ClientIndex, _ scratch: inout Scratch) {
+        if downstream.clients[client].phase == .tunnel { return }
         if downstream.clients[client].isStream { return }
         if downstream.clients[client].session != nil { return drainSession(client) }
         let handle = downstream.clients.handle(client)

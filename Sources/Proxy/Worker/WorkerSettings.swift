@@ -11,6 +11,8 @@ package struct WorkerSettings: Sendable {
     package var bodyTimeout: UInt64 = 30_000
     /// For the client to take some of what waits for it; on average it must take 1 KiB a second.
     package var sendTimeout: UInt64 = 60_000
+    /// Without a byte either way, until a WebSocket is closed; a longer timeout of its route takes precedence.
+    package var webSocketIdleTimeout: UInt64 = 300_000
     /// For one of the gateway's own handlers to answer.
     package var localTimeout: UInt64 = 30_000
     /// For an expired token to be refreshed.

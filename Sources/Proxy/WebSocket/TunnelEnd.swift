@@ -1,0 +1,122 @@
+import HTTP
+import Telemetry
+import Transport
+import Wire
+
+/// The end of a WebSocket: a close frame of the gateway between two frames, or the end of either side.
+extension Worker {
+    /// Milliseconds that a frame under way has to come to its end before the connections are cut.
+    private static var frameGrace: UInt64 { 900 }
+
+    /// Milliseconds that an upstream has to end its side.
+    private static var lingerTimeout: UInt64 { 2_000 }
+
+    /// The gateway ends the tunnel for this reason. The exchange may be over afterwards.
+    mutating func endTunnel(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
+        closeTunnel(exchange, TunnelClose(reason), &scratch)
+    }
+
+    /// One side has broken a rule.
+    mutating func failTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
+        exchanges[exchange].noteTunnelEnd(.error)
+        exchanges[exchange].record.error = close.error
+        closeTunnel(exchange, close, &scratch)
+    }
+
+    /// Tells both sides why the tunnel ends, as soon as no frame is under way to them.
+    private mutating func closeTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
+        guard exchanges[exchange].tunnel!.end(close) else { return }
+        upstreams.timers.set(
+            exchanges[exchange].upstream.index.id, deadline: now.monotonic.advanced(milliseconds: Self.frameGrace))
+        settleTunnel(exchange, &scratch)
+    }
+
+    /// Writes the close frames that are due, and ends the tunnel when both sides have one.
+    mutating func settleTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        if let close = exchanges[exchange].tunnel!.close {
+            let handle = exchanges.handle(exchange)
+            if exchanges[exchange].tunnel!.fromServer.mayClose {
+                exchanges[exchange].tunnel!.fromServer.closed()
+                var frame = ByteBuffer()
+                close.client.write(to: .client, into: &frame)
+                sendToClient(exchanges[exchange].client.index, frame.count, of: &frame, &scratch)
+                guard exchanges.isCurrent(handle) else { return }
+            }
+            if exchanges[exchange].tunnel!.fromClient.mayClose {
+                exchanges[exchange].tunnel!.fromClient.closed()
+                var frame = ByteBuffer()
+                close.server.write(to: .server, into: &frame)
+                if !exchanges[exchange].state.upstreamStoppedReading { sendToUpstream(exchange, frame.count, of: &frame) }
+            }
+        }
+        if exchanges[exchange].tunnel!.isOver { finishTunnel(exchange, &scratch) }
+    }
+
+    /// Nothing more passes: both connections close when what waits for them has gone out.
+    mutating func finishTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        finishAnswer(exchange, reusable: false, &scratch)
+    }
+
+    /// The client has ended its side. One that has said so by a close frame still gets the upstream's.
+    mutating func clientLeftTunnel(_ client: ClientIndex, _ scratch: inout Scratch) {
+        let exchange = downstream.clients[client].exchange.index
+        _ = downstream.clients[client].http.inputClosed()
+        exchanges[exchange].noteTunnelEnd(.client)
+        guard exchanges[exchange].tunnel!.fromClient.isOver, exchanges[exchange].tunnel!.close == nil else {
+            return finishTunnel(exchange, &scratch)
+        }
+        let timer = exchanges[exchange].upstream.index.id
+        guard !upstreams.timers.isSet(timer) else { return }
+        upstreams.timers.set(timer, deadline: now.monotonic.advanced(milliseconds: Self.lingerTimeout))
+    }
+
+    /// A frame has not come to its end, or a close frame was not answered.
+    mutating func tunnelGraceEnded(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        cutAnswer(upstreams.connections[upstream].exchange.index, &scratch)
+    }
+
+    // MARK: the upstream's connection
+
+    /// Its WebSocket is over: sends what waits in `output`, then our end, and drops what still comes.
+    mutating func endUpstream(_ upstream: UpstreamIndex) {
+        upstreams.connections[upstream].phase = .ending
+        upstreams.connections[upstream].input = ByteBuffer()
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: Self.lingerTimeout))
+        flushEnding(upstream)
+    }
+
+    private mutating func flushEnding(_ upstream: UpstreamIndex) {
+        let token = Token(.upstream, upstreams.connections.handle(upstream)).bits
+        while !upstreams.connections[upstream].output.isEmpty {
+            switch upstreams.connections[upstream].sendWaiting() {
+            case .done: break
+            case .wouldBlock: return upstreams.connections[upstream].connection.watch([.read, .write], token: token, in: loop)
+            case .closed, .failed: return upstreams.close(upstream)
+            }
+        }
+        upstreams.connections[upstream].connection.finishSending()
+        upstreams.connections[upstream].connection.watch(.read, token: token, in: loop)
+    }
+
+    mutating func upstreamEnding(_ upstream: UpstreamIndex, _ ready: Ready) {
+        let handle = upstreams.connections.handle(upstream)
+        if ready.writable, !upstreams.connections[upstream].output.isEmpty { flushEnding(upstream) }
+        guard ready.readable || ready.error || ready.hangup else { return }
+        var dropped = ByteBuffer()
+        while upstreams.connections.isCurrent(handle) {
+            dropped.removeAll()
+            switch upstreams.connections[upstream].connection.receive(into: &dropped, upTo: 16 * 1_024) {
+            case .done: if !upstreams.connections[upstream].connection.hasPending { return }
+            case .wouldBlock: return
+            case .closed, .failed: upstreams.close(upstream)
+            }
+        }
+    }
+}
+
+extension Exchange {
+    /// Notes why the tunnel ends, unless that is known.
+    mutating func noteTunnelEnd(_ reason: StreamEndReason) {
+        if live?.end == nil { live?.end = reason }
+    }
+}
