@@ -5,8 +5,8 @@ package import Wire
 /// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks, and no allocation for
 /// a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, origin, `Authorization`, internal caller, token, actor, claims, tier, size,
-/// limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
+/// The order is fixed: client address, preflight, path, route, origin, `Authorization`, internal caller, token, actor, claims,
+/// tier, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy
@@ -88,8 +88,8 @@ package struct Admission: ~Copyable {
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
-        guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
-            authorise(gate, &decision)
+        guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
+            admitsActor(gate, to: &decision), authorise(gate, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
