@@ -91,8 +91,8 @@ package struct Admission: ~Copyable {
         decision.forwardsEmail = gate.forwardsEmail
         decision.keptFields = gate.keptFields
         if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
-        guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision), admitsActor(gate, to: &decision),
-            authorise(gate, &decision)
+        guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
+            admitsActor(gate, to: &decision), authorise(gate, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)

@@ -43,7 +43,9 @@ package struct Explanation: Sendable, Equatable {
         if case .badRequest(.path) = refusal { return }
         let cors = Self.cors(note, policy)
         guard note.routeIndex >= 0 else {
-            add("route", refusal?.code == .methodNotAllowed ? "none for this method" : "none")
+            let isPreflight = if case .answer = note.verdict { true } else { false }
+            let isOther = refusal?.code == .methodNotAllowed
+            add("route", isPreflight ? "none for the method that the preflight names" : isOther ? "none for this method" : "none")
             if let cors { add("cors", cors) }
             return
         }

@@ -70,16 +70,14 @@ struct MethodNames: Sendable {
     /// Calls `body` with each piece of that list, in order.
     func forEachPiece(of set: MethodSet, _ body: (RawSpan) -> Void) {
         var isFirst = true
-        func add(_ name: RawSpan) {
+        for bit in 0..<endOfBits where bit != UInt64(Method.other.rawValue) && set.contains(bit: bit) {
             if !isFirst { body((", " as StaticString).rawBytes) }
-            body(name)
             isFirst = false
-        }
-        for method in Method.allCases where method != .other && set.contains(bit: UInt64(method.rawValue)) {
-            add(method.text.rawBytes)
-        }
-        for (index, name) in others.enumerated() where set.contains(bit: Self.firstOther + UInt64(index)) {
-            name.withRawBytes { add($0) }
+            if let known = Method(rawValue: UInt8(bit)) {
+                body(known.text.rawBytes)
+            } else {
+                others[Int(bit - Self.firstOther)].withRawBytes(body)
+            }
         }
     }
 }

@@ -14,8 +14,6 @@ package final class Policy: Sendable {
     package let internals: [InternalCaller]
     package let realm: String
     package let upgradeURL: String?
-    /// The URL under which clients reach the gateway.
-    let publicURL: String?
     /// Error format of refusals without a route.
     package let dialect: Dialect
     /// Whether accounts exist, whose tiers override the claims of own tokens.
@@ -49,7 +47,7 @@ package final class Policy: Sendable {
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
-        tierSources: [String: TierSource] = [:], cors: CORSRule? = nil, publicURL: String? = nil
+        tierSources: [String: TierSource] = [:], cors: CORSRule? = nil, ownOrigin: String? = nil
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -78,8 +76,7 @@ package final class Policy: Sendable {
             gates.append(try RouteGate(rule, corsNumber: number, trust: trust, texts: &texts))
         }
         self.cors = policies.map(CORSGate.init)
-        ownOrigin = Array((publicURL.flatMap { OriginPattern.origin(ofURL: $0) } ?? "").utf8)
-        self.publicURL = publicURL
+        self.ownOrigin = Array((ownOrigin ?? "").utf8)
         self.gates = gates
         filters = rules.map { FilterPlan($0, tiers: tiers) }
         tierLines = tiers.names.indices.map { tier in
@@ -98,7 +95,8 @@ package final class Policy: Sendable {
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
             internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
             refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first },
-            cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule, publicURL: publicURL)
+            cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
+            ownOrigin: String(decoding: ownOrigin, as: UTF8.self))
     }
 
     /// Whether any answer has CORS fields.

@@ -32,7 +32,8 @@ package struct CORSOptions: Hashable, Sendable {
 
     static let options: [LineOption] = [
         LineOption(
-            "cors", "https://app.example.org,https://*.example.org", "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says"),
+            "cors", "https://app.example.org,https://*.example.org",
+            "the origins whose pages may call the route, `*` for all, or `off`; by default as `TOLLGATE_CORS` says"),
         LineOption("cors-credentials", "off or on", "whether those pages may send cookies; not with `*`"),
         LineOption("cors-headers", "NAME,NAME", "request fields that those pages may send besides the usual ones"),
         LineOption("cors-expose", "NAME,NAME", "response fields of the upstream that those pages may read"),
@@ -83,7 +84,8 @@ package struct CORSOptions: Hashable, Sendable {
         }
         guard origins != .any || !allowsCredentials else {
             let place = choice == nil ? "TOLLGATE_CORS=*" : "cors=*"
-            throw ParseError("has cors-credentials=on with \(place): pages of every origin would act as the user, name the origins in cors=")
+            throw ParseError(
+                "has cors-credentials=on with \(place): pages of every origin would act as the user, name the origins in cors=")
         }
         var rule = CORSRule(origins)
         rule.allowsCredentials = allowsCredentials

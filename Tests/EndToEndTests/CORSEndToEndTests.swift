@@ -15,6 +15,8 @@ import Testing
             case "/api/broken": connection.close()
             case "/api/late": usleep(1_500_000)
             case "/api/hint": try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\(own)\r\n")
+            case "/api/trailers":
+                return try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 1\r\n\(own)\r\n")
             default: break
             }
             let isJSON = request.target.hasPrefix("/filtered")
@@ -95,11 +97,12 @@ import Testing
         }
     }
 
-    @Test func interimAnswersLoseTheUpstreamsFields() throws {
+    @Test func interimAnswersAndTrailersLoseTheUpstreamsFields() throws {
         let upstream = try Self.service()
         let gateway = try Gateway(Self.settings(upstream))
         let answer = try gateway.ask("GET /api/hint", ["Origin: \(Self.app)"])
         #expect(answer.interim.count == 1 && answer.interim[0]["Link"] == "</a>" && answer.interim[0]["Access-Control-Allow-Origin"] == nil)
+        #expect(try gateway.ask("GET /api/trailers", ["Origin: \(Self.app)", "TE: trailers"]).trailers.map(\.name) == ["X-Sum"])
     }
 
     @Test func aRouteWithCorsOffIsTheUpstreamsOwn() throws {

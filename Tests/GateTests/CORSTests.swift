@@ -21,7 +21,7 @@ import Wire
     }
 
     /// Routes of every policy, and one for everything else if `fallback`.
-    private func harness(fallback: CORSRule? = nil, publicURL: String? = "https://gate.test") throws -> AdmissionHarness {
+    private func harness(fallback: CORSRule? = nil, ownOrigin: String? = "https://gate.test") throws -> AdmissionHarness {
         var plain = rule("plain", "GET,POST /plain/*", auth: .optional)
         plain.cors = try cors(Self.app, "https://*.example.net")
         plain.limits = [try LimitPolicy(parsing: "1000/s", tiers: .standard)]
@@ -44,7 +44,7 @@ import Wire
         return AdmissionHarness(
             try Policy(
                 rules: rules, trust: AdmissionHarness.trust(), trustedProxies: [CIDR(parsing: "10.0.0.0/8")!], cors: fallback,
-                publicURL: publicURL))
+                ownOrigin: ownOrigin))
     }
 
     private func fields(_ judged: Judged) -> [String] { judged.answerLines.filter { !$0.hasPrefix("RateLimit") && !$0.hasPrefix("X-RateLimit") } }
@@ -270,6 +270,15 @@ import Wire
         #expect(methods(preflight(harness, "/x", "GET")) == "GET, POST")
     }
 
+    @Test func newKeysLeaveItAsItIs() throws {
+        let harness = try harness(fallback: cors(Self.app))
+        let before = harness.get("/nowhere", "Origin: \(Self.app)").answerLines
+        let policy = try harness.admission.policy.replacing(trust: AdmissionHarness.trust(), version: 2)
+        harness.admission.adopt(policy)
+        #expect(harness.get("/nowhere", "Origin: \(Self.app)").answerLines == before && before.count == 3)
+        #expect(harness.get("/cookies/x", "Origin: https://gate.test").cors == .own)
+    }
+
     // MARK: explain
 
     @Test func explainSaysWhereTheOriginStands() throws {
@@ -286,10 +295,11 @@ import Wire
         #expect(
             foreign.step("cors")
                 == "https://evil.test is foreign, only https://app.example.org is allowed: the response has no CORS fields, and credentials with such a method are refused")
-        let preflight = preflight(harness, "/plain/x", "POST").explanation
-        #expect(preflight.steps.map(\.name) == ["client", "path", "route", "cors", "verdict"])
-        #expect(preflight.step("cors")?.hasPrefix("a preflight: https://app.example.org is allowed by") == true)
-        #expect(preflight.step("verdict") == "answered by the gateway itself: 204")
+        #expect(preflight(harness, "/plain/x", "PUT").explanation.step("route") == "none for the method that the preflight names")
+        let told = preflight(harness, "/plain/x", "POST").explanation
+        #expect(told.steps.map(\.name) == ["client", "path", "route", "cors", "verdict"])
+        #expect(told.step("cors")?.hasPrefix("a preflight: https://app.example.org is allowed by") == true)
+        #expect(told.step("verdict") == "answered by the gateway itself: 204")
     }
 
     // MARK: hostile origins

@@ -88,6 +88,37 @@ import Wire
         #expect(own.value(of: "X-RateLimit-Remaining") == nil)
     }
 
+    /// An upstream's fields, and those of them that the client gets besides the gateway's.
+    @Test(arguments: [
+        ("Access-Control-Allow-Origin: *\r\nACCESS-CONTROL-MAX-AGE: 5\r\nX-A: 1\r\naccess-control-anything: x", "X-A: 1\r\n"),
+        ("Vary: Accept-Encoding, origin", "Vary: Accept-Encoding\r\n"), ("Vary: Origin", ""), ("Vary: ORIGIN , ,Accept,", "Vary: Accept\r\n"),
+        ("Vary: Accept\r\nX-A: 1\r\nVary: Origin\r\nX-B: 2\r\nVary: Cookie", "Vary: Accept\r\nX-A: 1\r\nX-B: 2\r\nVary: Cookie\r\n"),
+        ("Vary: *", "Vary: *\r\n"), ("Vary: X-Origin", "Vary: X-Origin\r\n"), ("Vary:", ""),
+        ("Access-Control: x\r\nX-Access-Control-Y: y", "Access-Control: x\r\nX-Access-Control-Y: y\r\n"),
+        ("Connection: vary\r\nVary: Accept", ""), ("Vary: Origin, Authorization", "Vary: Authorization\r\n"),
+    ])
+    func fieldsOfCORSAreReplaced(_ fields: String, _ kept: String) throws {
+        let bytes = Array("HTTP/1.1 200 OK\r\n\(fields)\r\nContent-Length: 0\r\n\r\n".utf8)
+        var head = ResponseHead()
+        let outcome = head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits())
+        try #require(outcome == .complete)
+        var decided = FieldEdits()
+        decided.removeCORS()
+        decided.add("Vary", "Origin")
+        // As the exchange takes it over from the decision.
+        var edits = FieldEdits()
+        edits.append(decided)
+        var out = ByteBuffer()
+        ForwardedResponse.write(
+            head, bytes.rawBytes, framing: head.framing, requestID: Array("id-1".utf8).rawBytes, edits: edits, persistence: .implied, into: &out)
+        let text = out.readable.text
+        #expect(text == "HTTP/1.1 200 OK\r\n\(kept)Content-Length: 0\r\nX-Request-Id: id-1\r\nVary: Origin\r\n\r\n")
+        // Without a policy all of them pass, and a value that is reused has forgotten it.
+        edits.removeAll()
+        let removesCORS = edits.removesCORS
+        #expect(!removesCORS)
+    }
+
     @Test func aHintIsPassedOnWithoutAWordOfOurOwn() throws {
         let bytes = Array("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: close\r\n\r\n".utf8)
         var head = ResponseHead()

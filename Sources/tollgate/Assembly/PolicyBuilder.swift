@@ -27,7 +27,7 @@ enum PolicyBuilder {
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
-            cors: settings.corsRule, publicURL: settings.publicURL)
+            cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
     }
 
     /// Every rule, in the policy's order.
