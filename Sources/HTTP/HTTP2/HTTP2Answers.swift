@@ -4,6 +4,8 @@ package import Wire
 extension HTTP2ServerConnection {
     /// Content of one DATA frame, so that streams take short turns.
     package static let turn = HTTP2FrameHeader.longestPayload
+    /// A frame that a window cuts shorter than this excuses no WINDOW_UPDATE.
+    private static let leastExcusing = 256
 
     /// Bytes of content that may be sent to the stream now.
     package func room(of stream: StreamID) -> Int {
@@ -58,7 +60,8 @@ extension HTTP2ServerConnection {
         out.append(content.extracting(first: count))
         sendWindow -= count
         streams[index].sendWindow -= count
-        updatesExcused = min(updatesExcused + 4, 1_000)
+        // A client that opens its windows by a few bytes makes frames of a few bytes.
+        if count >= Self.leastExcusing || count == content.byteCount { updatesExcused = min(updatesExcused + 4, 1_000) }
         if ends { streams[index].answerEnded = true }
         return count
     }

@@ -8,6 +8,8 @@ package enum HTTP2Event: Equatable, Sendable {
     case head(StreamID)
     /// A request that is answered with this error. Its fields are not to be used.
     case unreadable(StreamID, HTTPFault)
+    /// A request was malformed, and its stream is reset: there is none to release (RFC 9113 §8.1.1).
+    case malformed(HTTPFault)
     /// The first so many bytes of the input are content. The caller consumes them before it calls again.
     case content(StreamID, Int)
     /// The field section that was passed in holds trailers. `end` follows.
@@ -20,6 +22,16 @@ package enum HTTP2Event: Equatable, Sendable {
     case roomGrew(StreamID)
     /// The connection cannot go on: GOAWAY has been written. End all exchanges and close when it has gone out.
     case fault(HTTP2Fault)
+}
+
+extension HTTP2Event {
+    /// Whether it costs what a request costs, however it ends.
+    package var beginsRequest: Bool {
+        switch self {
+        case .head, .unreadable, .malformed: true
+        case .needMore, .content, .trailers, .end, .reset, .roomGrew, .fault: false
+        }
+    }
 }
 
 /// Why a connection ended: the code of GOAWAY, and the glitch that there was too much of, if that was it.
@@ -61,6 +73,7 @@ package struct HTTP2ServerConnection: ~Copyable {
         case closed
     }
 
+    let bounds: HTTP2Bounds
     var reading = Reading.preface
     var streams = HTTP2StreamTable()
     var glitches = HTTP2Glitches()
@@ -68,7 +81,7 @@ package struct HTTP2ServerConnection: ~Copyable {
     var encoder = HPACKEncoder()
     /// Content that may be sent on all streams together.
     var sendWindow = 65_535
-    var receiving = HTTP2ConnectionWindow()
+    var receiving: HTTP2ConnectionWindow
     /// The client's SETTINGS.
     var initialSendWindow = 65_535
     var longestFrame = HTTP2FrameHeader.longestPayload
@@ -79,8 +92,8 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// Whether the first GOAWAY of a drain was sent.
     package internal(set) var isDraining = false
     /// Streams that the gateway has reset last, as many as may be under way: what the client sent on them before it knew is dropped.
-    var resetByGateway = InlineArray<100, UInt32>(repeating: 0)
-    var nextReset = 0
+    private var resetByGateway: [UInt32] = []
+    private var nextReset = 0
     /// WINDOW_UPDATE frames that DATA sent excuses.
     var updatesExcused = 0
     /// Changes whenever bytes of the output may have left.
@@ -99,7 +112,10 @@ package struct HTTP2ServerConnection: ~Copyable {
     var block = ByteBuffer()
     var continuations = 0
 
-    package init() {}
+    package init(_ bounds: HTTP2Bounds = HTTP2Bounds()) {
+        self.bounds = bounds
+        receiving = HTTP2ConnectionWindow(size: bounds.connectionWindow)
+    }
 
     // MARK: state
 
@@ -208,10 +224,10 @@ package struct HTTP2ServerConnection: ~Copyable {
 
     private func writeSettings(into out: inout ByteBuffer) {
         HTTP2FrameHeader(length: 18, type: .settings).write(into: &out)
-        out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(HTTP2StreamTable.most))
+        out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(bounds.streams))
         out.append(setting: HTTP2Setting.maxHeaderListSize, 32_768)
         out.append(setting: HTTP2Setting.noRFC7540Priorities, 1)
-        out.appendWindowUpdate(HTTP2ConnectionWindow.size - 65_535, stream: 0)
+        out.appendWindowUpdate(bounds.connectionWindow - 65_535, stream: 0)
     }
 
     /// Reads one frame; returns an event for the driver, nil if there is none, `needMore` if the frame is not complete.
@@ -294,13 +310,18 @@ package struct HTTP2ServerConnection: ~Copyable {
     }
 
     mutating func noteReset(_ number: UInt32) {
+        guard resetByGateway.count == bounds.streams else { return resetByGateway.append(number) }
         resetByGateway[nextReset] = number
         nextReset = (nextReset + 1) % resetByGateway.count
     }
 
-    func wasResetByGateway(_ number: UInt32) -> Bool {
-        for index in resetByGateway.indices where resetByGateway[index] == number { return true }
-        return false
+    func wasResetByGateway(_ number: UInt32) -> Bool { resetByGateway.contains(number) }
+
+    /// The client has ended a stream that the gateway had reset; returns whether it had. Nothing more is in flight.
+    mutating func forgetReset(_ number: UInt32) -> Bool {
+        guard let index = resetByGateway.firstIndex(of: number) else { return false }
+        resetByGateway[index] = 0
+        return true
     }
 
     /// Whether the stream came after the last GOAWAY of a drain, which told the client that it is not served (RFC 9113 §6.8).

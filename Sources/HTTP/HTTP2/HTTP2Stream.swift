@@ -30,8 +30,6 @@ struct HTTP2Stream: Equatable {
 /// A stream's receive window: 64 KiB at first, and more for uploads that are taken as fast as they come.
 struct HTTP2ReceiveWindow: Equatable {
     static let initial = 65_535
-    /// Twice this a round trip is the fastest upload of one stream: some 10 MiB/s at 50 ms.
-    static let most = 512 * 1_024
 
     /// Bytes that the client may send.
     private(set) var open = Self.initial
@@ -49,12 +47,13 @@ struct HTTP2ReceiveWindow: Equatable {
     }
 
     /// Bytes were consumed; returns the increment to announce now, or 0. It waits until half of the window can be announced at once.
-    mutating func consumed(_ count: Int) -> Int {
+    /// The window grows up to `most`.
+    mutating func consumed(_ count: Int, most: Int) -> Int {
         held -= count
         let missing = size - open - held
         guard missing >= size / 2 else { return 0 }
         // All that arrived was taken, so the window may be what holds the client back.
-        if held == 0 { size = min(size * 2, Self.most) }
+        if held == 0 { size = min(size * 2, most) }
         let increment = size - open - held
         open += increment
         return increment
@@ -64,12 +63,16 @@ struct HTTP2ReceiveWindow: Equatable {
 /// The connection's receive window. Bytes count as consumed when they arrive, so that one stream whose content is not taken does not
 /// stop the others; but not while all streams together hold more than a bound.
 struct HTTP2ConnectionWindow: Equatable {
-    static let size = 1 << 20
-    /// Content of all streams that waits for the upstreams, in bytes. A client may send one more window beyond it.
-    static let mostHeld = 1 << 20
-
-    private(set) var open = Self.size
+    /// The window, and the content of all streams that may wait for the upstreams, in bytes. A client may send one more window
+    /// beyond that.
+    private let size: Int
+    private(set) var open: Int
     private(set) var held = 0
+
+    init(size: Int) {
+        self.size = size
+        open = size
+    }
 
     /// False if the client was not allowed to send so many bytes.
     mutating func received(_ count: Int) -> Bool {
@@ -83,25 +86,21 @@ struct HTTP2ConnectionWindow: Equatable {
 
     /// The increment to announce now, or 0.
     mutating func increment() -> Int {
-        let missing = Self.size - open
-        guard missing >= Self.size / 2, held <= Self.mostHeld else { return 0 }
-        open = Self.size
+        let missing = size - open
+        guard missing >= size / 2, held <= size else { return 0 }
+        open = size
         return missing
     }
 }
 
-/// The streams under way of one connection, at most `most`. Found by a walk: most connections have a few, and the latest is asked for
-/// most often.
+/// The streams under way of one connection. Found by a walk: most connections have a few, and the latest is asked for most often.
 struct HTTP2StreamTable {
-    static let most = 100
-
     private(set) var streams: [HTTP2Stream] = []
     /// The index that was found last.
     private var latest = 0
 
     var count: Int { streams.count }
     var isEmpty: Bool { streams.isEmpty }
-    var isFull: Bool { streams.count >= Self.most }
 
     mutating func add(_ stream: HTTP2Stream) { streams.append(stream) }
 

@@ -262,7 +262,7 @@ extension Worker {
         switch downstream.clients[client].phase {
         case .free, .handshaking, .flushing: return false
         case .announcing, .greeting, .lingering: return true
-        case .multiplexed: return takesFrames(client)
+        case .multiplexed: return takesFrames(client) && !isHeldBack(client)
         case .open: break
         }
         switch downstream.clients[client].http.reading {
