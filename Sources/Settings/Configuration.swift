@@ -72,6 +72,9 @@ package struct Configuration: Sendable {
     package var idleTimeoutMilliseconds: UInt32 = 0
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0
+    package var http2Streams = 0
+    package var http2StreamWindow = 0
+    package var http2ConnectionWindow = 0
     package var upgradeURL: String?
     /// `SMTP_URL` unparsed; it may contain a password. nil: mail goes to the development outbox.
     package var smtpURL: String?

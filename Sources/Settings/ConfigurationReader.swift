@@ -87,6 +87,12 @@ extension ConfigurationReader {
         return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.count(text, range) }
     }
 
+    /// A size in bytes.
+    mutating func size(_ setting: Setting) -> Int? {
+        guard case .size(let range) = setting.type else { preconditionFailure("\(setting.name) is no size") }
+        return parse(setting, text(setting)) { text throws(ParseError) in try TypedText.size(text, range) }
+    }
+
     /// A duration in milliseconds.
     mutating func duration(_ setting: Setting) -> UInt64? {
         guard case .duration(let range) = setting.type else { preconditionFailure("\(setting.name) is no duration") }

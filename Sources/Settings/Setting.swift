@@ -8,6 +8,8 @@ package enum SettingType: Hashable, Sendable {
     case text
     case url
     case count(ClosedRange<Int>)
+    /// A size; the bounds are bytes.
+    case size(ClosedRange<Int>)
     /// A duration; the bounds are milliseconds.
     case duration(ClosedRange<UInt64>)
     case choice([String])

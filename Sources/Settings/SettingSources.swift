@@ -124,7 +124,7 @@ extension Setting {
     var emptyMeansNone: Bool {
         switch type {
         case .addresses, .files, .networks, .mounts: true
-        case .folder, .text, .url, .count, .duration, .choice, .rate, .words, .line: isFamily
+        case .folder, .text, .url, .count, .size, .duration, .choice, .rate, .words, .line: isFamily
         }
     }
 }

@@ -87,6 +87,15 @@ extension Setting {
     package static let maxConnections = Setting(
         "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), .count(\.maxConnections), default: "100000",
         "The maximum number of client connections, over all workers; beyond it new ones are closed at once.")
+    package static let http2Streams = Setting(
+        "TOLLGATE_HTTP2_STREAMS", .count(1...1_000), .count(\.http2Streams), default: "100",
+        "The maximum number of requests under way on one HTTP/2 connection of a client; further ones are refused and may be tried again.")
+    package static let http2StreamWindow = Setting(
+        "TOLLGATE_HTTP2_STREAM_WINDOW", .size(65_536...(16 << 20)), .size(\.http2StreamWindow), default: "512KiB",
+        "The maximum window of one HTTP/2 upload. It begins with 64 KiB and grows while the upstream keeps up; twice this in a round trip is the fastest upload.")
+    package static let http2ConnectionWindow = Setting(
+        "TOLLGATE_HTTP2_CONNECTION_WINDOW", .size(65_536...(64 << 20)), .size(\.http2ConnectionWindow), default: "1MiB",
+        "The window of all uploads of an HTTP/2 connection. At most twice this is held for slow upstreams, in memory.")
     package static let upgradeURL = Setting(
         "TOLLGATE_UPGRADE_URL", .url, .url(\.upgradeURL), "The page where a caller whose tier was too low can upgrade.")
     package static let cors = Setting(
@@ -162,7 +171,8 @@ extension Setting {
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, upgradeURL, cors, log, accessLog,
+        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, http2Streams, http2StreamWindow,
+        http2ConnectionWindow, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]
 }

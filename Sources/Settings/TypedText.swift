@@ -33,6 +33,16 @@ package enum TypedText {
         return value
     }
 
+    /// A size in `range`, in bytes.
+    package static func size(_ text: String, _ range: ClosedRange<Int>) throws(ParseError) -> Int {
+        let value = try size(text)
+        guard value <= UInt64(range.upperBound), range.contains(Int(value)) else {
+            let (least, most) = (SizeText.text(UInt64(range.lowerBound)), SizeText.text(UInt64(range.upperBound)))
+            throw ParseError("is out of range, write a size from \(least) to \(most)")
+        }
+        return Int(value)
+    }
+
     /// A rate without `+lease`: these limits are always counted exactly.
     package static func rate(_ text: String) throws(ParseError) -> LimitRate {
         guard let rate = LimitRate(parsing: text), !rate.mayLease else {

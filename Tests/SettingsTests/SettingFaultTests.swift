@@ -14,6 +14,8 @@ import Wire
         ("TOLLGATE_WORKERS=-1", [#"a.env:1: TOLLGATE_WORKERS: "-1" is no whole number, write one from 1 to 1024"#]),
         ("TOLLGATE_CLOCK_SKEW=30", [#"a.env:1: TOLLGATE_CLOCK_SKEW: "30" is no duration, write one like 500ms, 10s, 5m, 24h or 30d"#]),
         ("TOLLGATE_CLOCK_SKEW=1h", [#"a.env:1: TOLLGATE_CLOCK_SKEW: "1h" is out of range, write a duration from 0ms to 10m"#]),
+        ("TOLLGATE_HTTP2_STREAM_WINDOW=much", [#"a.env:1: TOLLGATE_HTTP2_STREAM_WINDOW: "much" is no size, write one like 512, 64KiB or 10MiB"#]),
+        ("TOLLGATE_HTTP2_STREAM_WINDOW=64B", [#"a.env:1: TOLLGATE_HTTP2_STREAM_WINDOW: "64B" is out of range, write a size from 64KiB to 16MiB"#]),
         ("TOLLGATE_LOG=loud", [#"a.env:1: TOLLGATE_LOG: "loud" is not known, write debug, info, warning or error"#]),
         ("TOLLGATE_ACCESS_LOG=on", [#"a.env:1: TOLLGATE_ACCESS_LOG: "on" is not known, write json, text or off"#]),
         ("TOLLGATE_SIGNING_ALGORITHM=none", [#"a.env:1: TOLLGATE_SIGNING_ALGORITHM: "none" is not known, write ES256, EdDSA, RS256 or HS256"#]),

@@ -34,6 +34,23 @@ package enum FieldSectionFault: UInt8, Error, Sendable, CaseIterable {
         }
     }
 
+    /// The fault of an HTTP/1.1 request that is closest.
+    var reason: HTTPFault.Reason {
+        switch self {
+        case .tooManyFields, .tooManyCrumbs: .tooManyFields
+        case .tooLarge: .headTooLarge
+        case .fieldName, .upperCaseName: .fieldName
+        case .fieldValue: .fieldValue
+        case .connectionSpecificField, .te: .connection
+        case .latePseudoField, .repeatedPseudoField, .unknownPseudoField, .missingPseudoField, .scheme: .requestLine
+        case .method: .method
+        case .authority: .invalidHost
+        case .path: .target
+        case .status: .statusLine
+        case .hostMismatch: .hostMismatch
+        }
+    }
+
     /// Stable, snake_case, for logs and metrics.
     package var text: StaticString {
         switch self {

@@ -56,7 +56,7 @@ extension HTTP2ServerConnection {
 
     private mutating func consume(_ count: Int, at index: Int, into out: inout ByteBuffer) {
         receiving.consumed(count)
-        let increment = streams[index].receiving.consumed(count)
+        let increment = streams[index].receiving.consumed(count, most: bounds.streamWindow)
         if increment > 0, !streams[index].peerEnded { out.appendWindowUpdate(increment, stream: streams[index].number) }
     }
 

@@ -55,8 +55,11 @@ extension HTTP2ServerConnection {
         into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         lastStream = current
-        guard !isIgnored(current) else { return nil }
-        guard !streams.isFull else {
+        guard !isIgnored(current) else {
+            try count(.refusedStream, at: now)
+            return nil
+        }
+        guard streams.count < bounds.streams else {
             out.appendReset(.refusedStream, stream: current)
             resets.note(current)
             try count(.refusedStream, at: now)
@@ -64,24 +67,32 @@ extension HTTP2ServerConnection {
         }
         guard !dependsOnItself else { return try failStream(current, .protocolError, at: now, into: &out) }
         if let fault = section.fault {
-            return fault.isOverLimit ? unreadable(HTTPFault(.headTooLarge)) : try failStream(current, .protocolError, at: now, into: &out)
+            return fault.isOverLimit ? unreadable(HTTPFault(.headTooLarge)) : try malformed(fault.reason, at: now, into: &out)
         }
         switch head.parse(section.head, limits: limits) {
         case .complete: break
-        case .incomplete: return try failStream(current, .protocolError, at: now, into: &out)
+        case .incomplete: return try malformed(.requestLine, at: now, into: &out)
         // 400 means malformed; anything else is a valid request that is not served.
-        case .invalid(let fault) where fault.status == 400: return try failStream(current, .protocolError, at: now, into: &out)
+        case .invalid(let fault) where fault.status == 400: return try malformed(fault.reason, at: now, into: &out)
         case .invalid(let fault): return unreadable(fault)
         }
         var stream = HTTP2Stream(current, sendWindow: sending.initialWindow, peerEnded: endsStream)
         if case .length(let length) = head.framing {
-            guard !endsStream || length == 0 else { return try failStream(current, .protocolError, at: now, into: &out) }
+            guard !endsStream || length == 0 else { return try malformed(.contentLength, at: now, into: &out) }
             stream.contentLeft = length
         }
-        guard !(head.method == .trace && !endsStream) else { return try failStream(current, .protocolError, at: now, into: &out) }
+        guard !(head.method == .trace && !endsStream) else { return try malformed(.contentInTrace, at: now, into: &out) }
         head.isHTTP2 = true
         streams.add(stream)
         return .head(StreamID(number: current))
+    }
+
+    /// Resets the stream of a malformed request (RFC 9113 §8.1.1).
+    private mutating func malformed(
+        _ reason: HTTPFault.Reason, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2Event {
+        _ = try failStream(current, .protocolError, at: now, into: &out)
+        return .malformed(HTTPFault(400, reason))
     }
 
     private mutating func unreadable(_ fault: HTTPFault) -> HTTP2Event {
@@ -96,7 +107,7 @@ extension HTTP2ServerConnection {
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard let index = streams.find(current) else {
             // In flight when the gateway reset the stream. Otherwise the client opens a stream that it has closed.
-            guard isIgnored(current) || resets.contains(current) else { throw HTTP2Fault(.streamClosed) }
+            guard isIgnored(current) || resets.forget(current) else { throw HTTP2Fault(.streamClosed) }
             return nil
         }
         guard !streams[index].isReset else { return nil }

@@ -8,17 +8,18 @@ package enum HTTP2Glitch: Int, Sendable, CaseIterable {
     /// The client makes the gateway reset a stream, by a malformed request or a bad frame (CVE-2025-8671). Resets that the gateway
     /// decides on by itself, such as after an early answer, do not count.
     case provokedReset
-    /// A stream beyond the limit that the gateway has announced.
+    /// A stream beyond the limit that the gateway has announced, or after the last GOAWAY of a drain.
     case refusedStream
     /// DATA without content that does not end its stream.
     case emptyData
     /// CONTINUATION: more than a few in one field section (CVE-2024-27316).
     case continuation
     case ping
+    /// SETTINGS and GOAWAY.
     case settings
     /// PRIORITY, PRIORITY_UPDATE, and frames of unknown types.
     case priority
-    /// WINDOW_UPDATE beyond a number for each DATA frame that was sent.
+    /// WINDOW_UPDATE beyond a number for each DATA frame that was sent; a frame that a window cuts short excuses none.
     case windowUpdate
     /// Frames for a stream that is over.
     case closedStream

@@ -6,6 +6,8 @@ struct HTTP2Sending {
     static let largestWindow = 0x7FFF_FFFF
     /// Content of one DATA frame, so that streams take short turns.
     static let turn = HTTP2FrameHeader.longestPayload
+    /// A frame that a window cuts shorter than this excuses no WINDOW_UPDATE.
+    private static let leastExcusing = 256
     /// Frames of the peer that are excused at most.
     private static let mostExcused = 1_000
 
@@ -80,7 +82,8 @@ struct HTTP2Sending {
         out.append(content.extracting(first: count))
         window -= count
         stream.sendWindow -= count
-        excuseMore()
+        // A peer that opens its windows by a few bytes makes frames of a few bytes.
+        if count >= Self.leastExcusing || count == content.byteCount { excuseMore() }
         if ends { stream.gatewayEnded = true }
         return count
     }

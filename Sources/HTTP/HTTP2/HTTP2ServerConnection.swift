@@ -8,6 +8,8 @@ package enum HTTP2Event: Equatable, Sendable {
     case head(StreamID)
     /// A request that is answered with this error. Its fields are not to be used.
     case unreadable(StreamID, HTTPFault)
+    /// A request was malformed, and its stream is reset: there is none to release (RFC 9113 §8.1.1).
+    case malformed(HTTPFault)
     /// The first so many bytes of the input are content. The caller consumes them before it calls again.
     case content(StreamID, Int)
     /// The field section that was passed in holds trailers. `end` follows.
@@ -20,6 +22,16 @@ package enum HTTP2Event: Equatable, Sendable {
     case roomGrew(StreamID)
     /// The connection cannot go on: GOAWAY has been written. End all exchanges and close when it has gone out.
     case fault(HTTP2Fault)
+}
+
+extension HTTP2Event {
+    /// Whether it costs what a request costs, however it ends.
+    package var beginsRequest: Bool {
+        switch self {
+        case .head, .unreadable, .malformed: true
+        case .needMore, .content, .trailers, .end, .reset, .roomGrew, .fault: false
+        }
+    }
 }
 
 /// Why a connection ended: the code of GOAWAY, and the glitch that there was too much of, if that was it.
@@ -58,19 +70,20 @@ package struct HTTP2ServerConnection: ~Copyable {
         case closed
     }
 
+    let bounds: HTTP2Bounds
     var reading = Reading.preface
     var streams = HTTP2StreamTable()
     var glitches = HTTP2Glitches()
     var decoder = HPACKDecoder()
     var sending = HTTP2Sending()
-    var receiving = HTTP2ConnectionWindow(size: Self.window, mostHeld: Self.window)
+    var receiving: HTTP2ConnectionWindow
     /// The highest stream that the client has opened.
     var lastStream: UInt32 = 0
     /// Streams above it are not accepted any more; nil before a drain's second GOAWAY.
     var lastAccepted: UInt32?
     /// Whether the first GOAWAY of a drain was sent.
     package internal(set) var isDraining = false
-    var resets = HTTP2Resets(most: HTTP2StreamTable.most)
+    var resets: HTTP2Resets
 
     // The frame under way.
     var data = HTTP2DataFrame()
@@ -83,7 +96,11 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// The field section under way, in several frames.
     var block = HTTP2FieldBlock()
 
-    package init() {}
+    package init(_ bounds: HTTP2Bounds = HTTP2Bounds()) {
+        self.bounds = bounds
+        receiving = HTTP2ConnectionWindow(size: bounds.connectionWindow, mostHeld: bounds.connectionWindow)
+        resets = HTTP2Resets(most: bounds.streams)
+    }
 
     // MARK: state
 
@@ -192,11 +209,11 @@ package struct HTTP2ServerConnection: ~Copyable {
 
     private func writeSettings(into out: inout ByteBuffer) {
         HTTP2FrameHeader(length: 24, type: .settings).write(into: &out)
-        out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(HTTP2StreamTable.most))
+        out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(bounds.streams))
         out.append(setting: HTTP2Setting.maxHeaderListSize, 32_768)
         out.append(setting: HTTP2Setting.enableConnectProtocol, 1)
         out.append(setting: HTTP2Setting.noRFC7540Priorities, 1)
-        out.appendWindowUpdate(Self.window - 65_535, stream: 0)
+        out.appendWindowUpdate(bounds.connectionWindow - 65_535, stream: 0)
     }
 
     /// Reads one frame; returns an event for the driver, nil if there is none, `needMore` if the frame is not complete.

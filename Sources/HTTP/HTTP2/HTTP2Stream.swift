@@ -36,8 +36,6 @@ struct HTTP2Stream: Equatable {
 /// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as it comes.
 struct HTTP2ReceiveWindow: Equatable {
     static let initial = 65_535
-    /// Twice this a round trip is the fastest transfer of one stream: some 10 MiB/s at 50 ms.
-    static let most = 512 * 1_024
 
     /// Bytes that the peer may send.
     private(set) var open = Self.initial
@@ -56,7 +54,7 @@ struct HTTP2ReceiveWindow: Equatable {
 
     /// Bytes were consumed; returns the increment to announce now, or 0. It waits until half of the window can be announced at once.
     /// The window grows up to `most`.
-    mutating func consumed(_ count: Int, most: Int = Self.most) -> Int {
+    mutating func consumed(_ count: Int, most: Int) -> Int {
         held -= count
         let missing = size - open - held
         guard missing >= size / 2 else { return 0 }
@@ -102,18 +100,14 @@ struct HTTP2ConnectionWindow: Equatable {
     }
 }
 
-/// The streams under way of one connection, at most `most`. Found by a walk: most connections have a few, and the latest is asked for
-/// most often.
+/// The streams under way of one connection. Found by a walk: most connections have a few, and the latest is asked for most often.
 struct HTTP2StreamTable {
-    static let most = 100
-
     private(set) var streams: [HTTP2Stream] = []
     /// The index that was found last.
     private var latest = 0
 
     var count: Int { streams.count }
     var isEmpty: Bool { streams.isEmpty }
-    var isFull: Bool { streams.count >= Self.most }
 
     mutating func add(_ stream: HTTP2Stream) { streams.append(stream) }
 

@@ -270,7 +270,7 @@ extension Worker {
         switch downstream.clients[client].phase {
         case .free, .handshaking, .flushing: return false
         case .announcing, .greeting, .lingering: return true
-        case .multiplexed: return takesFrames(client)
+        case .multiplexed: return takesFrames(client) && !isHeldBack(client)
         case .tunnel: return exchanges[downstream.clients[client].exchange.index].isFlushed
         case .open: break
         }

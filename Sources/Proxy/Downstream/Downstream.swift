@@ -65,12 +65,18 @@ struct Downstream: ~Copyable {
 
     /// Starts the idle timeout between two requests.
     mutating func startIdling(_ client: ClientIndex, at now: MonotonicTime, timeout: UInt64) {
-        let end = now.advanced(milliseconds: timeout)
-        guard !clients[client].connection.isPlain || clients[client].session != nil, timeout > Self.restAfter else {
+        startIdling(client, at: now, until: now.advanced(milliseconds: timeout))
+    }
+
+    /// Starts what is left of the idle timeout.
+    mutating func startIdling(_ client: ClientIndex, at now: MonotonicTime, until end: MonotonicTime) {
+        let rest = now.advanced(milliseconds: Self.restAfter)
+        guard !clients[client].connection.isPlain || clients[client].session != nil, end > rest else {
+            clients[client].idlesUntil = nil
             return timers.set(client.id, deadline: end)
         }
         clients[client].idlesUntil = end
-        timers.set(client.id, deadline: now.advanced(milliseconds: Self.restAfter))
+        timers.set(client.id, deadline: rest)
     }
 
     /// Starts the timeout of a request's body.

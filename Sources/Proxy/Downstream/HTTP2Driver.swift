@@ -24,6 +24,7 @@ extension Worker {
     /// The connection speaks HTTP/2.
     mutating func startSession(_ client: ClientIndex) {
         let session = downstream.sessions.acquire().index
+        downstream.sessions[session].http2 = HTTP2ServerConnection(settings.http2)
         downstream.clients[client].session = session
         downstream.clients[client].phase = .multiplexed
         downstream.clients[client].wasUsed = true
@@ -35,12 +36,22 @@ extension Worker {
     /// Whether frames are read: not while the client leaves those before unread.
     func takesFrames(_ client: ClientIndex) -> Bool { downstream.clients[client].output.count < Downstream.mostBacklog }
 
+    /// Whether frames that were received wait for the end of the turn.
+    func isHeldBack(_ client: ClientIndex) -> Bool {
+        guard let session = downstream.clients[client].session else { return false }
+        return downstream.sessions[session].isHeldBack
+    }
+
+    /// Requests of one connection that are begun at once, so that other connections have their turns.
+    private static var mostBegun: Int { 100 }
+
     /// Handles the frames that have been received, as far as the connection may go now.
     mutating func advanceSession(_ client: ClientIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
         guard let session = downstream.clients[client].session else { return }
+        var begun = 0
         while true {
-            guard takesFrames(client) else {
+            guard takesFrames(client), begun < Self.mostBegun else {
                 downstream.sessions[session].isHeldBack = true
                 break
             }
@@ -48,6 +59,7 @@ extension Worker {
                 &input, &scratch.section, &scratch.request, settings.headLimits, at: now.monotonic,
                 into: &downstream.clients[client].output)
             if event == .needMore { break }
+            if event.beginsRequest { begun += 1 }
             act(on: event, client, session, &input, &scratch)
             guard downstream.clients.isCurrent(handle), downstream.clients[client].session != nil else { return }
         }
@@ -65,6 +77,7 @@ extension Worker {
             let stream = openStream(client, session, id)
             downstream.clients[stream].http.streamBegan()
             faulted(stream, fault, &scratch)
+        case .malformed(let fault): noteMalformed(client, fault, &scratch)
         case .content(let id, let count):
             if let stream = owner(of: id, session) {
                 downstream.clients[stream].input.append(input.readable.extracting(0..<count))
@@ -107,8 +120,8 @@ extension Worker {
         guard !downstream.clients[client].connection.interest.contains(.write) else { return }
         if isInside {
             downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.headTimeout))
-        } else if downstream.sessions[session].http2.streamCount == 0 {
-            downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout)
+        } else if downstream.sessions[session].http2.streamCount == 0, !downstream.sessions[session].wasBusy {
+            downstream.startIdling(client, at: now.monotonic, until: downstream.sessions[session].idlesUntil)
         }
     }
 

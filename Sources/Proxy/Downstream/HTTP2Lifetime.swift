@@ -58,8 +58,12 @@ extension Worker {
             return downstream.closeAfterFlush(client, lingering: true, at: now.monotonic, in: loop)
         }
         guard downstream.sessions[session].wasBusy || waited, !downstream.sessions[session].isInsideFrame else { return }
+        // Frames without a request do not prolong it.
+        if downstream.sessions[session].wasBusy {
+            downstream.sessions[session].idlesUntil = now.monotonic.advanced(milliseconds: settings.idleTimeout)
+        }
         downstream.sessions[session].wasBusy = false
-        downstream.startIdling(client, at: now.monotonic, timeout: settings.idleTimeout)
+        downstream.startIdling(client, at: now.monotonic, until: downstream.sessions[session].idlesUntil)
     }
 
     // MARK: time

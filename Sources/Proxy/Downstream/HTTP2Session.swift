@@ -10,9 +10,11 @@ struct HTTP2Session: ~Copyable {
     var isUnsettled = false
     /// Whether streams were under way since it last idled.
     var wasBusy = true
+    /// When a connection without streams is closed, whatever frames come.
+    var idlesUntil = MonotonicTime(nanoseconds: 0)
     /// Whether the header timeout runs for part of a frame.
     var isInsideFrame = false
-    /// Whether frames were held back because the client had not taken those before.
+    /// Whether frames were held back: the client has not taken those before, or has begun many requests at once.
     var isHeldBack = false
     /// Whether so much waited for the socket that streams have paused.
     var wasFull = false

@@ -38,7 +38,7 @@ package struct Exchange: ~Copyable {
 
     /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
     /// handler of the gateway, the body.
-    var replayBuffer = ByteBuffer(capacity: 2_048)
+    var replayBuffer = ByteBuffer(capacity: 768)
     /// Bytes of the replay buffer that were sent on the current connection.
     var replaySent = 0
     /// The parts of the replay buffer that belong to the upstream's address, and the offer of a WebSocket.

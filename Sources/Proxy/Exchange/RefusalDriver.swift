@@ -21,6 +21,14 @@ extension Worker {
         answer(exchange.index, with: Refusal(fault), &scratch)
     }
 
+    /// Notes a request of HTTP/2 that was malformed: the reset of its stream is the answer.
+    mutating func noteMalformed(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+        let exchange = openExchange(client).index
+        noteUnread(exchange, client, fault)
+        exchanges[exchange].keep(Refusal(fault), in: &refusals, policy: admission.policy, at: now.wall)
+        cancel(exchange, status: 400)
+    }
+
     /// The upstream has failed, and there is no retry: answers with the failure, or cuts an answer that has begun.
     mutating func answerLost(_ exchange: ExchangeIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
         exchanges[exchange].record.error = loss.text

@@ -36,7 +36,7 @@ extension Worker {
     /// Counts a request whose head was malformed, and begins its line.
     mutating func noteUnread(_ exchange: ExchangeIndex, _ client: ClientIndex, _ fault: HTTPFault) {
         exchanges[exchange].method = .other
-        exchanges[exchange].version = downstream.clients[client].isStream ? .http2 : .http11
+        exchanges[exchange].version = downstream.clients[client].isStream || downstream.clients[client].session != nil ? .http2 : .http11
         telemetry.identifyUnread(at: now.wall, &exchanges[exchange].ids)
         exchanges[exchange].record.error = fault.text
         guard !downstream.listeners[downstream.clients[client].listener].isAdmin else { return }

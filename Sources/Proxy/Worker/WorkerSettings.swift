@@ -3,6 +3,8 @@ package import HTTP
 /// Limits and timeouts of all connections, in milliseconds and bytes.
 package struct WorkerSettings: Sendable {
     package var headLimits = HeadLimits()
+    /// Bounds on each HTTP/2 connection; a change is for new ones.
+    package var http2 = HTTP2Bounds()
     /// From the first byte of a head (or from the connection, for TLS and PROXY protocol) to its last.
     package var headTimeout: UInt64 = 10_000
     /// Between two requests on a kept connection.

@@ -1,6 +1,7 @@
 internal import Contracts
 internal import Credentials
 internal import Gate
+internal import HTTP
 internal import Proxy
 internal import Settings
 internal import Telemetry
@@ -23,6 +24,9 @@ extension WorkerSettings {
         idleTimeout = UInt64(configuration.settings.idleTimeoutMilliseconds)
         bodyTimeout = UInt64(configuration.settings.bodyTimeoutMilliseconds)
         sendTimeout = UInt64(configuration.settings.sendTimeoutMilliseconds)
+        http2 = HTTP2Bounds(
+            streams: configuration.settings.http2Streams, streamWindow: configuration.settings.http2StreamWindow,
+            connectionWindow: configuration.settings.http2ConnectionWindow)
         maxClients = max(1, configuration.settings.maxConnections / workers)
     }
 }

@@ -3,7 +3,7 @@ import Wire
 
 /// A client's connection in a test: frames as a client writes them, and what the server's machine makes of them.
 struct HTTP2Line: ~Copyable {
-    var machine = HTTP2ServerConnection()
+    var machine: HTTP2ServerConnection
     var now = MonotonicTime(nanoseconds: 1_000_000_000)
     var input = ByteBuffer()
     var output = ByteBuffer()
@@ -14,7 +14,8 @@ struct HTTP2Line: ~Copyable {
     /// Releases a stream when it is reset, as the driver does.
     var releases = true
 
-    init(greeted: Bool = true) {
+    init(greeted: Bool = true, _ bounds: HTTP2Bounds = HTTP2Bounds()) {
+        machine = HTTP2ServerConnection(bounds)
         if greeted {
             receive(HTTP2Bytes.preface + HTTP2Bytes.settings())
             output.removeAll()
@@ -40,6 +41,7 @@ struct HTTP2Line: ~Copyable {
                 let path = section.head[head.path].text
                 events.append("head \(id.number) \(section.head[head.methodText].text) \(path)\(head.framing.hasContent ? " +" : "")")
             case .unreadable(let id, let fault): events.append("unreadable \(id.number) \(fault.status)")
+            case .malformed(let fault): events.append("malformed \(fault.text)")
             case .content(let id, let count):
                 note(content: input.readable.extracting(0..<count).text, id)
                 input.discard(count)

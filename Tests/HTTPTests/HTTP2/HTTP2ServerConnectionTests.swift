@@ -126,7 +126,11 @@ private typealias F = HTTP2Bytes
             #expect(line.sent() == ["RST \(number) protocol_error"])
             number += 2
         }
-        #expect(line.takeEvents().isEmpty)
+        #expect(
+            line.takeEvents() == [
+                "field_name", "connection", "connection", "connection", "field_value", "field_value", "request_line", "host_mismatch", "content_length",
+                "content_length", "connection", "field_name", "request_line", "request_line", "target", "target", "method", "request_line",
+            ].map { "malformed " + $0 })
         line.receive(F.get(number))
         #expect(line.takeEvents() == ["head \(number) GET /"])
     }
