@@ -2,11 +2,12 @@ import Credentials
 package import HTTP
 package import Wire
 
-/// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks, and no allocation for
-/// a request whose token is cached.
+/// Decides requests: client address, route, identity, authorisation, limits. One per worker; no locks but that of `OpenSockets`,
+/// and no allocation for a request whose token is cached.
 ///
-/// The order is fixed: client address, preflight, path, route, origin, `grpc-timeout`, `Authorization`, internal caller, token, actor,
-/// claims, tier, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is not charged.
+/// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
+/// caller, token, actor, claims, tier, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
+/// not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
     package private(set) var policy: Policy

@@ -107,6 +107,33 @@ import Testing
         #expect(try gateway.peakResidentKiB - before < 8 * 1_024)
     }
 
+    @Test func overTLSMessagesPassToo() throws {
+        let folder = try Folder()
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("one", "DNS:localhost")
+        let (server, upstream) = try WebSocketPeers.server()
+        let gateway = try Gateway(
+            """
+            TOLLGATE_UPSTREAM_U="\(upstream)"
+            TOLLGATE_ROUTE_CHAT="/chat upstream=u websocket=on auth=none"
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0
+            TOLLGATE_TLS_CERT="\(folder.file("one.crt"))"
+            TOLLGATE_TLS_KEY="\(folder.file("one.key"))"
+            """, folder: folder)
+        let said = try WebSocketPeers.client(
+            "wss://localhost:\(gateway.tlsPort)/chat",
+            """
+            import ssl
+            trusted = ssl.create_default_context(cafile="\(authority.file)")
+            async with websockets.connect(url, ssl=trusted, max_size=None) as socket:
+                for size in (0, 1, 16384, 16385, 1 << 20):
+                    await socket.send(bytes(size))
+                    print(len(await socket.recv()))
+            """)
+        #expect(said == ["0", "1", "16384", "16385", "1048576"])
+        _ = server
+    }
+
     // MARK: the end of the session
 
     @Test func aSocketEndsWithItsToken() throws {
@@ -152,6 +179,28 @@ import Testing
         try client.output.wait(for: "the end of the socket") { $0 == ["open", "1001 going away"] }
     }
 
+    @Test func openSocketsAndTheirEndsAreCounted() throws {
+        let token = try token()
+        let client = try WebSocketPeers.startClient(
+            url,
+            """
+            async with websockets.connect(url, subprotocols=["bearer", "\(token)"]) as socket:
+                print("open", flush=True)
+                await asyncio.sleep(2)
+            async with websockets.connect(url, subprotocols=["bearer", "\(token)"]) as socket:
+                await socket.send("close")
+                await socket.wait_closed()
+            """)
+        try client.output.wait(for: "the socket") { $0 == ["open"] }
+        let open = { try self.gateway.metric("tollgate_streams_open", "route=\"chat\"", "kind=\"websocket\"") }
+        let ended = { (reason: String) in try self.gateway.metric("tollgate_streams_ended_total", "kind=\"websocket\"", "reason=\"\(reason)\"") }
+        #expect(try open() == 1)
+        #expect(try client.exitCode() == 0)
+        try eventually("both have ended") { try open() == 0 && ended("client") == 1 && ended("upstream") == 1 }
+        let lines = try gateway.process.output.wait(for: "the log") { $0.count { $0.contains("\"/chat\"") && $0.contains("bytes_in") } >= 2 }
+        #expect(lines.contains { $0.contains("\"status\":101") })
+    }
+
     // MARK: HTTP/2
 
     private func open(_ peer: HTTP2Peer, _ stream: Int, _ path: String, _ more: [(String, String)] = []) throws {
@@ -160,11 +209,11 @@ import Testing
         try peer.connection.send(HTTP2Peer.frame(1, 4, stream, block))
     }
 
-    /// Content of one frame of DATA.
-    private func content(_ peer: HTTP2Peer) throws -> [UInt8] {
+    /// The next frame of DATA.
+    private func content(_ peer: HTTP2Peer) throws -> HTTP2Peer.Frame {
         while true {
             let frame = try peer.next()
-            if frame.type == 0 { return frame.payload }
+            if frame.type == 0 { return frame }
         }
     }
 
@@ -172,13 +221,14 @@ import Testing
         let peer = try HTTP2Peer(gateway)
         try open(peer, 1, "/chat", [("sec-websocket-protocol", "bearer, \(try token()), chat")])
         try peer.connection.send(HTTP2Peer.frame(0, 0, 1, [0x81, 0x83, 0, 0, 0, 0] + Array("who".utf8)))
-        #expect(text(of: Array(try content(peer).dropFirst(2))) == "ada chat chat -")
+        #expect(text(of: Array(try content(peer).payload.dropFirst(2))) == "ada chat chat -")
         // A message in frames of any size, and the close handshake.
         for byte in [0x82, 0x82, 0, 0, 0, 0, 7, 8] as [UInt8] { try peer.connection.send(HTTP2Peer.frame(0, 0, 1, [byte])) }
-        #expect(try content(peer) == [0x82, 2, 7, 8])
+        #expect(try content(peer).payload == [0x82, 2, 7, 8])
         try peer.connection.send(HTTP2Peer.frame(0, 0, 1, [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xE8]))
-        #expect(try content(peer) == [0x88, 2, 0x03, 0xE8])
-        while true { if try peer.next().endsStream { break } }
+        let last = try content(peer)
+        #expect(last.payload == [0x88, 2, 0x03, 0xE8])
+        #expect(try last.endsStream || content(peer).endsStream)
     }
 
     @Test func anExtendedConnectElsewhereIsNotServed() throws {

@@ -105,7 +105,7 @@ struct WebSocketTests {
     @Test func aRefusedHandshakeLeavesTheConnectionToHTTP() throws {
         let bench = try bench()
         let client = try bench.client()
-        // What follows the handshake is a request of its own, never bytes for the upstream.
+        // The bytes behind the handshake are a request of its own, never for the upstream.
         try client.send(Self.handshake + "\r\nGET /second HTTP/1.1\r\nHost: h\r\n\r\n")
         let upstream = try bench.accept()
         let first = try upstream.receive(until: "\r\n\r\n")

@@ -20,7 +20,7 @@ extension HTTP2ServerConnection {
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard frame.stream <= lastStream else { throw HTTP2Fault(.protocolError) }
         guard let index = streams.find(frame.stream) else {
-            if !isIgnored(frame.stream), !resets.forget(frame.stream) { try count(.closedStream, at: now) }
+            if !resets.forget(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
         try count(.reset, at: now)

@@ -55,8 +55,6 @@ package struct HTTP2Fault: Error, Equatable, Sendable {
 package struct HTTP2ServerConnection: ~Copyable {
     /// The client's first bytes (RFC 9113 §3.4).
     package static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    /// The connection's receive window, in bytes, and the content of all streams that may wait for the upstreams.
-    static let window = 1 << 20
 
     enum Reading: Equatable {
         case preface

@@ -10,7 +10,7 @@ private typealias F = HTTP2Bytes
     func greeting() {
         var line = HTTP2Line(greeted: false)
         line.receive(F.preface + F.settings([(3, 100), (4, 65_535)]))
-        #expect(line.sent() == ["SETTINGS 18", "WINDOW 0 983041", "SETTINGS ack"])
+        #expect(line.sent() == ["SETTINGS 24", "WINDOW 0 983041", "SETTINGS ack"])
         #expect(line.takeEvents().isEmpty)
     }
 

@@ -8,7 +8,7 @@ import Wire
         "Host: a", "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: \(key)",
     ]
 
-    /// What a handshake is read as: its token and the offer to the upstream, or its fault.
+    /// The token of a handshake and the offer to the upstream, or its fault.
     private func read(_ fields: [String], line: String = "GET /chat HTTP/1.1", readsToken: Bool = true) -> String {
         let bytes = Array(([line] + fields).joined(separator: "\r\n").utf8) + Array("\r\n\r\n".utf8)
         var head = RequestHead()
