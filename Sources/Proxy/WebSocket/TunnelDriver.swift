@@ -94,11 +94,11 @@ extension Worker {
     mutating func tunnelReady(_ upstream: UpstreamIndex, _ ready: Ready, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(upstream)
         if ready.writable { flushRequest(upstreams.connections[upstream].exchange.index) }
-        if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) { receiveFrames(upstream, &scratch) }
+        if ready.readable || ready.error || ready.hangup, upstreams.connections.isCurrent(handle) { receiveTunnel(upstream, &scratch) }
     }
 
     /// Receives once; with TLS, everything that the session holds.
-    private mutating func receiveFrames(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+    private mutating func receiveTunnel(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(upstream)
         let exchange = upstreams.connections[upstream].exchange.index
         repeat {
@@ -144,7 +144,7 @@ extension Worker {
             upstreams.connections[upstream.index].connection.interest.contains(.read),
             upstreams.connections[upstream.index].connection.hasPending
         else { return }
-        receiveFrames(upstream.index, &scratch)
+        receiveTunnel(upstream.index, &scratch)
     }
 
     /// The client has taken all that waited: the upstream is read again.
