@@ -23,7 +23,7 @@ extension Worker {
         guard let session = upstreams.connections[upstream].session else { return }
         upstreams.sessions[session].isUnsettled = false
         switch upstreams.connections[upstream].phase {
-        case .free, .connecting, .handshaking, .busy, .idle: return
+        case .free, .connecting, .handshaking, .busy, .tunnel, .ending, .idle: return
         case .greeting, .multiplexed, .probing: break
         }
         let wasFull = upstreams.connections[upstream].output.count >= UpstreamSession.mostBacklog
