@@ -77,7 +77,7 @@ extension Worker {
             let stream = openStream(client, session, id)
             downstream.clients[stream].http.streamBegan()
             faulted(stream, fault, &scratch)
-        case .malformed(let fault): noteMalformed(client, fault, &scratch)
+        case .malformed(let fault): noteMalformed(client, fault)
         case .content(let id, let count):
             if let stream = owner(of: id, session) {
                 downstream.clients[stream].input.append(input.readable.extracting(0..<count))

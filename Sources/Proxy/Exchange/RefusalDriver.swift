@@ -22,7 +22,7 @@ extension Worker {
     }
 
     /// Notes a request of HTTP/2 that was malformed: the reset of its stream is the answer.
-    mutating func noteMalformed(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+    mutating func noteMalformed(_ client: ClientIndex, _ fault: HTTPFault) {
         let exchange = openExchange(client).index
         noteUnread(exchange, client, fault)
         exchanges[exchange].keep(Refusal(fault), in: &refusals, policy: admission.policy, at: now.wall)
