@@ -1,86 +1,89 @@
 import Foundation
+import TestServers
 import TestThreads
 import Testing
 
-/// Long answers whose token expires or whose session ends.
+/// Streams end with their token, their session or their tier, and a refresh of the session extends them.
 @Suite(.ownThread) struct StreamExpiryTests {
     private static let secret = "TOLLGATE_JWT_SECRET=\"a secret of more than thirty-two bytes\""
+
+    private static func routes(_ upstream: Upstream) -> String {
+        """
+        TOLLGATE_CLOCK_SKEW=0s
+        TOLLGATE_UPSTREAM_S="\(upstream.url)"
+        TOLLGATE_ROUTE_STREAMS="/s/* upstream=s"
+        TOLLGATE_ROUTE_CLOSE="/close/* upstream=s stream-expiry=close"
+        TOLLGATE_ROUTE_KEEP="/keep/* upstream=s stream-expiry=keep"
+        TOLLGATE_ROUTE_PAID="/paid/* upstream=s tier=premium"
+        TOLLGATE_ROUTE_WARNED="/warned/* upstream=s stream-warning=3s"
+        TOLLGATE_ROUTE_OPEN="/open/* upstream=s auth=none sse-heartbeat=1s"
+        """
+    }
 
     private let upstream: Upstream
     private let gateway: Gateway
 
     init() throws {
-        // A chunk every tenth of a second, for a minute at most; without a length for who asks so.
-        upstream = try Upstream { request, connection in
-            let isChunked = !request.target.hasSuffix("bare")
-            try connection.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n" + (isChunked ? "Transfer-Encoding: chunked\r\n\r\n" : "Connection: close\r\n\r\n"))
-            for _ in 0..<600 {
-                try connection.send(isChunked ? "3\r\na\n\n\r\n" : "a\n\n")
-                Thread.sleep(forTimeInterval: 0.1)
-            }
-            connection.close()
-        }
+        upstream = try Upstream.streaming()
         gateway = try Gateway(
             """
             \(Gateway.contracts)
             \(Self.secret)
-            TOLLGATE_CLOCK_SKEW=0s
-            TOLLGATE_UPSTREAM_U="\(upstream.url)"
-            TOLLGATE_ROUTE_CLOSE="/close/* upstream=u"
-            TOLLGATE_ROUTE_KEEP="/keep/* upstream=u stream-expiry=keep"
+            TOLLGATE_LISTEN=127.0.0.1:0;h2c
+            TOLLGATE_ACCESS_LOG=json
+            TOLLGATE_ADMIN_TOKEN=\(Fleet.adminToken)
+            TOLLGATE_ACCESS_TTL_DLAUTH=5s
+            \(Self.routes(upstream))
             """)
     }
 
-    /// A stream that has begun.
-    private func stream(_ path: String, _ bearer: String) throws -> Connection {
-        let connection = try gateway.connect()
-        connection.setTimeout(seconds: 30)
-        try connection.send(requestHead("GET \(path)", [bearer]))
-        let head = Message(head: try connection.take(through: "\r\n\r\n"))
-        guard head.status == 200 else { throw Fault("no stream: \(head)") }
-        return connection
+    private func minted(_ ttl: String) throws -> String {
+        String(try gateway.bearer("--sub", "ada", "--ttl", ttl).dropFirst("Authorization: Bearer ".count))
     }
 
-    private func logged(_ error: String) throws {
-        try gateway.process.output.wait(for: "\(error) in the access log") { $0.contains { $0.contains(error) } }
+    private func admin(_ methodAndTarget: String, _ json: String = "") throws {
+        let fields = ["Host: localhost", "Authorization: Bearer \(Fleet.adminToken)"]
+        #expect(try Connection(port: gateway.adminPort).ask(methodAndTarget, fields, body: Array(json.utf8)).status == 200)
     }
 
-    @Test func aStreamEndsWithItsToken() throws {
-        let bearer = try gateway.bearer("--sub", "ada", "--ttl", "3s")
-        let (closing, keeping) = (try stream("/close/x", bearer), try stream("/keep/x", bearer))
-        let (bytes, end) = closing.takeRest()
-        #expect(end == .orderly && !text(of: bytes).contains("\r\n0\r\n"))
-        try logged("token_expired")
+    private func logged(_ words: String...) throws {
+        try gateway.process.output.wait(for: "\(words) in the access log") { lines in
+            lines.contains { line in words.allSatisfy { line.contains($0) } }
+        }
+    }
+
+    // MARK: tokens
+
+    @Test func anEventStreamEndsWithItsTokenAndSaysSo() throws {
+        let token = try minted("3s")
+        let (closing, keeping) = (try gateway.stream("/s/x", bearer: token), try gateway.stream("/keep/x", bearer: token))
+        #expect(try closing.takeChunks().hasSuffix("\n\n\r\n11\r\n: token_expired\n\n\r\n0\r\n\r\n"))
+        try logged(#""stream":"sse""#, #""stream_end":"token_expired""#)
         // The other one is still fed.
-        for _ in 0..<20 { #expect(try keeping.take(8).count == 8) }
-        #expect(try gateway.ask("GET /close/x", [bearer]).status == 401)
+        #expect(try keeping.take(forSeconds: 2).contains("data: "))
+        #expect(try gateway.ask("GET /s/x", ["Authorization: Bearer \(token)"]).status == 401)
     }
 
-    @Test func anAnswerWithoutALengthEndsWithAReset() throws {
-        let closing = try stream("/close/bare", try gateway.bearer("--sub", "ada", "--ttl", "3s"))
-        // To a client of HTTP/1.1 it is chunked, whose end is then missing.
-        #expect(!text(of: closing.takeRest().bytes).contains("\r\n0\r\n"))
-        let old = try gateway.connect()
-        old.setTimeout(seconds: 30)
-        try old.send("GET /close/bare HTTP/1.0\r\nHost: test\r\n\(try gateway.bearer("--sub", "ada", "--ttl", "3s"))\r\n\r\n")
-        #expect(old.takeRest().end == .reset)
+    @Test func aRefreshExtendsAndWithoutOneItEnds() throws {
+        let tokens = try gateway.signUp("ada@example.org")
+        let (extended, closed) = (try gateway.stream("/s/x", bearer: tokens.access), try gateway.stream("/close/x", bearer: tokens.access))
+        _ = try extended.take(forSeconds: 2)
+        _ = try gateway.refreshed(tokens.refresh)
+        #expect(try closed.takeChunks().hasSuffix(": token_expired\n\n\r\n0\r\n\r\n"))
+        // The first token is over, and the second is not.
+        #expect(try extended.take(forSeconds: 0.5).contains("data: "))
+        #expect(try extended.takeChunks().hasSuffix(": token_expired\n\n\r\n0\r\n\r\n"))
     }
 
-    @Test func aStreamEndsWithItsSession() throws {
-        let (ada, bob) = (try gateway.signUp("ada@example.org"), try gateway.signUp("bob@example.org"))
-        let streams = try ["/close/x", "/keep/x"].map { try stream($0, "Authorization: Bearer \(ada.access)") }
-        let other = try stream("/close/x", "Authorization: Bearer \(bob.access)")
-        // A stream is what has gone on for a while.
-        for connection in streams + [other] { _ = try connection.take(8 * 12) }
-        let began = Date()
-        #expect(try gateway.send("POST /auth/signout", bearer: ada.access).status == 200)
-        #expect(streams[0].takeRest().end == .orderly)
-        #expect(Date().timeIntervalSince(began) < 15)
-        try logged("session_ended")
-        for connection in [streams[1], other] { for _ in 0..<20 { #expect(try connection.take(8).count == 8) } }
+    @Test func aClientIsWarned() throws {
+        let stream = try gateway.stream("/warned/x", bearer: try minted("5s"))
+        let said = try stream.takeChunks()
+        let warning = "event: token-expiring\ndata: {\"expires_in\":3}\n\n"
+        #expect(said.contains("\n\n\r\n2f\r\n\(warning)\r\n") || said.contains(warning), "\(said)")
+        #expect(said.components(separatedBy: "token-expiring").count == 2)
     }
 
-    @Test func whatIsNoStreamComesToItsEnd() throws {
+    @Test func aShortAnswerComesToItsEnd() throws {
         let short = try Upstream()
         let gateway = try Gateway(
             """
@@ -93,5 +96,132 @@ import Testing
         var answers: [Int] = []
         repeat { answers.append(try gateway.ask("GET /", [bearer]).status) } while answers.last == 200
         #expect(answers.count > 1 && answers.dropLast().allSatisfy { $0 == 200 } && answers.last == 401)
+    }
+
+    // MARK: sessions
+
+    @Test func aStreamEndsWithItsSession() throws {
+        let (ada, bob) = (try gateway.register("ada@example.org"), try gateway.register("bob@example.org"))
+        let events = try gateway.stream("/s/x", bearer: ada.access)
+        let (kept, other) = (try gateway.stream("/keep/x", bearer: ada.access), try gateway.stream("/s/x", bearer: bob.access))
+        let (download, old) = (try gateway.stream("/s/download", bearer: ada.access), try gateway.stream("/s/download", bearer: ada.access, version: "1.0"))
+        // Young streams end as fast as old ones.
+        let began = Date()
+        try admin("POST /admin/api/users/\(ada.user)/revoke")
+        #expect(try events.takeChunks().hasSuffix(": session_ended\n\n\r\n0\r\n\r\n"))
+        // A download that was cut does not look whole: no last chunk, and a reset where the end of the connection is the end.
+        #expect(!text(of: download.takeRest().bytes).contains("\r\n0\r\n"))
+        #expect(old.takeRest().end == .reset)
+        let took = Date().timeIntervalSince(began)
+        #expect(took < 10)
+        print("streams ended \(took) s after the revocation began")
+        for connection in [kept, other] { #expect(try connection.take(forSeconds: 2).contains("data: ")) }
+        try logged(#""stream":"sse""#, #""stream_event":"open""#, #""status":200"#)
+        try logged(#""stream":"sse""#, #""stream_event":"end""#, #""stream_end":"session_ended""#, #""bytes_in":0"#)
+        try logged(#""stream":"http""#, #""stream_end":"session_ended""#)
+        #expect(try gateway.metric("tollgate_streams_open", #"route="streams",kind="sse""#) == 1)
+        #expect(try gateway.metric("tollgate_streams_open", #"kind="http""#) == 0)
+        #expect(try gateway.metric("tollgate_streams_ended_total", #"kind="sse",reason="session_ended""#) == 1)
+        #expect(try gateway.metric("tollgate_streams_ended_total", #"kind="http",reason="session_ended""#) == 2)
+        other.close()
+        try eventually("the client is seen to have gone") {
+            try gateway.metric("tollgate_streams_ended_total", #"kind="sse",reason="client""#) == 1
+        }
+    }
+
+    @Test func aStreamEndsWithItsTier() throws {
+        let ada = try gateway.register("ada@example.org")
+        func set(_ tier: String) throws {
+            try admin("PUT /admin/api/users/\(ada.user)/tier", #"{"tier":"\#(tier)"}"#)
+        }
+        try set("premium")
+        let (paid, free) = (try gateway.stream("/paid/x", bearer: ada.access), try gateway.stream("/s/x", bearer: ada.access))
+        _ = try paid.take(forSeconds: 0.5)
+        try set("free")
+        #expect(try paid.takeChunks().hasSuffix(": tier\n\n\r\n0\r\n\r\n"))
+        #expect(try free.take(forSeconds: 1).contains("data: "))
+        #expect(try gateway.metric("tollgate_streams_ended_total", #"route="paid""#, #"reason="tier""#) == 1)
+    }
+
+    @Test func aDrainEndsEventStreamsAndDoesNotWaitForThem() throws {
+        let stream = try gateway.stream("/open/x")
+        gateway.process.signal(SIGTERM)
+        #expect(try stream.takeChunks().hasSuffix(": drain\n\n\r\n0\r\n\r\n"))
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
+    }
+
+    // MARK: several gateways
+
+    @Test(arguments: Bus.allCases) func aRefreshAtOneGatewayExtendsTheStreamsOfAnother(_ bus: Bus) throws {
+        let upstream = try Upstream.streaming()
+        let fleet = try Fleet(2, bus, "TOLLGATE_ACCESS_TTL_DLAUTH=5s", Self.routes(upstream))
+        try fleet.waitForTheBus()
+        let tokens = try fleet[0].signUp("ada@example.org")
+        let stream = try fleet[0].stream("/s/x", bearer: tokens.access)
+        _ = try stream.take(forSeconds: 2)
+        let next = try fleet[1].refreshed(tokens.refresh)
+        // Beyond the first token's end.
+        #expect(try stream.take(forSeconds: 4).contains("data: "))
+        let began = Date()
+        #expect(try fleet[1].send("POST /auth/signout", bearer: next.access).status == 200)
+        #expect(try stream.takeChunks().hasSuffix(": session_ended\n\n\r\n0\r\n\r\n"))
+        let took = Date().timeIntervalSince(began)
+        #expect(took < 10)
+        print("\(bus): a stream ended \(took) s after the sign-out at another gateway began")
+    }
+
+    @Test func withoutItsDatabaseNoStreamIsExtended() throws {
+        let upstream = try Upstream.streaming()
+        let cluster = try PostgresCluster.shared.get()
+        let fleet = try Fleet(1, .postgres, "TOLLGATE_ACCESS_TTL_DLAUTH=4s", Self.routes(upstream), database: try cluster.newDatabase())
+        let tokens = try fleet[0].signUp("ada@example.org")
+        let stream = try fleet[0].stream("/s/x", bearer: tokens.access)
+        _ = try fleet[0].refreshed(tokens.refresh)
+        let name = try #require(fleet.database.split(separator: "/").last.map(String.init))
+        try cluster.run("ALTER TABLE sessions RENAME TO hidden", in: name)
+        #expect(try stream.takeChunks().hasSuffix(": token_expired\n\n\r\n0\r\n\r\n"))
+    }
+
+    // MARK: HTTP/2
+
+    @Test func overHTTP2StreamsEndBetweenFrames() throws {
+        let ada = try gateway.register("ada@example.org")
+        let peer = try HTTP2Peer(gateway, settings: [(4, 1 << 20)])
+        peer.connection.setTimeout(seconds: 30)
+        let field = [("authorization", "Bearer \(ada.access)")]
+        try peer.ask(1, "GET", "/s/x", field)
+        try peer.ask(3, "GET", "/s/download", field)
+        try peer.ask(5, "POST", "/s/grpc", field + [("content-type", "application/grpc"), ("te", "trailers")])
+        var begun: Set<Int> = []
+        try peer.take { frame in
+            if frame.type == 0 { begun.insert(frame.stream) }
+            return begun == [1, 3, 5]
+        }
+        try admin("POST /admin/api/users/\(ada.user)/revoke")
+        var ended: [Int: HTTP2Peer.Frame] = [:]
+        var events = ""
+        try peer.take { frame in
+            if frame.stream == 1, frame.type == 0 { events += text(of: frame.payload) }
+            if frame.endsStream || frame.type == 3, ended[frame.stream] == nil { ended[frame.stream] = frame }
+            return ended.count == 3
+        }
+        #expect(events.hasSuffix(": session_ended\n\n") && ended[1]?.type == 0)
+        #expect(ended[3]?.type == 3)
+        #expect(ended[5]?.type == 1 && ended[5]?.endsStream == true, "\(ended)")
+        #expect(try gateway.metric("tollgate_streams_ended_total", #"kind="grpc",reason="session_ended""#) == 1)
+    }
+
+    @Test func curlSeesTheStatusOfACallThatExpires() throws {
+        let token = try minted("3s")
+        let outcome = try run(
+            "curl",
+            [
+                "-sSv", "--max-time", "20", "--http2-prior-knowledge", "-o", "/dev/null", "-H", "Authorization: Bearer \(token)",
+                "http://127.0.0.1:\(gateway.port)/s/grpc",
+            ])
+        #expect(outcome.complaints.contains("grpc-status: 16") && outcome.code == 0, "\(outcome.complaints)")
+        let events = try run(
+            "curl", ["-sSN", "--max-time", "20", "-H", "Authorization: Bearer \(try minted("3s"))", "http://127.0.0.1:\(gateway.port)/s/x"])
+        #expect(events.code == 0 && events.output.contains("\n\n: token_expired"))
     }
 }

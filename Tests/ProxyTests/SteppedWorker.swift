@@ -19,7 +19,8 @@ struct SteppedWorker: ~Copyable {
     init(
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], shared: consuming SharedCounting? = nil,
-        makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false }
+        makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
+        sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
     ) throws {
         let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         let address = try socket.localAddress()
@@ -27,6 +28,7 @@ struct SteppedWorker: ~Copyable {
         let mailbox = Mailbox<WorkerMessage>(waker: waker)
         var services = WorkerServices(admin: RunningWorker.admin, local: local)
         services.makeRoom = makeRoom
+        services.sessionExpiry = sessionExpiry
         let worker = try Worker(
             for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
             listeners: [Listener(socket: socket)], shared: shared)

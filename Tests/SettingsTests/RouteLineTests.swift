@@ -37,6 +37,7 @@ import Testing
         #expect(rule.errors == .password)
         #expect(!rule.encodedSlashPasses)
         #expect(rule.shadow == [])
+        #expect(rule.streams == StreamRule())
     }
 
     @Test func everyKeyIsRead() {
@@ -112,6 +113,8 @@ import Testing
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
         ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier, filter or several with commas"#),
         ("/a upstream=u auth=none tier=premium", "tier= does not go with auth=none, which ignores the identity, write auth=required"),
+        ("/a upstream=u stream-expiry=keep stream-warning=60s", "stream-warning= warns before an end that stream-expiry=keep does not make, remove one of them"),
+        ("/a upstream=u stream-expiry=longer", "\"stream-expiry=longer\" is not known, write extend, close or keep"),
         ("/a upstream=u auth=none stream-expiry=close", "stream-expiry= does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u auth=none claims=a=b", "claims= does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u filter=results[]", #""filter=results[]" is no filter: it ends in an array, name the field of its elements: results[].tier"#),
