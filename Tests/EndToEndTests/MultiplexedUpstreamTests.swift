@@ -39,12 +39,12 @@ import Testing
 
     @Test func nghttpdIsSpokenToByPriorKnowledge() throws {
         let server = try Nghttpd()
-        let content = (0..<20_000).map { "line \($0)\n" }.joined()
+        let content = (0..<20_000).map { "line \($0)" }.joined(separator: "\n")
         try server.folder.write("file.txt", content)
         let gateway = try Gateway(Self.settings("http://127.0.0.1:\(server.port)"))
         #expect(try curl(gateway, "/file.txt") == content)
         #expect(try curl(gateway, "/file.txt", version: "--http2-prior-knowledge") == content)
-        #expect(try curl(gateway, "/file.txt", ["-I"]).contains("Content-Length: \(content.utf8.count)"))
+        #expect(try curl(gateway, "/file.txt", ["-I"]).lowercased().contains("content-length: \(content.utf8.count)"))
         #expect(try curl(gateway, "/missing", ["-w", "%{http_code}", "-o", "/dev/null"]) == "404")
         #expect(try load(gateway, "/file.txt", 1_000).contains("1000 succeeded, 0 failed, 0 errored"))
         #expect(try gateway.metric("tollgate_upstream_connections", #"upstream="u""#) <= 2)
@@ -113,7 +113,9 @@ import Testing
         #expect(try connection.ask("GET /file", ["If-None-Match: \(tag)"]).status == 304)
         #expect(try connection.ask("GET /file", ["Range: bytes=5-8"]).body == Array(content[5...8]))
         #expect(try connection.ask("GET /gone").status == 410)
-        #expect(try connection.ask("POST /file", body: [UInt8](repeating: 1, count: 1 << 20)).status == 405)
+        #expect(try connection.ask("POST /file", body: [1, 2, 3]).status == 405)
+        // The answer comes before the end of the request.
+        #expect(try gateway.ask("POST /file", body: [UInt8](repeating: 1, count: 1 << 20)).status == 405)
         #expect(try connection.ask("GET /gone").status == 410)
     }
 
@@ -150,7 +152,7 @@ import Testing
             ("/plain?a=%2F&b", []), ("/head", ["-I"]), ("/post", ["-d", "some=content"]), ("/put", ["-X", "PUT", "-d", ""]),
             ("/cookies", ["-b", "a=1; b=2"]), ("/delete", ["-X", "DELETE"]), ("/options", ["-X", "OPTIONS"]), ("/odd", ["-X", "PROPFIND"]),
             ("/fields", ["-H", "X-One: 1", "-H", "X-One: 2", "-H", "X-Empty;", "-H", "Accept: text/plain"]), ("/te", ["-H", "TE: trailers"]),
-            ("/" + String(repeating: "p", count: 9_000), []), ("/host", ["-H", "Host: example.org:81"]),
+            ("/" + String(repeating: "p", count: 7_000), []), ("/host", ["-H", "Host: example.org:81"]),
             ("/chunks", ["-d", "content", "-H", "Transfer-Encoding: chunked"]), ("/expect", ["-d", "content", "-H", "Expect: 100-continue"]),
         ]
         for (path, arguments) in cases {
@@ -159,7 +161,9 @@ import Testing
                 var requests: [[String]] = []
                 for route in ["/one", "/two"] {
                     let before = upstream.requests.now.count
-                    answers.append(HTTP2Tests.comparable(try curl(gateway, route + path, ["-i"] + arguments, version: version)))
+                    var answer = try curl(gateway, route + path, ["-i"] + arguments, version: version)
+                    if answer.contains(" 100 "), let end = answer.range(of: "\r\n\r\n") { answer = String(answer[end.upperBound...]) }
+                    answers.append(HTTP2Tests.comparable(answer))
                     requests.append(
                         upstream.requests.now.dropFirst(before).flatMap { HTTP2Tests.comparable(text(of: $0.head) + text(of: $0.body)) })
                 }
@@ -184,7 +188,7 @@ import Testing
         for version in ["--http1.1", "--http2-prior-knowledge"] {
             let output = try curl(
                 chain.front, "/x",
-                ["-X", "POST"] + (isChunked ? ["-H", "Content-Length:"] : []) + ["-T", folder.file("up"), "-o", folder.file("down"), "-D", "-"],
+                ["-X", "POST"] + (isChunked ? ["-H", version == "--http1.1" ? "Transfer-Encoding: chunked" : "Content-Length:"] : []) + ["-T", folder.file("up"), "-o", folder.file("down"), "-D", "-"],
                 version: version)
             #expect(output.lowercased().contains("x-whole: true"))
             let down = try Data(contentsOf: URL(fileURLWithPath: folder.file("down")))
@@ -213,7 +217,7 @@ import Testing
             try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             while true {
                 let chunk = text(of: try connection.take(through: "\r\n"))
-                let content = try connection.take(Int(chunk.dropLast(2), radix: 16)! + 2)
+                let content = try connection.take(Int(chunk.dropLast(), radix: 16)! + 2)
                 guard chunk != "0\r\n" else { return try connection.send("0\r\ngrpc-status: 0\r\n\r\n") }
                 try connection.send(chunk + text(of: content))
             }

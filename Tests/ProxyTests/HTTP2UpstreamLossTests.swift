@@ -220,7 +220,7 @@ struct HTTP2UpstreamLossTests {
         let stream = try upstream.request().stream
         let other = try bench.ask("/2")
         let second = try upstream.request().stream
-        client.close()
+        client.reset()
         #expect(try upstream.next(HTTP2Upstream.reset).description == "RST \(stream) 8")
         // Frames that were on their way to the stream are no fault.
         try upstream.answer(stream)

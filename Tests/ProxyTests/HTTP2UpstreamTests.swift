@@ -56,7 +56,7 @@ struct HTTP2UpstreamTests {
         let clients = try (0..<5).map { try bench.ask("/\($0)") }
         let upstream = try bench.accept(nil)
         #expect(bench.opensNoMore)
-        clients[2].close()
+        clients[2].reset()
         bench.worker.settle()
         try upstream.greet()
         for _ in 0..<4 { try upstream.answer(upstream.request().stream) }

@@ -29,7 +29,7 @@ final class Nghttpd {
     }
 
     func stop() throws {
-        process.signal(SIGTERM)
+        process.signal(SIGKILL)
         _ = try process.exitCode()
     }
 }
