@@ -22,6 +22,9 @@ package enum ClientEvent: Equatable, Sendable {
 /// The client's side of one connection, for upstreams and health probes: bytes in, events out.
 ///
 /// It does not see the request's bytes: the exchange keeps them, as it may have to retry them on another connection.
+///
+/// It is also the client's side of one stream of HTTP/2. There `HTTP2ClientConnection` has removed the framing: the input is heads,
+/// content, and trailers behind it.
 package struct ClientConnection: ~Copyable {
     private enum Phase {
         /// No request is under way. Left by the next one.
@@ -46,6 +49,8 @@ package struct ClientConnection: ~Copyable {
     private var interimCount: UInt8 = 0
     private var keepAlive = false
     private var body = BodyDecoder(.none)
+    /// HTTP/2: the answer's content; nil for HTTP/1.
+    private var stream: StreamContent?
 
     package init() {}
 
@@ -111,13 +116,14 @@ package struct ClientConnection: ~Copyable {
         case .complete:
             headBegun = false
             keepAlive = head.keepAlive
-            body = BodyDecoder(head.framing)
+            if stream == nil { body = BodyDecoder(head.framing) }
             phase = .content
             return .head(.http1)
         }
     }
 
     private mutating func nextContent(_ input: inout ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
+        if stream != nil { return nextOnStream(input, &trailers) }
         switch body.advance(&input, &trailers) {
         case .content(let count): return .content(.http1, count)
         case .needMore: return .needMore
@@ -146,5 +152,51 @@ package struct ClientConnection: ~Copyable {
     private mutating func fail(_ fault: HTTPFault) -> ClientEvent {
         phase = .broken
         return .fault(fault)
+    }
+}
+
+// MARK: streams of HTTP/2
+
+extension ClientConnection {
+    /// Bytes of content that one event names at most, so that a slow client stops a stream soon.
+    private static var mostContent: Int { 64 * 1_024 }
+
+    /// Begins as a stream.
+    package mutating func streamBegan() { stream = StreamContent() }
+
+    /// `count` bytes of content were added to the input.
+    package mutating func contentArrived(_ count: Int) { stream?.unread += count }
+
+    /// Trailers were added to the input: `length` bytes of lines, with an empty one.
+    package mutating func trailersArrived(length: Int) { stream?.trailers = length }
+
+    /// No more will be added to the input.
+    package mutating func streamEnded() { stream?.hasEnded = true }
+
+    /// Whether no more will be added to the input.
+    package var hasStreamEnded: Bool { stream?.hasEnded ?? false }
+
+    /// Bytes of content in the input.
+    package var unreadContent: Int { stream?.unread ?? 0 }
+
+    private mutating func nextOnStream(_ input: borrowing ByteBuffer, _ trailers: inout FieldTable) -> ClientEvent {
+        guard var content = stream else { return .needMore }
+        defer { stream = content }
+        if content.unread > 0 {
+            let count = min(content.unread, Self.mostContent)
+            content.unread -= count
+            return .content(.http1, count)
+        }
+        if content.trailers > 0 {
+            let length = content.trailers
+            content.trailers = 0
+            if let fault = parseTrailers(input.readable, Slice(start: 0, count: length - 2), into: &trailers) {
+                return fail(fault.ofResponse)
+            }
+            return .trailers(.http1, length: length)
+        }
+        guard content.hasEnded else { return .needMore }
+        phase = .ended
+        return .end(.http1)
     }
 }

@@ -240,17 +240,6 @@ package struct ServerConnection: ~Copyable {
 
 // MARK: streams of HTTP/2
 
-/// The content of a stream's request as far as it has arrived and was not passed on.
-private struct StreamContent {
-    /// Bytes of content at the start of the input.
-    var unread = 0
-    /// Bytes of trailers behind it, with the empty line.
-    var trailers = 0
-    var hasEnded = false
-
-    var isAtEnd: Bool { hasEnded && unread == 0 && trailers == 0 }
-}
-
 extension ServerConnection {
     /// Begins as a stream, with the request `head`.
     package mutating func streamBegan(_ head: borrowing RequestHead) {

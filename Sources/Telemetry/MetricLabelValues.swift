@@ -52,6 +52,8 @@ package enum RetryReason: Int, MetricLabelValue {
     case timeout
     /// Closed or broken before the answer.
     case closed
+    /// HTTP/2: refused unseen, or left out by GOAWAY.
+    case refused
 
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }

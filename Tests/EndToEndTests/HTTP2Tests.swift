@@ -102,7 +102,7 @@ import Testing
     }
 
     /// The lines of a message without what differs from request to request, names in lower case, fields sorted.
-    private static func comparable(_ message: String) -> [String] {
+    static func comparable(_ message: String) -> [String] {
         let parts = message.components(separatedBy: "\r\n\r\n")
         var lines = parts[0].components(separatedBy: "\r\n")
         var first = lines.removeFirst().split(separator: " ").map(String.init)

@@ -164,8 +164,9 @@ extension Worker {
         }
         for index in exchanges.indices { census.bytes += exchanges[index].pipedCount }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free {
-            if upstreams.connections[index].phase == .idle { census.idle += 1 } else { census.busy += 1 }
-            census.bytes += upstreams.connections[index].input.count
+            let isIdle = upstreams.connections[index].phase == .idle || upstreams.isIdleSession(index)
+            if isIdle { census.idle += 1 } else { census.busy += 1 }
+            census.bytes += upstreams.connections[index].input.count + upstreams.connections[index].output.count
         }
         for pool in upstreams.directory.pools {
             for endpoint in pool.endpoints {
@@ -175,6 +176,11 @@ extension Worker {
                 while let idle = at, census.listed <= upstreams.connections.count {
                     census.listed += 1
                     at = upstreams.connections[idle].nextIdle
+                }
+                at = endpoint.sessionHead
+                while let connection = at, let session = upstreams.connections[connection].session, census.listed <= upstreams.connections.count {
+                    if upstreams.isIdleSession(connection) { census.listed += 1 }
+                    at = upstreams.sessions[session].next
                 }
             }
         }

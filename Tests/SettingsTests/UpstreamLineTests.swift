@@ -23,10 +23,11 @@ import Testing
         #expect(upstream.retries == 1)
         #expect(upstream.maxConnections == nil)
         #expect(!upstream.sendsOwnHost)
+        #expect(!upstream.speaksHTTP2)
     }
 
     @Test func everyOptionIsRead() {
-        let (upstream, faults) = parse("https://h:1 balance=round health=/up?x=1 timeout=500ms connect-timeout=1s retries=0 max-connections=5 host=upstream tls-ca=ca.pem")
+        let (upstream, faults) = parse("https://h:1 balance=round health=/up?x=1 timeout=500ms connect-timeout=1s retries=0 max-connections=5 http2=on host=upstream tls-ca=ca.pem")
         #expect(faults == [])
         #expect(upstream.balance == .round)
         #expect(upstream.health == .path("/up?x=1"))
@@ -34,6 +35,7 @@ import Testing
         #expect(upstream.connectTimeoutMilliseconds == 1_000)
         #expect(upstream.retries == 0)
         #expect(upstream.maxConnections == 5)
+        #expect(upstream.speaksHTTP2)
         #expect(upstream.sendsOwnHost)
         #expect(upstream.authorityFile == "ca.pem")
     }
@@ -68,6 +70,7 @@ import Testing
         ("http://h timeout=0s", #""timeout=0s" is out of range, write a duration from 1ms to 1d"#),
         ("http://h retries=9", #""retries=9" is out of range, write a number from 0 to 5"#),
         ("http://h balance=best", #""balance=best" is not known, write least or round"#),
+        ("http://h http2=h2c", #""http2=h2c" is not known, write off or on"#),
         ("http://h tls-ca=x", "tls-ca= is for https:// addresses and there is none, remove it or write https://"),
     ]
 

@@ -7,30 +7,19 @@ extension HTTP2ServerConnection {
         _ frame: HTTP2FrameHeader, _ input: inout ByteBuffer, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard frame.stream != 0, frame.stream <= lastStream else { throw HTTP2Fault(.protocolError) }
-        let isPadded = frame.has(HTTP2Flag.padded)
-        var padding = 0
-        if isPadded {
-            guard frame.length > 0 else { throw HTTP2Fault(.frameSizeError) }
-            guard input.count > HTTP2FrameHeader.size else { return .needMore }
-            padding = Int(input.readable[HTTP2FrameHeader.size])
-            guard padding < frame.length else { throw HTTP2Fault(.protocolError) }
-        }
+        guard try data.begin(frame, &input) else { return .needMore }
         guard receiving.received(frame.length) else { throw HTTP2Fault(.flowControlError) }
-        input.discard(HTTP2FrameHeader.size + (isPadded ? 1 : 0))
-        let overhead = isPadded ? padding + 1 : 0
-        dataLeft = frame.length - overhead
-        paddingLeft = padding
         current = frame.stream
         endsStream = frame.has(HTTP2Flag.endStream)
         reading = .data
         isDropped = true
-        if dataLeft == 0, !endsStream { try count(.emptyData, at: now) }
+        if data.left == 0, !endsStream { try count(.emptyData, at: now) }
         guard let index = streams.find(frame.stream) else { return try strayData(frame, at: now, into: &out) }
         guard !streams[index].isReset else {
             dropped(frame.length, into: &out)
             return nil
         }
-        guard !streams[index].clientEnded else {
+        guard !streams[index].peerEnded else {
             dropped(frame.length, into: &out)
             return try failStream(frame.stream, .streamClosed, at: now, into: &out)
         }
@@ -38,14 +27,14 @@ extension HTTP2ServerConnection {
             dropped(frame.length, into: &out)
             return try failStream(frame.stream, .flowControlError, at: now, into: &out)
         }
-        guard streams[index].announces(UInt64(dataLeft), isLast: endsStream) else {
+        guard streams[index].announces(UInt64(data.left), isLast: endsStream) else {
             dropped(frame.length, into: &out)
             return try failStream(frame.stream, .protocolError, at: now, into: &out)
         }
         isDropped = false
-        if endsStream { streams[index].clientEnded = true }
-        if overhead > 0 { consume(overhead, at: index, into: &out) }
-        announce(into: &out)
+        if endsStream { streams[index].peerEnded = true }
+        if data.overhead > 0 { consume(data.overhead, at: index, into: &out) }
+        receiving.announce(into: &out)
         return nil
     }
 
@@ -54,7 +43,7 @@ extension HTTP2ServerConnection {
         _ frame: HTTP2FrameHeader, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         dropped(frame.length, into: &out)
-        guard !isIgnored(frame.stream), !wasResetByGateway(frame.stream) else { return nil }
+        guard !isIgnored(frame.stream), !resets.contains(frame.stream) else { return nil }
         try count(.closedStream, at: now)
         return try failStream(frame.stream, .streamClosed, at: now, into: &out)
     }
@@ -62,33 +51,28 @@ extension HTTP2ServerConnection {
     /// Bytes that are dropped count as consumed.
     private mutating func dropped(_ count: Int, into out: inout ByteBuffer) {
         receiving.consumed(count)
-        announce(into: &out)
-    }
-
-    mutating func announce(into out: inout ByteBuffer) {
-        let increment = receiving.increment()
-        if increment > 0 { out.appendWindowUpdate(increment, stream: 0) }
+        receiving.announce(into: &out)
     }
 
     private mutating func consume(_ count: Int, at index: Int, into out: inout ByteBuffer) {
         receiving.consumed(count)
         let increment = streams[index].receiving.consumed(count)
-        if increment > 0, !streams[index].clientEnded { out.appendWindowUpdate(increment, stream: streams[index].number) }
+        if increment > 0, !streams[index].peerEnded { out.appendWindowUpdate(increment, stream: streams[index].number) }
     }
 
     /// `count` bytes of content of the stream have been taken: the client may send as many again.
     package mutating func consumed(_ count: Int, of stream: StreamID, into out: inout ByteBuffer) {
         guard count > 0, reading != .closed, let index = streams.find(stream.number) else { return }
         consume(count, at: index, into: &out)
-        announce(into: &out)
+        receiving.announce(into: &out)
     }
 
     /// Reads on in the DATA frame; nil when it is over, or its content was dropped.
     mutating func readData(_ input: inout ByteBuffer, into out: inout ByteBuffer) -> HTTP2Event? {
-        if dataLeft > 0 {
+        if data.left > 0 {
             guard !input.isEmpty else { return .needMore }
-            let count = min(dataLeft, input.count)
-            dataLeft -= count
+            let count = min(data.left, input.count)
+            data.left -= count
             // The stream may have been released since the frame began.
             guard !isDropped, let index = streams.find(current) else {
                 input.discard(count)
@@ -100,13 +84,7 @@ extension HTTP2ServerConnection {
             }
             return .content(StreamID(number: current), count)
         }
-        if paddingLeft > 0 {
-            guard !input.isEmpty else { return .needMore }
-            let count = min(paddingLeft, input.count)
-            paddingLeft -= count
-            input.discard(count)
-            guard paddingLeft == 0 else { return .needMore }
-        }
+        guard data.skipPadding(&input) else { return .needMore }
         reading = .frame
         if endsStream, !isDropped, streams.find(current) != nil { pendingEnd = current }
         return nil

@@ -20,7 +20,7 @@ extension HTTP2ServerConnection {
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard frame.stream <= lastStream else { throw HTTP2Fault(.protocolError) }
         guard let index = streams.find(frame.stream) else {
-            if !isIgnored(frame.stream), !wasResetByGateway(frame.stream) { try count(.closedStream, at: now) }
+            if !isIgnored(frame.stream), !resets.contains(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
         try count(.reset, at: now)
@@ -54,9 +54,9 @@ extension HTTP2ServerConnection {
             return nil
         }
         guard payload.byteCount % 6 == 0 else { throw HTTP2Fault(.frameSizeError) }
-        let formerWindow = initialSendWindow
+        let formerWindow = sending.initialWindow
         for offset in stride(from: 0, to: payload.byteCount, by: 6) {
-            try apply(setting: payload.bigEndian16(offset), payload.bigEndian32(offset + 2))
+            try sending.apply(setting: payload.bigEndian16(offset), payload.bigEndian32(offset + 2), to: &streams)
         }
         HTTP2FrameHeader(length: 0, type: .settings, flags: HTTP2Flag.ack).write(into: &out)
         let isFirst = reading == .firstFrame
@@ -66,24 +66,7 @@ extension HTTP2ServerConnection {
             isDraining = false
             drain(into: &out)
         }
-        return initialSendWindow > formerWindow && !streams.isEmpty ? .roomGrew(StreamID(number: 0)) : nil
-    }
-
-    private mutating func apply(setting: UInt16, _ value: UInt32) throws(HTTP2Fault) {
-        switch setting {
-        case HTTP2Setting.enablePush:
-            guard value <= 1 else { throw HTTP2Fault(.protocolError) }
-        case HTTP2Setting.initialWindowSize:
-            guard value <= UInt32(Self.largestWindow) else { throw HTTP2Fault(.flowControlError) }
-            let change = Int(value) - initialSendWindow
-            initialSendWindow = Int(value)
-            guard streams.widen(by: change) else { throw HTTP2Fault(.flowControlError) }
-        case HTTP2Setting.maxFrameSize:
-            guard (16_384...16_777_215).contains(value) else { throw HTTP2Fault(.protocolError) }
-        // The answers' field sections use no table and are not bounded by the client, the server has no streams of its own, and
-        // frames of 16 KiB are what is sent in any case.
-        default: break
-        }
+        return sending.initialWindow > formerWindow && !streams.isEmpty ? .roomGrew(StreamID(number: 0)) : nil
     }
 
     mutating func readWindowUpdate(
@@ -91,22 +74,18 @@ extension HTTP2ServerConnection {
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard frame.stream <= lastStream else { throw HTTP2Fault(.protocolError) }
-        if updatesExcused > 0 { updatesExcused -= 1 } else { try count(.windowUpdate, at: now) }
+        if !sending.excuses() { try count(.windowUpdate, at: now) }
         let increment = Int(payload.bigEndian32(0) & 0x7FFF_FFFF)
         guard frame.stream != 0 else {
-            guard increment > 0 else { throw HTTP2Fault(.protocolError) }
-            let hadRoom = sendWindow > 0
-            sendWindow += increment
-            guard sendWindow <= Self.largestWindow else { throw HTTP2Fault(.flowControlError) }
-            return hadRoom || streams.isEmpty ? nil : .roomGrew(StreamID(number: 0))
+            return try sending.widen(by: increment) && !streams.isEmpty ? .roomGrew(StreamID(number: 0)) : nil
         }
         guard let index = streams.find(frame.stream), !streams[index].isReset else { return nil }
         guard increment > 0 else { return try failStream(frame.stream, .protocolError, at: now, into: &out) }
         let hadRoom = streams[index].sendWindow > 0
         streams[index].sendWindow += increment
-        guard streams[index].sendWindow <= Self.largestWindow else {
+        guard streams[index].sendWindow <= HTTP2Sending.largestWindow else {
             return try failStream(frame.stream, .flowControlError, at: now, into: &out)
         }
-        return hadRoom || sendWindow <= 0 ? nil : .roomGrew(StreamID(number: frame.stream))
+        return hadRoom || sending.window <= 0 ? nil : .roomGrew(StreamID(number: frame.stream))
     }
 }

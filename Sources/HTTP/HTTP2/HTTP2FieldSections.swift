@@ -7,38 +7,15 @@ extension HTTP2ServerConnection {
         _ limits: HeadLimits, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard frame.stream & 1 == 1 else { throw HTTP2Fault(.protocolError) }
-        let fragment = try Self.fragment(frame, payload)
+        let fragment = try frame.fragment(of: payload)
         current = frame.stream
         endsStream = frame.has(HTTP2Flag.endStream)
         dependsOnItself = fragment.dependency == frame.stream
         let part = payload.extracting(fragment.range)
         if frame.has(HTTP2Flag.endHeaders) { return try endSection(part, &section, &head, limits, at: now, into: &out) }
         reading = .continuation
-        continuations = 0
-        block.removeAll()
-        block.append(part)
+        block.begin(part)
         return nil
-    }
-
-    /// The field block fragment in a HEADERS payload, and the stream that it depends on.
-    private static func fragment(
-        _ frame: HTTP2FrameHeader, _ payload: RawSpan
-    ) throws(HTTP2Fault) -> (range: Range<Int>, dependency: UInt32?) {
-        var start = 0
-        var end = payload.byteCount
-        if frame.has(HTTP2Flag.padded) {
-            guard end > 0 else { throw HTTP2Fault(.frameSizeError) }
-            start = 1
-            end -= Int(payload[0])
-        }
-        var dependency: UInt32?
-        if frame.has(HTTP2Flag.priority) {
-            guard payload.byteCount >= start + 5 else { throw HTTP2Fault(.frameSizeError) }
-            dependency = payload.bigEndian32(start) & 0x7FFF_FFFF
-            start += 5
-        }
-        guard start <= end else { throw HTTP2Fault(.protocolError) }
-        return (start..<end, dependency)
     }
 
     mutating func readContinuation(
@@ -46,16 +23,11 @@ extension HTTP2ServerConnection {
         _ limits: HeadLimits, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard reading == .continuation else { throw HTTP2Fault(.protocolError) }
-        continuations += 1
-        guard continuations <= Self.mostContinuations, block.count + payload.byteCount <= Self.longestBlock else {
-            throw HTTP2Fault(.enhanceYourCalm, .continuation)
-        }
+        try block.add(payload)
         if payload.isEmpty { try count(.continuation, at: now) }
-        block.append(payload)
         guard frame.has(HTTP2Flag.endHeaders) else { return nil }
         reading = .frame
-        var whole = ByteBuffer()
-        swap(&whole, &block)
+        let whole = block.take()
         return try endSection(whole.readable, &section, &head, limits, at: now, into: &out)
     }
 
@@ -86,7 +58,7 @@ extension HTTP2ServerConnection {
         guard !isIgnored(current) else { return nil }
         guard !streams.isFull else {
             out.appendReset(.refusedStream, stream: current)
-            noteReset(current)
+            resets.note(current)
             try count(.refusedStream, at: now)
             return nil
         }
@@ -101,7 +73,7 @@ extension HTTP2ServerConnection {
         case .invalid(let fault) where fault.status == 400: return try failStream(current, .protocolError, at: now, into: &out)
         case .invalid(let fault): return unreadable(fault)
         }
-        var stream = HTTP2Stream(current, sendWindow: initialSendWindow, clientEnded: endsStream)
+        var stream = HTTP2Stream(current, sendWindow: sending.initialWindow, peerEnded: endsStream)
         if case .length(let length) = head.framing {
             guard !endsStream || length == 0 else { return try failStream(current, .protocolError, at: now, into: &out) }
             stream.contentLeft = length
@@ -113,7 +85,7 @@ extension HTTP2ServerConnection {
     }
 
     private mutating func unreadable(_ fault: HTTPFault) -> HTTP2Event {
-        streams.add(HTTP2Stream(current, sendWindow: initialSendWindow, clientEnded: endsStream))
+        streams.add(HTTP2Stream(current, sendWindow: sending.initialWindow, peerEnded: endsStream))
         return .unreadable(StreamID(number: current), fault)
     }
 
@@ -124,15 +96,15 @@ extension HTTP2ServerConnection {
     ) throws(HTTP2Fault) -> HTTP2Event? {
         guard let index = streams.find(current) else {
             // In flight when the gateway reset the stream. Otherwise the client opens a stream that it has closed.
-            guard isIgnored(current) || wasResetByGateway(current) else { throw HTTP2Fault(.streamClosed) }
+            guard isIgnored(current) || resets.contains(current) else { throw HTTP2Fault(.streamClosed) }
             return nil
         }
         guard !streams[index].isReset else { return nil }
-        guard !streams[index].clientEnded else { return try failStream(current, .streamClosed, at: now, into: &out) }
+        guard !streams[index].peerEnded else { return try failStream(current, .streamClosed, at: now, into: &out) }
         guard endsStream, section.fault == nil, !dependsOnItself, streams[index].announces(0, isLast: true) else {
             return try failStream(current, .protocolError, at: now, into: &out)
         }
-        streams[index].clientEnded = true
+        streams[index].peerEnded = true
         pendingEnd = current
         return section.head.byteCount <= 2 ? nil : .trailers(StreamID(number: current))
     }

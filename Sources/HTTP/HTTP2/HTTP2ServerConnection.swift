@@ -43,11 +43,6 @@ package struct HTTP2Fault: Error, Equatable, Sendable {
 package struct HTTP2ServerConnection: ~Copyable {
     /// The client's first bytes (RFC 9113 §3.4).
     package static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-    static let largestWindow = 0x7FFF_FFFF
-    /// CONTINUATION frames of one field section; 32 KiB of fields need two.
-    static let mostContinuations = 8
-    /// Bytes of one field section as sent.
-    static let longestBlock = 64 * 1_024
 
     enum Reading: Equatable {
         case preface
@@ -65,30 +60,18 @@ package struct HTTP2ServerConnection: ~Copyable {
     var streams = HTTP2StreamTable()
     var glitches = HTTP2Glitches()
     var decoder = HPACKDecoder()
-    var encoder = HPACKEncoder()
-    /// Content that may be sent on all streams together.
-    var sendWindow = 65_535
+    var sending = HTTP2Sending()
     var receiving = HTTP2ConnectionWindow()
-    /// The client's SETTINGS.
-    var initialSendWindow = 65_535
-    var longestFrame = HTTP2FrameHeader.longestPayload
     /// The highest stream that the client has opened.
     var lastStream: UInt32 = 0
     /// Streams above it are not accepted any more; nil before a drain's second GOAWAY.
     var lastAccepted: UInt32?
     /// Whether the first GOAWAY of a drain was sent.
     package internal(set) var isDraining = false
-    /// Streams that the gateway has reset last, as many as may be under way: what the client sent on them before it knew is dropped.
-    var resetByGateway = InlineArray<100, UInt32>(repeating: 0)
-    var nextReset = 0
-    /// WINDOW_UPDATE frames that DATA sent excuses.
-    var updatesExcused = 0
-    /// Changes whenever bytes of the output may have left.
-    var epoch: UInt32 = 0
+    var resets = HTTP2Resets()
 
     // The frame under way.
-    var dataLeft = 0
-    var paddingLeft = 0
+    var data = HTTP2DataFrame()
     var current: UInt32 = 0
     var endsStream = false
     var dependsOnItself = false
@@ -96,8 +79,7 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// An event that follows the last one without more bytes.
     var pendingEnd: UInt32 = 0
     /// The field section under way, in several frames.
-    var block = ByteBuffer()
-    var continuations = 0
+    var block = HTTP2FieldBlock()
 
     package init() {}
 
@@ -106,7 +88,7 @@ package struct HTTP2ServerConnection: ~Copyable {
     /// Frees memory that a connection without streams does not need.
     package mutating func rest() {
         if streams.isEmpty { streams = HTTP2StreamTable() }
-        if reading != .continuation { block = ByteBuffer() }
+        if reading != .continuation { block.rest() }
     }
 
     /// Requests under way.
@@ -120,7 +102,7 @@ package struct HTTP2ServerConnection: ~Copyable {
 
     /// Whether the client still sends the stream's request, and not so much of it that dropping it would cost more than a reset.
     package func isShortlyEnded(_ stream: StreamID) -> Bool {
-        guard let index = streams.index(of: stream.number), !streams[index].clientEnded, !streams[index].isReset else { return false }
+        guard let index = streams.index(of: stream.number), !streams[index].peerEnded, !streams[index].isReset else { return false }
         return streams[index].contentLeft ?? 0 <= ServerMessageState.discardLimit
     }
 
@@ -283,21 +265,11 @@ package struct HTTP2ServerConnection: ~Copyable {
         _ number: UInt32, _ code: HTTP2ErrorCode, at now: MonotonicTime, into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         out.appendReset(code, stream: number)
-        noteReset(number)
+        resets.note(number)
         try count(.provokedReset, at: now)
         guard let index = streams.find(number), !streams[index].isReset else { return nil }
         streams[index].isReset = true
         return .reset(StreamID(number: number))
-    }
-
-    mutating func noteReset(_ number: UInt32) {
-        resetByGateway[nextReset] = number
-        nextReset = (nextReset + 1) % resetByGateway.count
-    }
-
-    func wasResetByGateway(_ number: UInt32) -> Bool {
-        for index in resetByGateway.indices where resetByGateway[index] == number { return true }
-        return false
     }
 
     /// Whether the stream came after the last GOAWAY of a drain, which told the client that it is not served (RFC 9113 §6.8).

@@ -1,46 +1,52 @@
-/// One stream whose request is under way, as the server sees it (RFC 9113 §5.1). It is here from its HEADERS until the driver lets
-/// its exchange go, so streams that the client has reset count until then.
+import Wire
+
+/// One stream whose exchange is under way (RFC 9113 §5.1), as either end of a connection sees it. It is here from its HEADERS until the
+/// driver lets its exchange go, so streams that the peer has reset count until then.
 struct HTTP2Stream: Equatable {
     let number: UInt32
     /// The driver's name for the stream's end.
     var owner: UInt32 = 0
-    /// Content that may be sent to the client. Negative after the client has lowered SETTINGS_INITIAL_WINDOW_SIZE.
+    /// Content that may be sent to the peer. Negative after the peer has lowered SETTINGS_INITIAL_WINDOW_SIZE.
     var sendWindow: Int
     var receiving = HTTP2ReceiveWindow()
     /// Content that `Content-Length` still announces; nil without one.
     var contentLeft: UInt64?
-    /// The client has ended its side.
-    var clientEnded: Bool
+    /// The peer has ended its side.
+    var peerEnded: Bool
     /// The gateway has ended its side.
-    var answerEnded = false
+    var gatewayEnded = false
     /// Reset, by either side: nothing more is sent, and what is received is dropped.
     var isReset = false
     /// The last HEADERS or DATA frame of this stream in the output, whose END_STREAM can still be set: its flags' offset, and the
     /// epoch of the output in which that is valid.
     var lastFlags = 0
     var lastEpoch: UInt32 = .max
+    // Of a stream to an upstream: the request's method, interim answers so far, and whether the final answer's head has been read.
+    var method = Method.other
+    var interimCount: UInt8 = 0
+    var hasAnswered = false
 
-    init(_ number: UInt32, sendWindow: Int, clientEnded: Bool) {
+    init(_ number: UInt32, sendWindow: Int, peerEnded: Bool) {
         self.number = number
         self.sendWindow = sendWindow
-        self.clientEnded = clientEnded
+        self.peerEnded = peerEnded
     }
 }
 
-/// A stream's receive window: 64 KiB at first, and more for uploads that are taken as fast as they come.
+/// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as they come.
 struct HTTP2ReceiveWindow: Equatable {
     static let initial = 65_535
-    /// Twice this a round trip is the fastest upload of one stream: some 10 MiB/s at 50 ms.
+    /// Twice this a round trip is the fastest transfer of one stream: some 10 MiB/s at 50 ms.
     static let most = 512 * 1_024
 
-    /// Bytes that the client may send.
+    /// Bytes that the peer may send.
     private(set) var open = Self.initial
     /// The window's full size.
     private(set) var size = Self.initial
     /// Bytes received that nothing has consumed yet.
     private(set) var held = 0
 
-    /// Bytes have arrived: `padding` of them are no content. False if the client was not allowed to send them.
+    /// Bytes have arrived: `padding` of them are no content. False if the peer was not allowed to send them.
     mutating func received(_ count: Int) -> Bool {
         guard count <= open else { return false }
         open -= count
@@ -49,12 +55,13 @@ struct HTTP2ReceiveWindow: Equatable {
     }
 
     /// Bytes were consumed; returns the increment to announce now, or 0. It waits until half of the window can be announced at once.
-    mutating func consumed(_ count: Int) -> Int {
+    /// The window grows up to `most`.
+    mutating func consumed(_ count: Int, most: Int = Self.most) -> Int {
         held -= count
         let missing = size - open - held
         guard missing >= size / 2 else { return 0 }
-        // All that arrived was taken, so the window may be what holds the client back.
-        if held == 0 { size = min(size * 2, Self.most) }
+        // All that arrived was taken, so the window may be what holds the peer back.
+        if held == 0 { size = min(size * 2, most) }
         let increment = size - open - held
         open += increment
         return increment
@@ -65,13 +72,13 @@ struct HTTP2ReceiveWindow: Equatable {
 /// stop the others; but not while all streams together hold more than a bound.
 struct HTTP2ConnectionWindow: Equatable {
     static let size = 1 << 20
-    /// Content of all streams that waits for the upstreams, in bytes. A client may send one more window beyond it.
-    static let mostHeld = 1 << 20
+    /// Content of all streams that waits for the other side of their exchanges, in bytes. The peer may send one more window beyond it.
+    var mostHeld = 1 << 20
 
     private(set) var open = Self.size
     private(set) var held = 0
 
-    /// False if the client was not allowed to send so many bytes.
+    /// False if the peer was not allowed to send so many bytes.
     mutating func received(_ count: Int) -> Bool {
         guard count <= open else { return false }
         open -= count
@@ -81,12 +88,12 @@ struct HTTP2ConnectionWindow: Equatable {
 
     mutating func consumed(_ count: Int) { held -= count }
 
-    /// The increment to announce now, or 0.
-    mutating func increment() -> Int {
+    /// Announces what may be sent again, when it is enough for a frame.
+    mutating func announce(into out: inout ByteBuffer) {
         let missing = Self.size - open
-        guard missing >= Self.size / 2, held <= Self.mostHeld else { return 0 }
+        guard missing >= Self.size / 2, held <= mostHeld else { return }
         open = Self.size
-        return missing
+        out.appendWindowUpdate(missing, stream: 0)
     }
 }
 
@@ -134,7 +141,7 @@ struct HTTP2StreamTable {
     mutating func widen(by change: Int) -> Bool {
         for index in streams.indices {
             streams[index].sendWindow += change
-            if streams[index].sendWindow > HTTP2ServerConnection.largestWindow { return false }
+            if streams[index].sendWindow > HTTP2Sending.largestWindow { return false }
         }
         return true
     }

@@ -207,8 +207,7 @@ extension Worker {
     func isUpstreamPaused(_ stream: ClientIndex) -> Bool {
         let exchange = downstream.clients[stream].exchange
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
-        return exchanges[exchange.index].filter.isWaiting
-            || !upstreams.connections[exchanges[exchange.index].upstream.index].connection.interest.contains(.read)
+        return exchanges[exchange.index].filter.isWaiting || !upstreams.isRead(exchanges[exchange.index].upstream.index)
     }
 
     /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it. A small answer waits for one

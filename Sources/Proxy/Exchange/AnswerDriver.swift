@@ -56,11 +56,12 @@ extension Worker {
     }
 
     /// Passes on all that `input` holds of the answer, as far as the client takes it. `inputEnded`: no more will come.
-    private mutating func relayAnswer(
+    mutating func relayAnswer(
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, inputEnded: Bool = false,
         _ scratch: inout Scratch
     ) {
         let handle = exchanges.handle(exchange)
+        let isStream = upstreams.connections[upstream].isStream
         var hasTrailers = false
         scratch.prepareOutput()
         do throws(FilterFailure) {
@@ -72,7 +73,10 @@ extension Worker {
                 var event = upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits)
                 if inputEnded, case .needMore = event { event = upstreams.connections[upstream].http.inputClosed() }
                 switch event {
-                case .content(_, let count): pump(.answer, exchange, count, of: &input, &scratch)
+                case .content(_, let count):
+                    pump(.answer, exchange, count, of: &input, &scratch)
+                    // All streams of the connection are read, so what the client does not take is held here.
+                    if isStream, exchanges.isCurrent(handle), !hasRoom(.answer, exchange) { return answerPaused(handle, upstream, &scratch) }
                 case .needMore: return answerPaused(handle, upstream, &scratch)
                 case .interim:
                     passInterim(exchange, input.readable, &scratch)
@@ -148,6 +152,7 @@ extension Worker {
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return }
         let upstream = exchanges[exchange.index].upstream.index
         startAnswerClock(exchange.index, upstream)
+        if upstreams.connections[upstream].isStream { return relayStream(upstream, &scratch) }
         let handle = upstreams.connections.handle(upstream)
         if exchanges[exchange.index].filter.isWaiting { relayKept(upstream, &scratch) }
         guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else { return }

@@ -105,6 +105,7 @@ extension Worker {
     /// Sends the first `count` bytes of `input`, or queues what the socket does not take, and consumes them.
     private mutating func sendToUpstream(_ exchange: ExchangeIndex, _ count: Int, of input: inout ByteBuffer) {
         let upstream = exchanges[exchange].upstream.index
+        if upstreams.connections[upstream].isStream { return sendOnStream(exchange, upstream, count, of: &input) }
         switch upstreams.connections[upstream].connection.send(count, of: &input, queueing: &exchanges[exchange].pending) {
         case .sent: break
         case .queued: refreshUpstreamInterest(upstream)
@@ -115,6 +116,7 @@ extension Worker {
     /// Sends what waits of the request, whose connection is established.
     mutating func flushRequest(_ exchange: ExchangeIndex) {
         let upstream = exchanges[exchange].upstream.index
+        if upstreams.connections[upstream].isStream { return writeRequest(exchange, upstream, isTurn: false) }
         while !exchanges[exchange].isFlushed {
             switch exchanges[exchange].sendWaiting(on: &upstreams.connections[upstream].connection) {
             case .done: break
@@ -145,13 +147,16 @@ extension Worker {
         let passes =
             switch direction {
             // A body that is dropped, or collected for a handler, has no use for them.
-            case .request: exchanges[exchange].requestIsChunked && exchanges[exchange].passesTrailers
+            case .request:
+                (exchanges[exchange].requestIsChunked || exchanges[exchange].isForHTTP2) && exchanges[exchange].passesTrailers
             // Those of a filtered answer describe the upstream's content, not the client's.
             case .answer:
                 downstream.clients[exchanges[exchange].client.index].http.mayHaveTrailers && !exchanges[exchange].filter.isFiltering
             }
         if passes, direction == .answer, downstream.clients[exchanges[exchange].client.index].isStream {
             Trailers.writeLines(scratch.trailers, input.readable, into: &downstream.clients[exchanges[exchange].client.index].trailers)
+        } else if passes, direction == .request, exchanges[exchange].isForHTTP2 {
+            Trailers.writeLines(scratch.trailers, input.readable, into: &exchanges[exchange].requestTrailers)
         } else if passes {
             Trailers.writeEnd(scratch.trailers, input.readable, into: &scratch.output)
             if direction == .request {

@@ -62,7 +62,10 @@ extension Worker {
             let endpoint = upstreams.directory.choose(pool, avoiding: nil, at: now.monotonic)
         else { return false }
         exchanges[exchange].endpoint = endpoint
-        exchanges[exchange].requestIsChunked = scratch.request.framing == .chunked
+        exchanges[exchange].hasUnknownLength = scratch.request.framing == .chunked
+        let address = upstreams.directory.address(endpoint)
+        exchanges[exchange].isForHTTP2 = address.speaksHTTP2 && !upstreams.directory.choseHTTP1(endpoint)
+        exchanges[exchange].requestIsChunked = exchanges[exchange].hasUnknownLength && !exchanges[exchange].isForHTTP2
         exchanges[exchange].passesTrailers = scratch.decision.passesTrailers
         exchanges[exchange].record.upstream = upstreams.directory.label(pool, telemetry.labels)
         exchanges[exchange].bodyLimit = admission.bodyLimit(scratch.decision)
@@ -78,7 +81,7 @@ extension Worker {
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].endpointSlices = ForwardedRequest.write(
             scratch.request, bytes, scratch.decision, ids: exchanges[exchange].ids,
-            from: downstream.clients[exchanges[exchange].client.index].peer, to: upstreams.directory.address(endpoint),
+            from: downstream.clients[exchanges[exchange].client.index].peer, to: address,
             sendsOwnHost: upstreams.directory.pools[pool].settings.sendsOwnHost, filtered: fields, into: &head)
         swap(&head, &exchanges[exchange].replayBuffer)
         exchanges[exchange].state.forward(isWhole: !scratch.request.framing.hasContent)

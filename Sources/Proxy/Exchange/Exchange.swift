@@ -45,7 +45,13 @@ package struct Exchange: ~Copyable {
     var endpointSlices = EndpointSlices()
     /// Body bytes behind the replay buffer that the upstream's socket has not taken yet.
     var pending = ByteBuffer()
+    /// Whether content goes out in chunks: its length is not known, and the upstream speaks HTTP/1.1.
     var requestIsChunked = false
+    /// Whether content is kept without chunks because the upstream speaks HTTP/2, or may. See `reframe`.
+    var isForHTTP2 = false
+    var hasUnknownLength = false
+    /// Trailer fields for an upstream that speaks HTTP/2, as lines.
+    var requestTrailers = ByteBuffer()
     var passesTrailers = true
     var bodyLimit = UInt64.max
     /// Milliseconds the upstream may take to its first byte, and between two.
@@ -84,6 +90,8 @@ package struct Exchange: ~Copyable {
         replaySent = 0
         pending.reuse()
         requestIsChunked = false
+        isForHTTP2 = false
+        if !requestTrailers.isEmpty { requestTrailers.reuse() }
         bodyLimit = .max
         answerReadSize = AdaptiveReadSize()
         answerEdits.removeAll()

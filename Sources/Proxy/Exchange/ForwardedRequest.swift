@@ -25,6 +25,10 @@ enum ForwardedRequest {
             out.append(bytes[head.host])
         }
         out.append("\r\n")
+        // Not forwarded otherwise, but gRPC's servers demand it. `Connection` is for an upstream that speaks HTTP/1.1 after all.
+        if address.speaksHTTP2, let index = head.fields.first(.te), bytes[head.fields[index].value].equalsIgnoringCase("trailers") {
+            out.append("TE: trailers\r\nConnection: TE\r\n")
+        }
         copyFields(head, bytes, decision, filtered, &out)
         if let filtered { filtered.writeRequest(head.fields, bytes, into: &out) }
         if let timeout = decision.grpcTimeout { slices.timeout = writeTimeout(timeout, &out) }

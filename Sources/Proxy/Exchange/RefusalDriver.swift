@@ -124,8 +124,9 @@ extension UpstreamLoss {
     var refusal: Refusal {
         switch self {
         case .tooManyConnections, .shortage: .unavailable(.overload, retryAfterSeconds: 1)
+        case .refused, .unprocessed: .unavailable(.upstream, retryAfterSeconds: 1)
         case .connectTimeout, .timeout: .timeout
-        case .notReached, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .badGateway
+        case .notReached, .handshakeFailed, .notHTTP2, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .badGateway
         }
     }
 }

@@ -194,6 +194,9 @@ extension UpstreamLoss {
         case .shortage: "shortage"
         case .connectTimeout: "connect_timeout"
         case .handshakeFailed: "handshake_failed"
+        case .notHTTP2: "not_http2"
+        case .refused: "refused_stream"
+        case .unprocessed: "unprocessed"
         case .brokenWhileSending: "broken_while_sending"
         case .closedUnanswered: "closed_unanswered"
         case .badAnswer: "bad_answer"
@@ -206,7 +209,8 @@ extension UpstreamLoss {
     /// The metrics' label value.
     var retryReason: RetryReason {
         switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: .connectFailed
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections: .connectFailed
+        case .refused, .unprocessed: .refused
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
         case .timeout: .timeout
         }

@@ -29,7 +29,8 @@ extension Worker {
             else { return 0 }
         }
         guard let remaining, remaining > Self.tail, hasRoom(direction, exchange), exchanges[exchange].pipedCount == 0,
-            downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain
+            downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain,
+            !upstreams.connections[upstream].isStream
         else { return 0 }
         return Int(min(remaining - Self.tail, UInt64(size)))
     }

@@ -25,6 +25,7 @@ extension Worker {
         do throws(SystemFault) {
             let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)
             upstreams.connections[upstream].isProbe = true
+            if upstreams.directory.address(endpoint).speaksHTTP2 { upstreams.addSession(upstream, takesRequests: false) }
         } catch {
             if cannotBegin(error).countsAgainstAddress(isBehindHead: false) { probeEnded(endpoint, good: false) }
         }
@@ -42,12 +43,18 @@ extension Worker {
         request.append(" HTTP/1.1\r\nHost: ")
         request.append(address.authority)
         request.append("\r\nUser-Agent: tollgate-health\r\nConnection: close\r\n\r\n")
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: settings.healthInterval))
+        upstreams.connections[upstream].phase = .probing
+        if let session = upstreams.connections[upstream].session {
+            _ = upstreams.sessions[session].http2.sendRequest(
+                request.readable, isSecure: address.tls != nil, endsStream: true, owner: upstream.number,
+                into: &upstreams.connections[upstream].output)
+            return upstreams.settleLater(upstream)
+        }
         guard case .done(request.count) = upstreams.connections[upstream].connection.send(request) else {
             return lost(upstream, .brokenWhileSending, &scratch)
         }
-        upstreams.connections[upstream].phase = .probing
         upstreams.connections[upstream].http.requestSent(.get, on: .http1)
-        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: settings.healthInterval))
         refreshUpstreamInterest(upstream)
     }
 
@@ -72,20 +79,22 @@ extension Worker {
             switch upstreams.connections[upstream].http.next(&input, &scratch.response, &scratch.trailers, settings.headLimits) {
             case .needMore: return
             case .interim: input.discard(scratch.response.length)
-            case .head:
-                let endpoint = upstreams.connections[upstream].endpoint
-                if let index = scratch.response.fields.first(.date),
-                    let date = HTTPDate.parse(input.readable[scratch.response.fields[index].value])
-                {
-                    services.sawClock(upstreams.directory.pools[endpoint.pool].settings.name, date, now.wall)
-                }
-                let good = (200..<400).contains(scratch.response.status)
-                upstreams.close(upstream)
-                return probeEnded(endpoint, good: good)
+            case .head: return probeAnswered(upstream, scratch.response, input.readable)
             case .fault(let fault): return lost(upstream, .badAnswer(fault), &scratch)
             case .content, .trailers, .end: preconditionFailure("a probe ends with the head of its answer")
             }
         }
+    }
+
+    /// The head of the answer has come, parsed from `bytes`.
+    mutating func probeAnswered(_ upstream: UpstreamIndex, _ head: borrowing ResponseHead, _ bytes: RawSpan) {
+        let endpoint = upstreams.connections[upstream].endpoint
+        if let index = head.fields.first(.date), let date = HTTPDate.parse(bytes[head.fields[index].value]) {
+            services.sawClock(upstreams.directory.pools[endpoint.pool].settings.name, date, now.wall)
+        }
+        let good = (200..<400).contains(head.status)
+        upstreams.close(upstream)
+        probeEnded(endpoint, good: good)
     }
 
     mutating func probeEnded(_ endpoint: EndpointIndex, good: Bool) {

@@ -11,6 +11,7 @@ extension Worker {
             attach(idle, exchange)
             return connected(idle, &scratch)
         }
+        if upstreams.directory.address(endpoint).speaksHTTP2, findStream(exchange, &scratch) { return }
         switch upstreams.reserveConnection(endpoint.pool) {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.

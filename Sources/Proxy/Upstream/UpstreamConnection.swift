@@ -2,7 +2,7 @@ import HTTP
 import Transport
 import Wire
 
-/// One connection to an upstream's address, reused after an answer that ended well.
+/// One connection to an upstream's address, reused after an answer that ended well; or the end of one stream of an HTTP/2 connection.
 struct UpstreamConnection: ~Copyable {
     private let pin = AddressPin()
     enum Phase: Equatable {
@@ -10,6 +10,10 @@ struct UpstreamConnection: ~Copyable {
         case free
         case connecting
         case handshaking
+        /// HTTP/2: the upstream's SETTINGS are awaited.
+        case greeting
+        /// HTTP/2: the requests are on its streams, each with an `UpstreamConnection` of its own.
+        case multiplexed
         /// Carries `exchange`.
         case busy
         /// In the pool.
@@ -35,8 +39,24 @@ struct UpstreamConnection: ~Copyable {
     var idleSince = MonotonicTime(nanoseconds: 0)
     /// The next idle connection to the same address. Meaningful while idle.
     var nextIdle: UpstreamIndex?
-    /// Received and not yet consumed: an incomplete head, or what the filter has no room for.
+    /// Received and not yet consumed: an incomplete head, or what the filter, or the client of a stream, has no room for.
     var input = ByteBuffer()
+    /// HTTP/2: frames that wait for the socket.
+    var output = ByteBuffer()
+    /// HTTP/2: the connection's session. Its streams refer to it by `stream`. Set from the start where HTTP/2 may be spoken.
+    var session: UpstreamSessionIndex?
+    /// Set for the end of a stream, which has no socket.
+    var stream: UpstreamStream?
+
+    /// Whether it is the end of a stream.
+    var isStream: Bool { stream != nil }
+
+    /// Sends once of what waits in `output`.
+    mutating func sendWaiting() -> IOOutcome {
+        let outcome = connection.send(output)
+        if case .done(let count) = outcome { output.discard(count) }
+        return outcome
+    }
 
     /// Ends the connection and resets its state for the next one.
     mutating func close() {

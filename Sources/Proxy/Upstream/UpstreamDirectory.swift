@@ -16,10 +16,12 @@ package final class UpstreamAddress: Sendable {
     package let authority: String
     /// The path in front of every request's path; empty for none.
     package let pathPrefix: String
+    /// Whether requests go over HTTP/2: by ALPN with TLS, and by prior knowledge without.
+    package let speaksHTTP2: Bool
 
     package init(
         address: SocketAddress, tls: TLSClientContext? = nil, serverName: String = "", authority: String = "localhost",
-        pathPrefix: String = ""
+        pathPrefix: String = "", speaksHTTP2: Bool = false
     ) {
         self.address = address
         addressText = address.description
@@ -27,12 +29,13 @@ package final class UpstreamAddress: Sendable {
         self.serverName = serverName
         self.authority = authority
         self.pathPrefix = pathPrefix
+        self.speaksHTTP2 = speaksHTTP2
     }
 
     /// Whether both are the same address, reached in the same way.
     func isSame(as other: UpstreamAddress) -> Bool {
         address == other.address && tls === other.tls && serverName == other.serverName && authority == other.authority
-            && pathPrefix == other.pathPrefix
+            && pathPrefix == other.pathPrefix && speaksHTTP2 == other.speaksHTTP2
     }
 }
 
@@ -78,6 +81,9 @@ struct UpstreamDirectory {
 
     /// How the endpoint is reached. Spelled out, because the subscript would copy the whole endpoint.
     func address(_ index: EndpointIndex) -> UpstreamAddress { pools[index.pool].endpoints[index.number].address }
+
+    /// Whether the endpoint's ALPN chose HTTP/1.1 last.
+    func choseHTTP1(_ index: EndpointIndex) -> Bool { pools[index.pool].endpoints[index.number].choseHTTP1 }
 
     /// The endpoint of a pool for the next request, or for its retry; nil if none may be used now. See `UpstreamPool.choose`.
     mutating func choose(_ pool: Int, avoiding avoided: EndpointIndex?, at now: MonotonicTime) -> EndpointIndex? {

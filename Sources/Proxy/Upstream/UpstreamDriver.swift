@@ -22,7 +22,9 @@ extension Worker {
         do throws(SystemFault) {
             let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)
             upstreams.connections[upstream].holdsRoom = true
-            attach(upstream, exchange)
+            guard upstreams.directory.address(endpoint).speaksHTTP2 else { return attach(upstream, exchange) }
+            upstreams.addSession(upstream, takesRequests: true)
+            addStream(exchange, on: upstream)
         } catch {
             upstreams.directory.pools[endpoint.pool].connections.release()
             failed(exchange, cannotBegin(error), wasUsed: false, &scratch)
@@ -49,6 +51,7 @@ extension Worker {
         case .free: return
         case .connecting: finishConnecting(upstream, &scratch)
         case .handshaking: continueUpstreamHandshake(upstream, &scratch)
+        case .greeting, .multiplexed: sessionReady(upstream, ready, &scratch)
         case .busy:
             let handle = upstreams.connections.handle(upstream)
             if ready.writable { requestWritable(upstream, &scratch) }
@@ -57,12 +60,13 @@ extension Worker {
             }
         // No request is under way, so any event ends the connection.
         case .idle: upstreams.close(upstream)
+        case .probing where upstreams.connections[upstream].session != nil: sessionReady(upstream, ready, &scratch)
         case .probing: receiveProbe(upstream, &scratch)
         }
         resumeClient(client, &scratch)
     }
 
-    private func clientServed(by upstream: UpstreamIndex) -> Handle<Client> {
+    func clientServed(by upstream: UpstreamIndex) -> Handle<Client> {
         let exchange = upstreams.connections[upstream].exchange
         return exchange.isNone ? .none : exchanges[exchange.index].client
     }
@@ -71,7 +75,7 @@ extension Worker {
         let number = upstreams.connections[upstream].connection.socket.takeError()
         guard number == 0 else { return lost(upstream, .notReached(systemErrorText(number)), &scratch) }
         let address = upstreams.directory.address(upstreams.connections[upstream].endpoint)
-        guard let tls = address.tls else { return connected(upstream, &scratch) }
+        guard let tls = address.tls else { return established(upstream, &scratch) }
         do {
             try upstreams.connections[upstream].connection.startTLS(tls, serverName: address.serverName)
         } catch {
@@ -84,20 +88,21 @@ extension Worker {
     private mutating func continueUpstreamHandshake(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let token = Token(.upstream, upstreams.connections.handle(upstream)).bits
         switch upstreams.connections[upstream].connection.handshake(token: token, in: loop) {
-        case .done: connected(upstream, &scratch)
+        case .done: established(upstream, &scratch)
         case .pending: break
         case .closed: lost(upstream, .handshakeFailed("closed"), &scratch)
         case .failed(let text): lost(upstream, .handshakeFailed(text), &scratch)
         }
     }
 
-    /// The connection is established: sends its exchange's request, or its probe.
+    /// The connection is established, or the stream can be opened: sends its exchange's request, or its probe.
     mutating func connected(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         guard !upstreams.connections[upstream].exchange.isNone else { return sendProbe(upstream, &scratch) }
         let exchange = upstreams.connections[upstream].exchange.index
         upstreams.connections[upstream].phase = .busy
         upstreams.connections[upstream].http.requestSent(exchanges[exchange].method, on: .http1)
         exchanges[exchange].state.connected()
+        if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
         exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream, &scratch)
     }
@@ -116,7 +121,9 @@ extension Worker {
         let client = clientServed(by: upstream)
         switch upstreams.connections[upstream].phase {
         case .free: return
-        case .connecting, .handshaking: lost(upstream, .connectTimeout, &scratch)
+        case .connecting, .handshaking, .greeting: lost(upstream, .connectTimeout, &scratch)
+        case .multiplexed:
+            if let session = upstreams.connections[upstream].session { sessionTimedOut(upstream, session, &scratch) }
         case .idle, .probing: lost(upstream, .timeout, &scratch)
         case .busy:
             let exchange = upstreams.connections[upstream].exchange.index
@@ -134,6 +141,7 @@ extension Worker {
 
     /// The connection has failed: closes it, and retries or answers what it carried.
     mutating func lost(_ upstream: UpstreamIndex, _ loss: UpstreamLoss, _ scratch: inout Scratch) {
+        if upstreams.connections[upstream].session != nil { return sessionLost(upstream, loss, &scratch) }
         let exchange = upstreams.connections[upstream].exchange
         let wasUsed = upstreams.connections[upstream].wasUsed
         let isProbe = upstreams.connections[upstream].isProbe
@@ -154,7 +162,7 @@ extension Worker {
             telemetry.attemptEnded(&exchanges[exchange].record, status: 0, at: now.monotonic)
         }
         // A reused connection that turned out closed says nothing about the health of the address.
-        let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending)
+        let isStale = wasUsed && (loss == .closedUnanswered || loss == .brokenWhileSending || loss == .unprocessed)
         let isBehindHead = exchanges[exchange].state.answer != .none
         if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
@@ -208,6 +216,11 @@ extension Worker {
     // MARK: interest
 
     mutating func refreshUpstreamInterest(_ upstream: UpstreamIndex) {
+        guard !upstreams.connections[upstream].isStream else {
+            let isPaused = !hasRoom(.answer, upstreams.connections[upstream].exchange.index)
+            upstreams.connections[upstream].stream?.isPaused = isPaused
+            return
+        }
         var interest = Interest.read
         if upstreams.connections[upstream].phase == .busy {
             let exchange = upstreams.connections[upstream].exchange.index

@@ -9,6 +9,12 @@ enum UpstreamLoss: Error, Equatable {
     case shortage
     case connectTimeout
     case handshakeFailed(String)
+    /// `http2=on` without TLS, or with ALPN `h2`, and the first bytes are not HTTP/2's.
+    case notHTTP2
+    /// HTTP/2: the upstream has refused the request unseen (REFUSED_STREAM, RFC 9113 §8.7).
+    case refused
+    /// HTTP/2: the upstream has not begun it: its GOAWAY leaves it out (§6.8), or the connection ended before the request left.
+    case unprocessed
     case brokenWhileSending
     /// Closed before a byte of the answer.
     case closedUnanswered
@@ -22,7 +28,7 @@ enum UpstreamLoss: Error, Equatable {
     /// Whether no upstream can have received any of the request.
     var isUndelivered: Bool {
         switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .tooManyConnections: true
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .tooManyConnections: true
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
         }
     }
@@ -30,9 +36,11 @@ enum UpstreamLoss: Error, Equatable {
     /// Whether it counts as a failure of the address. A stream that is silent after its head may just have nothing to send.
     func countsAgainstAddress(isBehindHead: Bool) -> Bool {
         switch self {
-        case .tooManyConnections, .shortage: false
+        case .tooManyConnections, .shortage, .unprocessed: false
         case .timeout: !isBehindHead
-        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: true
+        case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .brokenWhileSending, .closedUnanswered, .badAnswer,
+            .brokenAnswer:
+            true
         }
     }
 
@@ -40,7 +48,8 @@ enum UpstreamLoss: Error, Equatable {
     /// work may be under way. A shortage of the gateway, and `max-connections`, concern all addresses alike.
     var isRetryable: Bool {
         switch self {
-        case .notReached, .connectTimeout, .handshakeFailed, .brokenWhileSending, .closedUnanswered: true
+        case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending, .closedUnanswered:
+            true
         case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections: false
         }
     }

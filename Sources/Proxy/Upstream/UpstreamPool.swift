@@ -43,6 +43,12 @@ struct Endpoint {
     var connections = 0
     /// The most recently used idle connection, the head of a list through `UpstreamConnection.nextIdle`.
     var idleHead: UpstreamIndex?
+    /// The latest connection that takes streams, or will: the head of a list through `UpstreamSession.next`.
+    var sessionHead: UpstreamIndex?
+    /// Streams that a connection was allowed last, until one says otherwise.
+    var streamsPerConnection = UpstreamSession.mostStreams
+    /// Whether its ALPN chose HTTP/1.1 last: then each request that waits has a connection of its own.
+    var choseHTTP1 = false
     /// No longer in the configuration or in DNS: takes no new request.
     var isRetired = false
 }

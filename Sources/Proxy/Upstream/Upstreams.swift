@@ -1,3 +1,4 @@
+import HTTP
 import Telemetry
 import Transport
 import Wire
@@ -5,6 +6,12 @@ import Wire
 /// The upstream side of one worker: addresses, connections, the idle ones in a list for each address, and their timers.
 struct Upstreams: ~Copyable {
     var connections = Slab<UpstreamConnection> { UpstreamConnection() }
+    /// The machines of HTTP/2 connections.
+    var sessions = Slab<UpstreamSession> { UpstreamSession() }
+    /// Connections with something to send or to settle at the end of this turn.
+    var unsettled: [Handle<UpstreamConnection>] = []
+    /// Clients whose exchange has moved on a stream, or has ended there.
+    var resumable: [Handle<Client>] = []
     var timers: TimerWheel
     var directory: UpstreamDirectory
 
@@ -85,7 +92,7 @@ struct Upstreams: ~Copyable {
     func longestIdle(_ pool: Int) -> UpstreamIndex? {
         var longest: (upstream: UpstreamIndex, since: MonotonicTime)?
         for upstream in connections.indices
-        where connections[upstream].phase == .idle && connections[upstream].endpoint.pool == pool {
+        where connections[upstream].endpoint.pool == pool && (connections[upstream].phase == .idle || isIdleSession(upstream)) {
             let since = connections[upstream].idleSince
             if longest.map({ since < $0.since }) ?? true { longest = (upstream, since) }
         }
@@ -111,10 +118,11 @@ struct Upstreams: ~Copyable {
     /// How many connections of a pool are in each state.
     func states(_ pool: Int) -> [UpstreamConnectionState: Int] {
         var states: [UpstreamConnectionState: Int] = [:]
-        for upstream in connections.indices where connections[upstream].endpoint.pool == pool {
+        for upstream in connections.indices where connections[upstream].endpoint.pool == pool && !connections[upstream].isStream {
             switch connections[upstream].phase {
             case .free: break
-            case .connecting, .handshaking: states[.connecting, default: 0] += 1
+            case .connecting, .handshaking, .greeting: states[.connecting, default: 0] += 1
+            case .multiplexed: states[isIdleSession(upstream) ? .idle : .active, default: 0] += 1
             case .busy, .probing: states[.active, default: 0] += 1
             case .idle: states[.idle, default: 0] += 1
             }
@@ -151,7 +159,7 @@ struct Upstreams: ~Copyable {
     }
 
     /// Counts an idle connection, where the number of connections is bounded: only then may other workers need its room.
-    private mutating func idleBegan(_ upstream: UpstreamIndex) {
+    mutating func idleBegan(_ upstream: UpstreamIndex) {
         let pool = connections[upstream].endpoint.pool
         guard !connections[upstream].isCountedIdle, directory.pools[pool].isBounded else { return }
         connections[upstream].isCountedIdle = true
@@ -159,7 +167,7 @@ struct Upstreams: ~Copyable {
     }
 
     /// The connection is used again or closed.
-    private mutating func idleEnded(_ upstream: UpstreamIndex) {
+    mutating func idleEnded(_ upstream: UpstreamIndex) {
         guard connections[upstream].isCountedIdle else { return }
         connections[upstream].isCountedIdle = false
         directory.pools[connections[upstream].endpoint.pool].connections.idleEnded()
@@ -170,8 +178,15 @@ struct Upstreams: ~Copyable {
     /// Releases the index. The exchange that the connection carried must have been detached.
     mutating func close(_ upstream: UpstreamIndex) {
         let endpoint = connections[upstream].endpoint
+        guard !connections[upstream].isStream else {
+            releaseStream(upstream)
+            timers.clear(upstream.id)
+            connections[upstream].close()
+            return connections.release(upstream)
+        }
+        if connections[upstream].session != nil { endSession(upstream) }
         if connections[upstream].phase == .idle { unlinkIdle(upstream, endpoint) }
-        if connections[upstream].holdsRoom { directory.pools[endpoint.pool].connections.release() }
+        releaseRoom(upstream)
         idleEnded(upstream)
         timers.clear(upstream.id)
         connections[upstream].close()
@@ -179,10 +194,26 @@ struct Upstreams: ~Copyable {
         directory[endpoint].connections -= 1
     }
 
+    /// Gives back the connection's reservation, if it holds one.
+    mutating func releaseRoom(_ upstream: UpstreamIndex) {
+        guard connections[upstream].holdsRoom else { return }
+        connections[upstream].holdsRoom = false
+        directory.pools[connections[upstream].endpoint.pool].connections.release()
+    }
+
+    /// Says that an HTTP/2 connection ends, if the socket takes it at once.
+    private mutating func endSession(_ upstream: UpstreamIndex) {
+        if let session = connections[upstream].session, connections[upstream].phase == .multiplexed, !sessions[session].isBroken {
+            sessions[session].http2.close(.noError, into: &connections[upstream].output)
+            _ = connections[upstream].sendWaiting()
+        }
+        releaseSession(upstream)
+    }
+
     /// After a reload: closes idle connections to retired addresses or above a lowered bound, and counts the others if a bound is
-    /// new. A busy connection closes with its answer.
+    /// new. A busy connection closes with its answer, or the last of them.
     mutating func closeRetired() {
-        for upstream in connections.indices where connections[upstream].phase == .idle {
+        for upstream in connections.indices where connections[upstream].phase == .idle || isIdleSession(upstream) {
             let endpoint = connections[upstream].endpoint
             if directory[endpoint].isRetired || directory.pools[endpoint.pool].isOverBound {
                 close(upstream)

@@ -32,6 +32,7 @@ typealias ClientIndex = SlabIndex<Client>
 typealias SessionIndex = SlabIndex<HTTP2Session>
 typealias ExchangeIndex = SlabIndex<Exchange>
 typealias UpstreamIndex = SlabIndex<UpstreamConnection>
+typealias UpstreamSessionIndex = SlabIndex<UpstreamSession>
 
 /// Elements in pages that never move, addressed by a small index and reused last-in first-out.
 ///

@@ -69,12 +69,13 @@ extension Worker {
         expireTimers(&scratch)
         if hasMessages { handleMessages(&scratch) }
         shareCounts(&scratch)
+        settleUpstreams(&scratch)
         settleSessions(&scratch)
         finishTurn(&scratch)
     }
 
     private mutating func waitTime() -> Int32 {
-        if !downstream.unsettled.isEmpty { return 0 }
+        if !downstream.unsettled.isEmpty || !upstreams.unsettled.isEmpty { return 0 }
         // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }

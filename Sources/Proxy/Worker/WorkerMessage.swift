@@ -73,6 +73,9 @@ package struct WorkerServices: Sendable {
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
     /// The `Date` of an upstream's answer to a probe, and our time then.
     package var sawClock: @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in }
+    /// ALPN of an address with `http2=on` has chosen HTTP/1.1. Called for the first such connection, and again if one spoke HTTP/2 in
+    /// between.
+    package var choseHTTP1: @Sendable (String, UpstreamAddress) -> Void = { _, _ in }
     /// The process has no descriptor, port or memory left for a connection. Called each time.
     package var shortage: @Sendable (SystemFault) -> Void = { _ in }
     /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no

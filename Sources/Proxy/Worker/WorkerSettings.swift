@@ -20,6 +20,13 @@ package struct WorkerSettings: Sendable {
     /// Idle longer than this, an upstream connection is probed before it is reused. A fresher one is not, to save a system call: bytes
     /// that the upstream sends unasked after the loop last polled, in the same turn, could then be read as the next answer.
     package var upstreamTrust: UInt64 = 1_000
+    /// An HTTP/2 connection to an upstream that is silent for so long is pinged: at once if requests are under way on it, otherwise
+    /// together with the next one.
+    package var upstreamPingAfter: UInt64 = 10_000
+    /// For the answer to a PING, until the connection is given up.
+    package var upstreamPingTimeout: UInt64 = 15_000
+    /// Between two PINGs while the silence lasts: gRPC's servers take more for abuse.
+    package var upstreamPingInterval: UInt64 = 300_000
     /// Client connections of this worker; above it a new one is closed at once.
     package var maxClients = 100_000
 

@@ -51,6 +51,7 @@ enum CheckCommand {
         json.field("timeout_ms", Int(upstream.timeoutMilliseconds))
         json.field("connect_timeout_ms", Int(upstream.connectTimeoutMilliseconds))
         json.field("retries", Int(upstream.retries))
+        json.field("http2", upstream.speaksHTTP2)
         json.endObject()
     }
 
@@ -120,7 +121,7 @@ enum CheckTable {
     static func text(_ configuration: GatewayConfiguration) -> String {
         let settings = configuration.settings
         var text = listeners(configuration)
-        text += "\n" + table(["UPSTREAM", "ADDRESSES", "BALANCE", "HEALTH"], settings.upstreams.map(upstream))
+        text += "\n" + table(["UPSTREAM", "ADDRESSES", "PROTOCOL", "BALANCE", "HEALTH"], settings.upstreams.map(upstream))
         if !settings.trusts.isEmpty {
             text += "\n" + table(["ISSUER", "ISS", "AUD", "KEYS", "ALGORITHMS", "TIER FROM"], settings.trusts.map(issuer))
         }
@@ -150,8 +151,8 @@ enum CheckTable {
 
     private static func upstream(_ upstream: UpstreamDeclaration) -> [String] {
         [
-            upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.balance.rawValue,
-            upstream.health?.text ?? "",
+            upstream.name, upstream.bases.map(\.text).joined(separator: " "), upstream.speaksHTTP2 ? "HTTP/2" : "HTTP/1.1",
+            upstream.balance.rawValue, upstream.health?.text ?? "",
         ]
     }
 

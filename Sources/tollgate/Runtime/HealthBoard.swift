@@ -23,6 +23,8 @@ final class HealthBoard: Sendable {
         /// Why no change is notified of; nil while they are, and without a bus.
         var busProblem: String?
         var unhealthy: Set<String> = []
+        /// Addresses with `http2=on` that chose HTTP/1.1.
+        var choseHTTP1: Set<String> = []
         /// By worker: each has a connection of its own.
         var redis: [Int: RedisCondition] = [:]
     }
@@ -92,6 +94,15 @@ final class HealthBoard: Sendable {
         } else {
             log.warning("unhealthy", ("upstream", upstream), ("address", address))
         }
+    }
+
+    /// An address with `http2=on` has chosen HTTP/1.1; logged once for each.
+    func choseHTTP1(_ upstream: String, _ address: UpstreamAddress) {
+        let address = "\(address.address)"
+        guard state.withLock({ $0.choseHTTP1.insert("\(upstream) \(address)").inserted }) else { return }
+        log.warning(
+            "an upstream with http2=on chose HTTP/1.1", ("upstream", upstream), ("address", address),
+            ("detail", "its server should offer h2 in ALPN; until then each connection carries one request at a time"))
     }
 
     /// A worker's connection to Redis changed; logged for the first worker that sees it.

@@ -113,10 +113,10 @@ final class UpstreamResolver: Sendable {
         var addresses: [UpstreamAddress] = []
         for base in upstream.bases {
             switch base.endpoint {
-            case .unix(let path): addresses.append(UpstreamAddress(.unix(path), base, serverName: base.hostField, tls))
+            case .unix(let path): addresses.append(UpstreamAddress(.unix(path), base, serverName: base.hostField, upstream, tls))
             case .host(let host, let port):
                 do {
-                    addresses += try lookUp(host, port).map { UpstreamAddress($0, base, serverName: host, tls) }
+                    addresses += try lookUp(host, port).map { UpstreamAddress($0, base, serverName: host, upstream, tls) }
                 } catch {
                     log.warning("a name has no address", ("upstream", upstream.name), ("error", error.description))
                 }
@@ -136,10 +136,12 @@ extension UpstreamDeclaration {
 }
 
 extension UpstreamAddress {
-    fileprivate convenience init(_ address: SocketAddress, _ base: UpstreamBase, serverName: String, _ tls: TLSClientContext?) {
+    fileprivate convenience init(
+        _ address: SocketAddress, _ base: UpstreamBase, serverName: String, _ upstream: UpstreamDeclaration, _ tls: TLSClientContext?
+    ) {
         self.init(
             address: address, tls: base.isTLS ? tls : nil, serverName: serverName, authority: base.hostField,
-            pathPrefix: base.pathPrefix)
+            pathPrefix: base.pathPrefix, speaksHTTP2: upstream.speaksHTTP2)
     }
 }
 

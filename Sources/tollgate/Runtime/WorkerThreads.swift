@@ -54,6 +54,7 @@ struct WorkerPlan: Sendable {
         }
         services.sawClock = { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) }
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
+        services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
         services.redisChanged = { health.redisChanged(worker: $0, $1) }

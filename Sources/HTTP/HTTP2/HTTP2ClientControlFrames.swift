@@ -1,0 +1,113 @@
+import Wire
+
+/// PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY and WINDOW_UPDATE in (RFC 9113 §6.3 to 6.9).
+extension HTTP2ClientConnection {
+    /// Priorities of a server mean nothing.
+    mutating func readPriority(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, at now: MonotonicTime
+    ) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        guard frame.stream != 0 else { throw HTTP2Fault(.protocolError) }
+        guard payload.byteCount == 5 else { throw HTTP2Fault(.frameSizeError) }
+        try count(.priority, at: now)
+        return nil
+    }
+
+    mutating func readReset(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, at now: MonotonicTime
+    ) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        try checkStream(frame.stream)
+        guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
+        guard let index = streams.find(frame.stream), !streams[index].isReset else {
+            try countStray(frame.stream, at: now)
+            return nil
+        }
+        streams[index].isReset = true
+        // Behind a complete answer it says that the rest of the request is not needed (RFC 9113 §8.1).
+        guard !streams[index].peerEnded else { return nil }
+        return .reset(StreamID(number: frame.stream), HTTP2ErrorCode(rawValue: payload.bigEndian32(0)) ?? .internalError)
+    }
+
+    mutating func readSettings(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        guard frame.stream == 0 else { throw HTTP2Fault(.protocolError) }
+        try count(.settings, at: now)
+        if frame.has(HTTP2Flag.ack) {
+            guard payload.isEmpty else { throw HTTP2Fault(.frameSizeError) }
+            return nil
+        }
+        guard payload.byteCount % 6 == 0 else { throw HTTP2Fault(.frameSizeError) }
+        let formerWindow = sending.initialWindow
+        for offset in stride(from: 0, to: payload.byteCount, by: 6) {
+            try apply(setting: payload.bigEndian16(offset), payload.bigEndian32(offset + 2))
+        }
+        HTTP2FrameHeader(length: 0, type: .settings, flags: HTTP2Flag.ack).write(into: &out)
+        reading = .frame
+        isRoomPending = sending.initialWindow > formerWindow && !streams.isEmpty
+        return .settings
+    }
+
+    private mutating func apply(setting: UInt16, _ value: UInt32) throws(HTTP2Fault) {
+        if setting == HTTP2Setting.maxConcurrentStreams { peerStreams = value }
+        // A server must not switch push on (RFC 9113 §6.5.2).
+        guard setting != HTTP2Setting.enablePush || value == 0 else { throw HTTP2Fault(.protocolError) }
+        try sending.apply(setting: setting, value, to: &streams)
+    }
+
+    mutating func readPing(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        guard frame.stream == 0 else { throw HTTP2Fault(.protocolError) }
+        guard payload.byteCount == 8 else { throw HTTP2Fault(.frameSizeError) }
+        if frame.has(HTTP2Flag.ack), awaitsPong, payload.equals(Self.pingText) {
+            awaitsPong = false
+            return nil
+        }
+        try count(.ping, at: now)
+        guard !frame.has(HTTP2Flag.ack) else { return nil }
+        HTTP2FrameHeader(length: 8, type: .ping, flags: HTTP2Flag.ack).write(into: &out)
+        out.append(payload)
+        return nil
+    }
+
+    mutating func readGoAway(_ frame: HTTP2FrameHeader, _ payload: RawSpan) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        guard frame.stream == 0 else { throw HTTP2Fault(.protocolError) }
+        guard payload.byteCount >= 8 else { throw HTTP2Fault(.frameSizeError) }
+        // A later one must not take more streams (RFC 9113 §6.8).
+        lastTaken = min(lastTaken, payload.bigEndian32(0) & 0x7FFF_FFFF)
+        areResetsPending = true
+        return .wentAway(HTTP2ErrorCode(rawValue: payload.bigEndian32(4)) ?? .internalError)
+    }
+
+    /// The next stream that GOAWAY left out, which the upstream has not processed (RFC 9113 §6.8); nil behind the last one.
+    mutating func nextLeftOut() -> HTTP2ClientEvent? {
+        for index in 0..<streams.count
+        where streams[index].number > lastTaken && !streams[index].isReset && !streams[index].peerEnded {
+            streams[index].isReset = true
+            return .reset(StreamID(number: streams[index].number), .refusedStream)
+        }
+        areResetsPending = false
+        return nil
+    }
+
+    mutating func readWindowUpdate(
+        _ frame: HTTP2FrameHeader, _ payload: RawSpan, at now: MonotonicTime, into out: inout ByteBuffer
+    ) throws(HTTP2Fault) -> HTTP2ClientEvent? {
+        guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
+        if frame.stream != 0 { try checkStream(frame.stream) }
+        try count(.windowUpdate, at: now)
+        let increment = Int(payload.bigEndian32(0) & 0x7FFF_FFFF)
+        guard frame.stream != 0 else {
+            return try sending.widen(by: increment) && !streams.isEmpty ? .roomGrew(StreamID(number: 0)) : nil
+        }
+        // A request that has ended needs no window.
+        guard let index = streams.find(frame.stream), !streams[index].isReset, !streams[index].gatewayEnded else { return nil }
+        guard increment > 0 else { return failStream(at: index, .connection, into: &out) }
+        let hadRoom = streams[index].sendWindow > 0
+        streams[index].sendWindow += increment
+        guard streams[index].sendWindow <= HTTP2Sending.largestWindow else {
+            return failStream(at: index, .connection, .flowControlError, into: &out)
+        }
+        return hadRoom || sending.window <= 0 ? nil : .roomGrew(StreamID(number: frame.stream))
+    }
+}

@@ -1,0 +1,64 @@
+import HTTP
+import Wire
+
+/// The framing of a request that is kept to be sent: HTTP/1.1 has chunks where the length of the content is not known, HTTP/2 has
+/// frames of its own.
+extension Exchange {
+    /// The connection turned out to speak the other protocol than the content was kept for. Nothing was sent on it yet.
+    mutating func reframe() {
+        isForHTTP2.toggle()
+        guard hasUnknownLength else { return }
+        var kept = ByteBuffer()
+        swap(&kept, &replayBuffer)
+        let length = kept.readable.headLength
+        replayBuffer.append(kept.readable.extracting(0..<length))
+        let content = kept.readable.dropping(length)
+        if isForHTTP2 { unframe(content) } else { frame(content) }
+    }
+
+    private mutating func frame(_ content: RawSpan) {
+        if !content.isEmpty { replayBuffer.appendContent(content, chunked: true) }
+        requestIsChunked = !state.hasWholeRequest
+        guard state.hasWholeRequest else { return }
+        replayBuffer.append(ChunkWriter.lastChunkBeforeTrailers)
+        var trailers = ByteBuffer()
+        swap(&trailers, &requestTrailers)
+        replayBuffer.append(trailers.readable)
+        replayBuffer.append("\r\n")
+    }
+
+    private mutating func unframe(_ chunks: RawSpan) {
+        requestIsChunked = false
+        var decoder = BodyDecoder(.chunked)
+        var offset = 0
+        while true {
+            let rest = chunks.dropping(offset)
+            switch decoder.next(rest) {
+            case .data(let skip, let count):
+                replayBuffer.append(rest.extracting(skip..<skip + count))
+                offset += skip + count
+            case .trailers(let lines, _): return requestTrailers.append(rest[lines])
+            case .needMore, .end: return
+            case .fault: preconditionFailure("chunks that the gateway wrote are malformed")
+            }
+        }
+    }
+}
+
+extension RawSpan {
+    /// The length of the head of HTTP/1.1 at the start, with its empty line.
+    fileprivate var headLength: Int {
+        var end = 0
+        var isEmptyLine = false
+        while true {
+            let byte = self[end]
+            end += 1
+            if byte == UInt8(ascii: "\n") {
+                if isEmptyLine { return end }
+                isEmptyLine = true
+            } else if byte != UInt8(ascii: "\r") {
+                isEmptyLine = false
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import HTTP
+import Transport
+import Wire
+
+/// Requests on the streams of HTTP/2 connections: each finds a stream, or waits for a connection that is being established.
+extension Worker {
+    // MARK: a stream for an exchange
+
+    /// Sends the request on a connection that has room, or makes it wait for one that is being established; false if there is none.
+    mutating func findStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
+        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint), addStream(exchange, on: connection) else {
+            return false
+        }
+        if upstreams.connections[connection].phase == .multiplexed {
+            connected(exchanges[exchange].upstream.index, &scratch)
+            pingIfSilent(connection)
+        }
+        return true
+    }
+
+    /// Attaches the exchange to the end of a new stream, which waits.
+    @discardableResult
+    mutating func addStream(_ exchange: ExchangeIndex, on connection: UpstreamIndex) -> Bool {
+        guard let session = upstreams.connections[connection].session else { return false }
+        attach(upstreams.addStream(connection, session), exchange)
+        return true
+    }
+
+    /// The socket is connected, and TLS is established: HTTP/2 begins, where it is spoken.
+    mutating func established(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
+        guard let session = upstreams.connections[upstream].session else { return connected(upstream, &scratch) }
+        let connectsPlain = upstreams.connections[upstream].connection.isPlain
+        guard connectsPlain || upstreams.connections[upstream].connection.speaksHTTP2 else { return fallBack(upstream, session, &scratch) }
+        upstreams.directory[upstreams.connections[upstream].endpoint].choseHTTP1 = false
+        upstreams.connections[upstream].phase = .greeting
+        upstreams.sessions[session].heardAt = now.monotonic
+        var output = ByteBuffer()
+        upstreams.sessions[session].http2.start(into: &output)
+        swap(&output, &upstreams.connections[upstream].output)
+        upstreams.settleLater(upstream)
+        // With TLS its SETTINGS may have come with the handshake, which the kernel does not report.
+        if !connectsPlain { receiveFrames(upstream, &scratch) }
+    }
+
+    /// ALPN has chosen HTTP/1.1: the connection carries one of the requests that wait for it, the others look for another.
+    private mutating func fallBack(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
+        let endpoint = upstreams.connections[upstream].endpoint
+        if !upstreams.directory[endpoint].choseHTTP1 {
+            upstreams.directory[endpoint].choseHTTP1 = true
+            services.choseHTTP1(upstreams.directory.pools[endpoint.pool].settings.name, upstreams.directory.address(endpoint))
+        }
+        let waiting = upstreams.detachWaiting(session)
+        upstreams.releaseSession(upstream)
+        guard !upstreams.connections[upstream].isProbe else { return sendProbe(upstream, &scratch) }
+        guard let first = waiting.first else {
+            upstreams.keep(upstream, at: now.monotonic, for: settings.upstreamIdleTimeout)
+            return refreshUpstreamInterest(upstream)
+        }
+        let exchange = takeExchange(first.index)
+        attach(upstream, exchange)
+        upstreams.resumable.append(exchanges[exchange].client)
+        connected(upstream, &scratch)
+        lookElsewhere(waiting.dropFirst(), &scratch)
+    }
+
+    /// The upstream has said how many streams it takes: sends as many of the requests that wait, the others look elsewhere.
+    mutating func sendWaiting(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ scratch: inout Scratch) {
+        guard upstreams.takesStream(session) else {
+            for end in upstreams.detachWaiting(session) where upstreams.connections.isCurrent(end) {
+                upstreams.resumable.append(clientServed(by: end.index))
+                lost(end.index, .refused, &scratch)
+            }
+            return
+        }
+        while let end = upstreams.sessions[session].waiting.first, upstreams.takesStream(session) {
+            upstreams.resumable.append(clientServed(by: end))
+            connected(end, &scratch)
+        }
+        lookElsewhere(upstreams.detachWaiting(session)[...], &scratch)
+    }
+
+    private mutating func lookElsewhere(_ waiting: ArraySlice<Handle<UpstreamConnection>>, _ scratch: inout Scratch) {
+        for end in waiting where upstreams.connections.isCurrent(end) {
+            let exchange = takeExchange(end.index)
+            upstreams.resumable.append(exchanges[exchange].client)
+            findConnection(exchange, mayWait: true, &scratch)
+        }
+    }
+
+    /// Takes the exchange from the end of a stream on which nothing was sent, and closes that.
+    private mutating func takeExchange(_ end: UpstreamIndex) -> ExchangeIndex {
+        let exchange = upstreams.connections[end].exchange.index
+        exchanges[exchange].upstream = .none
+        upstreams.connections[end].exchange = .none
+        upstreams.close(end)
+        return exchange
+    }
+
+    // MARK: the request
+
+    /// Writes what waits of the request, as far as windows and backlog allow. `isTurn`: one frame at most.
+    mutating func writeRequest(_ exchange: ExchangeIndex, _ end: UpstreamIndex, isTurn: Bool) {
+        if upstreams.connections[end].stream?.id == .http1 {
+            var request = ByteBuffer()
+            swap(&request, &exchanges[exchange].replayBuffer)
+            guard let length = upstreams.openStream(end, request.readable) else {
+                preconditionFailure("a stream on a connection that takes no more")
+            }
+            swap(&request, &exchanges[exchange].replayBuffer)
+            exchanges[exchange].headWritten(length)
+        }
+        while !exchanges[exchange].isFlushed {
+            let count = exchanges[exchange].writeContent(on: end, isTurn: isTurn, in: &upstreams)
+            if count == 0 || isTurn { break }
+        }
+        guard exchanges[exchange].isSent else { return }
+        var trailers = ByteBuffer()
+        swap(&trailers, &exchanges[exchange].requestTrailers)
+        upstreams.endRequest(on: end, trailers: trailers.readable)
+        swap(&trailers, &exchanges[exchange].requestTrailers)
+    }
+
+    /// Writes the first `count` bytes of `input`, or queues what windows and backlog do not allow, and consumes them.
+    mutating func sendOnStream(_ exchange: ExchangeIndex, _ end: UpstreamIndex, _ count: Int, of input: inout ByteBuffer) {
+        var left = count
+        if exchanges[exchange].isFlushed {
+            let sent = upstreams.sendContent(input.readable.extracting(0..<count), on: end, isTurn: false)
+            input.discard(sent)
+            left -= sent
+        }
+        if left > 0 { exchanges[exchange].pending.move(left, from: &input) }
+    }
+
+    /// There is room again for the request's content.
+    mutating func continueRequest(_ end: UpstreamIndex, isTurn: Bool) -> Bool {
+        guard upstreams.connections[end].phase == .busy else { return false }
+        let exchange = upstreams.connections[end].exchange.index
+        guard !exchanges[exchange].isFlushed else { return false }
+        let before = exchanges[exchange].unsentCount
+        writeRequest(exchange, end, isTurn: isTurn)
+        guard exchanges[exchange].unsentCount < before else { return false }
+        startAnswerClock(exchange, end)
+        if exchanges[exchange].isFlushed {
+            if !exchanges[exchange].state.hasWholeRequest {
+                downstream.startBodyClock(exchanges[exchange].client.index, at: now.monotonic, timeout: settings.bodyTimeout)
+            }
+            upstreams.resumable.append(exchanges[exchange].client)
+        }
+        return true
+    }
+
+    /// Gives all streams turns, a frame each, until nothing waits, or the windows or the backlog end it.
+    mutating func serveRequests(_ upstream: UpstreamIndex, _ session: UpstreamSessionIndex) {
+        let count = upstreams.sessions[session].http2.streamCount
+        var idle = 0
+        while idle < count, upstreams.connections[upstream].output.count < UpstreamSession.mostBacklog {
+            let turn = upstreams.sessions[session].turn
+            let index = turn < count ? turn : 0
+            upstreams.sessions[session].turn = index + 1
+            let end = UpstreamIndex(number: upstreams.sessions[session].http2.owner(at: index))
+            idle = continueRequest(end, isTurn: true) ? 0 : idle + 1
+        }
+    }
+}
+
+extension Exchange {
+    /// The head was written as the first of a stream's frames.
+    fileprivate mutating func headWritten(_ length: Int) {
+        replaySent = length
+        state.sent()
+    }
+
+    /// Bytes that wait to be written.
+    fileprivate var unsentCount: Int { replayBuffer.count - replaySent + pending.count }
+
+    /// Writes of what waits: from the replay buffer, or what is queued behind it. Returns how many bytes.
+    fileprivate mutating func writeContent(on end: UpstreamIndex, isTurn: Bool, in upstreams: inout Upstreams) -> Int {
+        if replaySent < replayBuffer.count {
+            let count = upstreams.sendContent(replayBuffer.readable.dropping(replaySent), on: end, isTurn: isTurn)
+            replaySent += count
+            return count
+        }
+        let count = upstreams.sendContent(pending.readable, on: end, isTurn: isTurn)
+        pending.discard(count)
+        return count
+    }
+}

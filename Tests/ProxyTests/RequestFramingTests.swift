@@ -1,0 +1,39 @@
+import HTTP
+import Testing
+import Wire
+
+@testable import Proxy
+
+/// A request of unknown length is kept for HTTP/2, and its connection turns out to speak HTTP/1.1, or the other way round.
+struct RequestFramingTests {
+    private static let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    private func exchange(_ text: String, isWhole: Bool, trailers: String = "") -> Exchange {
+        var exchange = Exchange()
+        exchange.state.forward(isWhole: isWhole)
+        exchange.hasUnknownLength = true
+        exchange.replayBuffer.append(text)
+        exchange.requestTrailers.append(trailers)
+        return exchange
+    }
+
+    @Test(arguments: [
+        ("", false, "", ""), ("hello", false, "", "5\r\nhello\r\n"), ("", true, "", "0\r\n\r\n"), ("hello", true, "", "5\r\nhello\r\n0\r\n\r\n"),
+        ("hello", true, "X-A: 1\r\n", "5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
+    ])
+    func contentIsFramedAndUnframed(_ content: String, _ isWhole: Bool, _ trailers: String, _ framed: String) {
+        var exchange = exchange(Self.head + content, isWhole: isWhole, trailers: trailers)
+        exchange.isForHTTP2 = true
+        exchange.reframe()
+        let chunks = String(decoding: exchange.replayBuffer.readable.array, as: UTF8.self)
+        #expect(chunks == Self.head + framed)
+        let (goesOn, isForHTTP2) = (exchange.requestIsChunked, exchange.isForHTTP2)
+        #expect(goesOn == !isWhole && !isForHTTP2)
+        exchange.reframe()
+        let plain = String(decoding: exchange.replayBuffer.readable.array, as: UTF8.self)
+        let kept = String(decoding: exchange.requestTrailers.readable.array, as: UTF8.self)
+        #expect(plain == Self.head + content && kept == trailers)
+        let isChunked = exchange.requestIsChunked
+        #expect(!isChunked)
+    }
+}
