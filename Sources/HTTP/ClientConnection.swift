@@ -115,9 +115,11 @@ package struct ClientConnection: ~Copyable {
             return .interim(.http1)
         case .complete:
             headBegun = false
-            keepAlive = head.keepAlive
-            if stream == nil { body = BodyDecoder(head.framing) }
             phase = .content
+            // A stream carries one request, and its end is told apart.
+            guard stream == nil else { return .head(.http1) }
+            keepAlive = head.keepAlive
+            body = BodyDecoder(head.framing)
             return .head(.http1)
         }
     }

@@ -82,6 +82,9 @@ final class HTTP2Upstream {
         return Array(waiting.prefix(count))
     }
 
+    /// Whether a frame has come, or comes within this time.
+    func isReady(milliseconds: Int32) -> Bool { !waiting.isEmpty || line.isReady(milliseconds: milliseconds) }
+
     func next() throws -> Frame {
         let head = try take(9)
         let count = Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2])
@@ -127,6 +130,17 @@ final class HTTP2Upstream {
         while true {
             do { _ = try next() } catch let fault as TestFault { return fault.description != "nothing happened" }
         }
+    }
+}
+
+extension SteppedWorker {
+    /// The next connection of `listener`, greeted, with the first request on its way.
+    mutating func acceptHTTP2(_ listener: Socket) throws -> HTTP2Upstream {
+        let line = try accept(listener)
+        try turn(untilReadable: line)
+        let upstream = try HTTP2Upstream(line)
+        try turn(untilReadable: line)
+        return upstream
     }
 }
 

@@ -150,7 +150,7 @@ struct HTTP2UpstreamLossTests {
                 window -= 8_192
                 sent += 8_192
             }
-            guard upstream.line.isReady(milliseconds: 200) else { break }
+            guard upstream.isReady(milliseconds: 200) else { break }
             let frame = try upstream.next()
             if frame.type == HTTP2Upstream.windowUpdate, frame.stream == stream { window += frame.word(0) }
         }
@@ -222,7 +222,7 @@ struct HTTP2UpstreamLossTests {
         let second = try upstream.request().stream
         client.close()
         #expect(try upstream.next(HTTP2Upstream.reset).description == "RST \(stream) 8")
-        // What was on its way to the stream is no fault.
+        // Frames that were on their way to the stream are no fault.
         try upstream.answer(stream)
         try upstream.answer(second)
         #expect(try other.receiveMessage().status == 200)
@@ -253,22 +253,20 @@ struct HTTP2UpstreamLossTests {
         var worker = try SteppedWorker([HTTP2Bench.rule], upstreams: [back])
         let client = try Line(to: worker.address)
         try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        let upstream = try HTTP2Upstream(worker.accept(listener))
-        try worker.turn(untilReadable: upstream.line)
+        let upstream = try worker.acceptHTTP2(listener)
         let stream = try upstream.request().stream
-        worker.pass(milliseconds: 10_001)
+        worker.pass(milliseconds: 10_100)
         let ping = try upstream.next(HTTP2Upstream.ping)
         #expect(ping.flags == 0)
         if answersPing {
             try upstream.send(HTTP2Upstream.ping, 1, 0, ping.payload)
             worker.turn(waiting: 100)
         }
-        worker.pass(milliseconds: 15_001)
+        worker.pass(milliseconds: 15_100)
         if answersPing {
             try upstream.answer(stream)
         } else {
-            let new = try HTTP2Upstream(worker.accept(listener))
-            try worker.turn(untilReadable: new.line)
+            let new = try worker.acceptHTTP2(listener)
             try new.answer(new.request().stream)
         }
         try worker.turn(untilReadable: client)
@@ -282,8 +280,7 @@ struct HTTP2UpstreamLossTests {
         var worker = try SteppedWorker([HTTP2Bench.rule], upstreams: [HTTP2Bench.snapshot([try listener.localAddress()])])
         let client = try Line(to: worker.address)
         try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        let upstream = try HTTP2Upstream(worker.accept(listener))
-        try worker.turn(untilReadable: upstream.line)
+        let upstream = try worker.acceptHTTP2(listener)
         try upstream.answer(upstream.request().stream)
         try worker.turn(untilReadable: client)
         _ = try client.receiveMessage()
@@ -301,13 +298,12 @@ struct HTTP2UpstreamLossTests {
         var worker = try SteppedWorker([HTTP2Bench.rule], upstreams: [HTTP2Bench.snapshot([try listener.localAddress()])])
         let client = try Line(to: worker.address)
         try client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-        let upstream = try HTTP2Upstream(worker.accept(listener))
-        try worker.turn(untilReadable: upstream.line)
+        let upstream = try worker.acceptHTTP2(listener)
         try upstream.answer(upstream.request().stream)
         try worker.turn(untilReadable: client)
         _ = try client.receiveMessage()
         for _ in 0..<5 { worker.pass(milliseconds: 10_000) }
-        while upstream.line.isReady(milliseconds: 0) { #expect(try upstream.next().type != HTTP2Upstream.goAway) }
+        while upstream.isReady(milliseconds: 0) { #expect(try upstream.next().type != HTTP2Upstream.goAway) }
         worker.pass(milliseconds: 11_000)
         #expect(try upstream.next(HTTP2Upstream.goAway).word(4) == 0)
         worker.end()

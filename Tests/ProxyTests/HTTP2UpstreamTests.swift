@@ -123,6 +123,7 @@ struct HTTP2UpstreamTests {
         let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         defer { listener.close() }
         bench.worker.mailbox.post(.resolved(upstream: "back", [UpstreamAddress(address: try listener.localAddress(), speaksHTTP2: true)]))
+        bench.worker.settle()
         let second = try bench.ask("/2")
         let new = try HTTP2Upstream(Line(acceptedFrom: listener))
         try new.answer(new.request().stream)
@@ -167,7 +168,7 @@ struct HTTP2UpstreamTests {
         let stream = try upstream.request().stream
         try upstream.sendHead(stream, [(":status", "103"), ("link", "</a>")])
         try upstream.sendHead(stream, [(":status", "200"), ("content-length", "7")], ends: true)
-        #expect(try client.receive(until: "\r\n\r\n").contains("link: </a>"))
+        #expect(try client.receiveMessage().contains("link: </a>"))
         let answer = try client.receive(until: "\r\n\r\n")
         #expect(answer.status == 200 && answer.value(of: "Content-Length") == "7")
         // The connection of the client is kept.
@@ -215,7 +216,7 @@ struct HTTP2UpstreamTests {
                 window -= 8_192
                 sent += 8_192
             }
-            guard upstream.line.isReady(milliseconds: 200) else { break }
+            guard upstream.isReady(milliseconds: 200) else { break }
             let frame = try upstream.next()
             if frame.type == HTTP2Upstream.windowUpdate, frame.stream == stream { window += frame.word(0) }
         }
@@ -256,14 +257,14 @@ struct HTTP2UpstreamTests {
         let verdicts = Questions()
         let bench = try HTTP2Bench(probes: true) {
             $0.health = .path("/healthz")
-            $0.healthInterval = 20
+            $0.healthInterval = 500
         } healthChanged: { _, _, isHealthy in if !isHealthy { verdicts.add { _ in } } }
         defer { bench.end() }
         for status in [200, 500, 503] {
             let upstream = try bench.accept()
             let request = try upstream.request()
             #expect(request.head.hasPrefix("GET /healthz HTTP/1.1\r\n") && request.head.contains("user-agent: tollgate-health"))
-            try upstream.answer(request.stream, status: status)
+            try upstream.sendHead(request.stream, [(":status", "\(status)")], ends: true)
             #expect(try upstream.isClosed())
         }
         #expect(bench.worker.census { _ in verdicts.count > 0 }.turns > 0 && verdicts.count == 1)

@@ -111,6 +111,9 @@ package struct HTTP2ClientConnection: ~Copyable {
     /// Whether `sendRequest` finds a stream.
     package var acceptsMore: Bool { streams.count < mostStreams && !isGoingAway }
 
+    /// Whether the upstream's GOAWAY, if it came, takes at least one request.
+    package var takesSome: Bool { lastTaken > 0 }
+
     /// Whether requests need another connection: this one ends when its streams have.
     package var isGoingAway: Bool { lastTaken != .max || nextStream > 0x7FFF_FFFF || reading == .closed }
 

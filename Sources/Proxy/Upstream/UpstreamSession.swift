@@ -16,7 +16,8 @@ struct UpstreamSession: ~Copyable {
     var http2 = HTTP2ClientConnection()
     /// Whether it is in `Upstreams.unsettled`.
     var isUnsettled = false
-    /// Whether an answer has begun on it: then the server may have closed it without our knowing yet.
+    /// Whether the upstream has begun a request on it: then the server may have closed it without our knowing yet, and retries of those
+    /// that it leaves behind come to an end.
     var wasUsed = false
     /// Whether it has no streams, and is counted so.
     var isIdle = false

@@ -97,7 +97,7 @@ extension Worker {
             }
         case .settings: settingsCame(upstream, session, &scratch)
         // Streams that it leaves out are reset; the others are answered.
-        case .wentAway: break
+        case .wentAway: if upstreams.sessions[session].http2.takesSome { upstreams.sessions[session].wasUsed = true }
         case .fault: return upstreams.connections[upstream].phase == .greeting ? .notHTTP2 : .closedUnanswered
         }
         return nil
