@@ -2,8 +2,7 @@ package import HTTP
 import Wire
 
 /// Status codes of gRPC that the gateway itself answers with.
-package enum GRPCStatus: Int, Sendable, CaseIterable {
-    case ok = 0
+package enum GRPCStatus: Int, Sendable {
     case invalidArgument = 3
     case deadlineExceeded = 4
     case permissionDenied = 7

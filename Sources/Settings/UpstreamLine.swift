@@ -108,6 +108,7 @@ enum UpstreamLine {
         upstream.health = line.value("health") { text throws(ParseError) in
             text == "grpc" ? .grpc : .path(try originPath(text))
         }
+        if upstream.health == .grpc, !upstream.speaksHTTP2 { line.fault("health=grpc needs HTTP/2, write http2=on beside it") }
         upstream.authorityFile = line.text("tls-ca").map(upstream.origin.path)
         if line.has("tls-ca"), !upstream.bases.contains(where: \.isTLS) {
             line.fault("tls-ca= is for https:// addresses and there is none, remove it or write https://")

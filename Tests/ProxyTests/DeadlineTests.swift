@@ -1,3 +1,4 @@
+import Credentials
 import Gate
 import Glibc
 import HTTP

@@ -43,6 +43,16 @@ import Wire
         return (out.readable.text, slices)
     }
 
+    @Test func theTimeOfACallIsWrittenByTheGatewayAlone() throws {
+        let call = "POST /S/M HTTP/1.1\r\nHost: h\r\nContent-Type: application/grpc\r\nGRPC-Timeout: 5S\r\nX-A: b\r\n\r\n"
+        let (text, slices) = try forwarded(call)
+        #expect(text.lowercased().ranges(of: "grpc-timeout").count == 1)
+        #expect(text.contains("\r\nX-A: b\r\ngrpc-timeout: 05000000u\r\n"))
+        #expect(Array(text.utf8)[Int(slices.timeout.start)..<slices.timeout.end].elementsEqual("05000000u".utf8))
+        let other = try forwarded("GET / HTTP/1.1\r\nHost: h\r\ngrpc-timeout: 5S\r\n\r\n")
+        #expect(other.text.contains("\r\ngrpc-timeout: 5S\r\n") && other.slices.timeout.isEmpty)
+    }
+
     static let heads: [(what: String, request: String, start: String, own: String)] = [
         ("a plain one", "GET /a?b=c HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n\r\n", "GET /a?b=c HTTP/1.1\r\nHost: h\r\nAccept: */*\r\n", ""),
         (

@@ -256,7 +256,7 @@ struct HTTP2UpstreamTests {
     @Test func healthChecksSpeakHTTP2() throws {
         let verdicts = Questions()
         let bench = try HTTP2Bench(probes: true) {
-            $0.healthPath = "/healthz"
+            $0.health = .path("/healthz")
             $0.healthInterval = 500
         } healthChanged: { _, _, isHealthy in if !isHealthy { verdicts.add { _ in } } }
         defer { bench.end() }

@@ -47,6 +47,11 @@ import Testing
         #expect(upstream.bases.map(\.hostField) == ["a", "b", "a"])
     }
 
+    @Test func aServerOfGRPCIsAskedByItsOwnHealthService() {
+        let (upstream, faults) = parse("http://h:1 http2=on health=grpc")
+        #expect(faults == [] && upstream.health == .grpc && upstream.health?.text == "grpc")
+    }
+
     static let bad: [(String, String)] = [
         ("", "has no address, write one like http://127.0.0.1:9001"),
         ("127.0.0.1:9001", #""127.0.0.1:9001" is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path"#),
@@ -65,6 +70,8 @@ import Testing
         ("http://h http://h", #""http://h" is given twice, keep one of them"#),
         ("http://h helth=/x", #""helth" is no option here, the nearest is health"#),
         ("http://h health=x", #""health=x" is no path, write one like /healthz"#),
+        ("http://h health=grpc", "health=grpc needs HTTP/2, write http2=on beside it"),
+        ("http://h health=grpc http2=off", "health=grpc needs HTTP/2, write http2=on beside it"),
         ("http://h timeout=", "timeout= has no value, write 30s or leave it out"),
         ("http://h timeout=1s timeout=2s", "timeout= is given twice, keep one of them"),
         ("http://h timeout=0s", #""timeout=0s" is out of range, write a duration from 1ms to 1d"#),

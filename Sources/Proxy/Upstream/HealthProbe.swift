@@ -36,15 +36,16 @@ extension Worker {
         let endpoint = upstreams.connections[upstream].endpoint
         let settings = upstreams.directory.pools[endpoint.pool].settings
         let address = upstreams.directory.address(endpoint)
+        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: settings.healthInterval))
+        upstreams.connections[upstream].phase = .probing
+        guard case .path(let path) = settings.health else { return sendGRPCProbe(upstream, &scratch) }
         var request = ByteBuffer(capacity: 256)
         request.append("GET ")
         request.append(address.pathPrefix)
-        if case .path(let path) = settings.health { request.append(path) }
+        request.append(path)
         request.append(" HTTP/1.1\r\nHost: ")
         request.append(address.authority)
         request.append("\r\nUser-Agent: tollgate-health\r\nConnection: close\r\n\r\n")
-        upstreams.timers.set(upstream.id, deadline: now.monotonic.advanced(milliseconds: settings.healthInterval))
-        upstreams.connections[upstream].phase = .probing
         if let session = upstreams.connections[upstream].session {
             _ = upstreams.sessions[session].http2.sendRequest(
                 request.readable, isSecure: address.tls != nil, endsStream: true, owner: upstream.number,

@@ -34,6 +34,8 @@ struct UpstreamConnection: ~Copyable {
     var exchange = Handle<Exchange>.none
     /// Opened for a health check.
     var isProbe = false
+    /// A health check of gRPC under way.
+    var check: GRPCHealthCheck?
     /// Whether it holds a reservation in its upstream's budget, and is counted there as idle.
     var holdsRoom = false
     var isCountedIdle = false

@@ -105,8 +105,8 @@ extension Worker {
         upstreams.connections[upstream].http.requestSent(
             exchanges[exchange].method, on: .http1, mayUpgrade: exchanges[exchange].asksForTunnel)
         exchanges[exchange].state.connected()
-        exchanges[exchange].renewTimeout(at: now.monotonic)
         if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
+        exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream, &scratch)
     }
 

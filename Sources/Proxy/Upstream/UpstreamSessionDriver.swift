@@ -68,6 +68,7 @@ extension Worker {
         on event: HTTP2ClientEvent, _ upstream: UpstreamIndex, _ session: UpstreamSessionIndex, _ input: inout ByteBuffer,
         _ scratch: inout Scratch
     ) -> UpstreamLoss? {
+        if upstreams.connections[upstream].check != nil, takesGRPCProbe(event, upstream, &input, &scratch) { return nil }
         switch event {
         case .needMore: break
         case .interim(let id): arrived(scratch.section.head, id, session)
