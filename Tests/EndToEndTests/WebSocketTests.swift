@@ -231,6 +231,24 @@ import Testing
         #expect(try last.endsStream || content(peer).endsStream)
     }
 
+    @Test func aSocketOverHTTP2KeepsToItsWindows() throws {
+        let peer = try HTTP2Peer(gateway)
+        try open(peer, 1, "/chat", [("sec-websocket-protocol", "bearer, \(try token())")])
+        let ask = Array("large 300000".utf8)
+        try peer.connection.send(HTTP2Peer.frame(0, 0, 1, [0x81, 0x80 | UInt8(ask.count), 0, 0, 0, 0] + ask))
+        var received = 0
+        // The window of a stream to begin with (RFC 9113 §6.9.2).
+        while received < 65_535 { received += try content(peer).payload.count }
+        usleep(200_000)
+        #expect(received == 65_535 && peer.connection.isQuiet)
+        for stream in [0, 1] { try peer.widen(stream, by: 300_000) }
+        while received < 300_010 { received += try content(peer).payload.count }
+        #expect(received == 300_010)
+        // The end of the stream is the end of the socket.
+        try peer.connection.send(HTTP2Peer.frame(0, 1, 1))
+        #expect(try content(peer).endsStream)
+    }
+
     @Test func anExtendedConnectElsewhereIsNotServed() throws {
         let peer = try HTTP2Peer(gateway)
         try open(peer, 1, "/plain")
