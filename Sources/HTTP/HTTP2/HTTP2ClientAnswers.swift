@@ -134,7 +134,7 @@ extension HTTP2ClientConnection {
     /// Resets the stream if the frame may not come on it.
     private mutating func refuseData(_ frame: HTTP2FrameHeader, at index: Int, into out: inout ByteBuffer) -> HTTP2ClientEvent? {
         guard streams[index].hasAnswered else { return failStream(at: index, .statusLine, into: &out) }
-        // What a reset stream holds is returned when it is released; this frame is not part of it.
+        // Content that a reset stream holds is given back when it is released; this frame is dropped at once.
         guard frame.length <= streams[index].receiving.open else { return failStream(at: index, .contentTooLarge, .flowControlError, into: &out) }
         let left = streams[index].contentLeft ?? .max
         guard streams[index].announces(UInt64(data.left), isLast: endsStream) else {
@@ -153,7 +153,7 @@ extension HTTP2ClientConnection {
     private mutating func consume(_ count: Int, at index: Int, into out: inout ByteBuffer) {
         receiving.consumed(count)
         let size = streams[index].receiving.size
-        let increment = streams[index].receiving.consumed(count, most: min(HTTP2ReceiveWindow.most, size + growthLeft))
+        let increment = streams[index].receiving.consumed(count, most: min(Self.streamWindow, size + growthLeft))
         growthLeft -= streams[index].receiving.size - size
         guard increment > 0, !streams[index].peerEnded, !streams[index].isReset else { return }
         out.appendWindowUpdate(increment, stream: streams[index].number)

@@ -35,6 +35,12 @@ package enum HTTP2ClientEvent: Equatable, Sendable {
 ///
 /// A decoded `FieldSection` is an HTTP/1.1 head, which `ResponseHead` parses: answers have one meaning in both protocols.
 package struct HTTP2ClientConnection: ~Copyable {
+    /// Streams under way at once.
+    static let streamBound = 100
+    /// The connection's receive window, in bytes.
+    static let window = 1 << 20
+    /// The greatest receive window of one stream, in bytes.
+    static let streamWindow = 512 * 1_024
     /// Bytes by which the receive windows of all streams together may grow. Without growth each holds 64 KiB, so this bounds the memory
     /// of a connection whose clients read slowly; and the connection's own window can stay open for the others.
     static let mostGrowth = 4 << 20
@@ -55,9 +61,9 @@ package struct HTTP2ClientConnection: ~Copyable {
     var glitches = HTTP2Glitches()
     var decoder = HPACKDecoder()
     var sending = HTTP2Sending()
-    var receiving = HTTP2ConnectionWindow(mostHeld: .max)
+    var receiving = HTTP2ConnectionWindow(size: Self.window, mostHeld: .max)
     var growthLeft = Self.mostGrowth
-    var resets = HTTP2Resets()
+    var resets = HTTP2Resets(most: Self.streamBound)
     /// The number of the next request's stream.
     var nextStream: UInt32 = 1
     /// The upstream's SETTINGS_MAX_CONCURRENT_STREAMS.
@@ -88,7 +94,7 @@ package struct HTTP2ClientConnection: ~Copyable {
         HTTP2FrameHeader(length: 12, type: .settings).write(into: &out)
         out.append(setting: HTTP2Setting.enablePush, 0)
         out.append(setting: HTTP2Setting.maxHeaderListSize, 32_768)
-        out.appendWindowUpdate(HTTP2ConnectionWindow.size - 65_535, stream: 0)
+        out.appendWindowUpdate(Self.window - 65_535, stream: 0)
     }
 
     // MARK: state
@@ -106,7 +112,7 @@ package struct HTTP2ClientConnection: ~Copyable {
     package var streamCount: Int { streams.count }
 
     /// Streams that may be under way at once: the upstream's bound, within the gateway's own. May fall below `streamCount`.
-    package var mostStreams: Int { min(HTTP2StreamTable.most, Int(peerStreams)) }
+    package var mostStreams: Int { min(Self.streamBound, Int(peerStreams)) }
 
     /// Whether `sendRequest` finds a stream.
     package var acceptsMore: Bool { streams.count < mostStreams && !isGoingAway }

@@ -18,7 +18,7 @@ extension HTTP2ClientConnection {
         try checkStream(frame.stream)
         guard payload.byteCount == 4 else { throw HTTP2Fault(.frameSizeError) }
         guard let index = streams.find(frame.stream), !streams[index].isReset else {
-            try countStray(frame.stream, at: now)
+            if !resets.forget(frame.stream) { try count(.closedStream, at: now) }
             return nil
         }
         streams[index].isReset = true
@@ -100,8 +100,10 @@ extension HTTP2ClientConnection {
         guard frame.stream != 0 else {
             return try sending.widen(by: increment) && !streams.isEmpty ? .roomGrew(StreamID(number: 0)) : nil
         }
-        // A request that has ended needs no window.
-        guard let index = streams.find(frame.stream), !streams[index].isReset, !streams[index].gatewayEnded else { return nil }
+        // A request that has ended, or whose answer has, needs no window.
+        guard let index = streams.find(frame.stream), !streams[index].isReset, !streams[index].gatewayEnded, !streams[index].peerEnded else {
+            return nil
+        }
         guard increment > 0 else { return failStream(at: index, .connection, into: &out) }
         let hadRoom = streams[index].sendWindow > 0
         streams[index].sendWindow += increment

@@ -36,7 +36,7 @@ extension HTTP2ClientConnection {
         var start = start
         while start < bytes.byteCount, bytes[start] != ByteClass.carriageReturn {
             let line = HTTP1Line(bytes, from: start)
-            if bytes.extracting(start..<line.colon).equalsIgnoringCase("host") { return line.value }
+            if bytes.extracting(start..<line.colon).equalsIgnoringCase("host") { return line.first..<line.end }
             start = line.next
         }
         return 0..<0
@@ -48,7 +48,7 @@ extension HTTP2ClientConnection {
         while start < bytes.byteCount, bytes[start] != ByteClass.carriageReturn {
             let line = HTTP1Line(bytes, from: start)
             let name = bytes.extracting(start..<line.colon)
-            let value = bytes.extracting(line.value)
+            let value = bytes.extracting(line.first..<line.end)
             let known = FieldName.recognise(name)
             if known == .te ? value.equalsIgnoringCase("trailers") : !known.isOfHTTP1Alone {
                 sending.encoder.field(name, value, known: known, into: &out)

@@ -67,6 +67,7 @@ struct HTTP2Sending {
 
     /// Writes as much of the content as the windows allow, at most one frame; returns how many bytes. `isLast`: the stream's message
     /// ends with it if all of it is taken.
+    @inline(__always)
     mutating func content(_ content: RawSpan, isLast: Bool, of stream: inout HTTP2Stream, into out: inout ByteBuffer) -> Int {
         let count = min(content.byteCount, Self.turn, window, stream.sendWindow)
         guard count > 0 else { return 0 }
@@ -85,6 +86,7 @@ struct HTTP2Sending {
     }
 
     /// Ends a message, all of whose content was written: in its last frame if that has not left, otherwise in an empty one.
+    @inline(__always)
     func end(_ stream: inout HTTP2Stream, into out: inout ByteBuffer) {
         stream.gatewayEnded = true
         guard stream.lastEpoch == epoch else {
@@ -116,7 +118,7 @@ struct HTTP2Sending {
         var start = start
         while start < lines.byteCount, lines[start] != ByteClass.carriageReturn {
             let line = HTTP1Line(lines, from: start)
-            encoder.field(lines.extracting(start..<line.colon), lines.extracting(line.value), into: &out)
+            encoder.field(lines.extracting(start..<line.colon), lines.extracting(line.first..<line.end), into: &out)
             start = line.next
         }
         return start
@@ -151,20 +153,20 @@ struct HTTP2Sending {
 /// A field line `name: value` that the gateway has written, by its offsets.
 struct HTTP1Line {
     let colon: Int
-    /// Without the blanks before it.
-    let value: Range<Int>
+    /// The value's start, behind blanks, and its end.
+    let first: Int
+    let end: Int
     /// The line behind it.
-    let next: Int
+    var next: Int { end &+ 2 }
 
     @inline(__always)
     init(_ lines: RawSpan, from start: Int) {
         colon = lines.firstOffset(of: UInt8(ascii: ":"), from: start)
-        let end = lines.firstOffset(of: ByteClass.carriageReturn, from: colon)
+        end = lines.firstOffset(of: ByteClass.carriageReturn, from: colon)
         precondition(colon < end, "a line without a field")
         var first = colon + 1
         while first < end, ByteClass.isBlank(lines[first]) { first += 1 }
-        value = first..<end
-        next = end + 2
+        self.first = first
     }
 }
 

@@ -43,6 +43,8 @@ package struct HTTP2Fault: Error, Equatable, Sendable {
 package struct HTTP2ServerConnection: ~Copyable {
     /// The client's first bytes (RFC 9113 §3.4).
     package static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    /// The connection's receive window, in bytes, and the content of all streams that may wait for the upstreams.
+    static let window = 1 << 20
 
     enum Reading: Equatable {
         case preface
@@ -61,14 +63,14 @@ package struct HTTP2ServerConnection: ~Copyable {
     var glitches = HTTP2Glitches()
     var decoder = HPACKDecoder()
     var sending = HTTP2Sending()
-    var receiving = HTTP2ConnectionWindow()
+    var receiving = HTTP2ConnectionWindow(size: Self.window, mostHeld: Self.window)
     /// The highest stream that the client has opened.
     var lastStream: UInt32 = 0
     /// Streams above it are not accepted any more; nil before a drain's second GOAWAY.
     var lastAccepted: UInt32?
     /// Whether the first GOAWAY of a drain was sent.
     package internal(set) var isDraining = false
-    var resets = HTTP2Resets()
+    var resets = HTTP2Resets(most: HTTP2StreamTable.most)
 
     // The frame under way.
     var data = HTTP2DataFrame()
@@ -193,7 +195,7 @@ package struct HTTP2ServerConnection: ~Copyable {
         out.append(setting: HTTP2Setting.maxConcurrentStreams, UInt32(HTTP2StreamTable.most))
         out.append(setting: HTTP2Setting.maxHeaderListSize, 32_768)
         out.append(setting: HTTP2Setting.noRFC7540Priorities, 1)
-        out.appendWindowUpdate(HTTP2ConnectionWindow.size - 65_535, stream: 0)
+        out.appendWindowUpdate(Self.window - 65_535, stream: 0)
     }
 
     /// Reads one frame; returns an event for the driver, nil if there is none, `needMore` if the frame is not complete.

@@ -33,7 +33,7 @@ struct HTTP2Stream: Equatable {
     }
 }
 
-/// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as they come.
+/// A stream's receive window: 64 KiB at first, and more for content that is taken as fast as it comes.
 struct HTTP2ReceiveWindow: Equatable {
     static let initial = 65_535
     /// Twice this a round trip is the fastest transfer of one stream: some 10 MiB/s at 50 ms.
@@ -71,12 +71,17 @@ struct HTTP2ReceiveWindow: Equatable {
 /// The connection's receive window. Bytes count as consumed when they arrive, so that one stream whose content is not taken does not
 /// stop the others; but not while all streams together hold more than a bound.
 struct HTTP2ConnectionWindow: Equatable {
-    static let size = 1 << 20
+    private let size: Int
     /// Content of all streams that waits for the other side of their exchanges, in bytes. The peer may send one more window beyond it.
-    var mostHeld = 1 << 20
-
-    private(set) var open = Self.size
+    private let mostHeld: Int
+    private(set) var open: Int
     private(set) var held = 0
+
+    init(size: Int, mostHeld: Int) {
+        self.size = size
+        self.mostHeld = mostHeld
+        open = size
+    }
 
     /// False if the peer was not allowed to send so many bytes.
     mutating func received(_ count: Int) -> Bool {
@@ -90,9 +95,9 @@ struct HTTP2ConnectionWindow: Equatable {
 
     /// Announces what may be sent again, when it is enough for a frame.
     mutating func announce(into out: inout ByteBuffer) {
-        let missing = Self.size - open
-        guard missing >= Self.size / 2, held <= mostHeld else { return }
-        open = Self.size
+        let missing = size - open
+        guard missing >= size / 2, held <= mostHeld else { return }
+        open = size
         out.appendWindowUpdate(missing, stream: 0)
     }
 }
@@ -143,6 +148,30 @@ struct HTTP2StreamTable {
             streams[index].sendWindow += change
             if streams[index].sendWindow > HTTP2Sending.largestWindow { return false }
         }
+        return true
+    }
+}
+
+/// The streams that this end has reset last, as many as may be under way: what the peer sent on them before it knew is dropped.
+struct HTTP2Resets {
+    private let most: Int
+    private var numbers: [UInt32] = []
+    private var next = 0
+
+    init(most: Int) { self.most = most }
+
+    mutating func note(_ number: UInt32) {
+        guard numbers.count == most else { return numbers.append(number) }
+        numbers[next] = number
+        next = (next + 1) % most
+    }
+
+    func contains(_ number: UInt32) -> Bool { numbers.contains(number) }
+
+    /// The peer has ended the stream, too, so that nothing of it is in flight any more; returns whether it was here.
+    mutating func forget(_ number: UInt32) -> Bool {
+        guard let index = numbers.firstIndex(of: number) else { return false }
+        numbers[index] = 0
         return true
     }
 }

@@ -4,7 +4,8 @@ import Wire
 
 /// The client's side of HTTP/2 towards an upstream, frame by frame.
 @Suite struct HTTP2ClientConnectionTests {
-    @Test func theConnectionBeginsWithPrefaceAndSettingsThatSwitchPushOff() {
+    @Test("The connection begins with the preface, and SETTINGS that switch push off")
+    func start() {
         var line = HTTP2ClientLine(greeted: false)
         let bytes = line.output.readable.array
         #expect(Array(bytes.prefix(24)) == HTTP2Bytes.preface)
@@ -19,7 +20,8 @@ import Wire
         #expect(line.sent() == ["SETTINGS ack"])
     }
 
-    @Test func aRequestIsAnswered() {
+    @Test("A request is answered")
+    func request() {
         var line = HTTP2ClientLine()
         #expect(line.send() == 1)
         #expect(line.sent() == ["HEADERS 1 end"])
@@ -31,7 +33,8 @@ import Wire
         #expect(line.send() == 3)
     }
 
-    @Test func aRequestMayPrecedeTheUpstreamsSettings() {
+    @Test("A request may precede the upstream's SETTINGS")
+    func earlyRequest() {
         var line = HTTP2ClientLine(greeted: false)
         #expect(line.send() == 1)
         line.receive(HTTP2Bytes.settings([(HTTP2Setting.maxConcurrentStreams, 10)]) + HTTP2Bytes.answer(1, "404", ends: true))
@@ -40,7 +43,7 @@ import Wire
 
     // MARK: answers
 
-    /// Frames of an upstream, and the events that follow a GET on stream 1 (or what `request` says).
+    /// Frames of an upstream, and the events that they are for the request on stream 1.
     struct Case: Sendable, CustomTestStringConvertible {
         let name: String
         var request = "GET /"
@@ -170,7 +173,7 @@ import Wire
             Case(
                 name: "padding and priorities are passed over",
                 frames: B.frame(.headers, 0x2C, 1, [2] + B.word(0) + [9] + B.block([(":status", "200")]) + [0, 0])
-                    + B.frame(.data, 0x9, 1, [3] + Array("abc".utf8) + [0, 0, 0]) ,
+                    + B.frame(.data, 0x9, 1, [3] + Array("abc".utf8) + [0, 0, 0]),
                 events: ["head 1 200 chunked", "content 1 abc", "end 1"]),
             // Connection errors.
             Case(
@@ -207,8 +210,8 @@ import Wire
         ]
     }()
 
-    @Test(arguments: cases)
-    func anAnswer(_ test: Case) {
+    @Test("The frames of an upstream, whole and in pieces", arguments: cases)
+    func answers(_ test: Case) {
         for pieces in [Int.max, 1, 7] {
             var line = HTTP2ClientLine()
             line.send(test.request)
