@@ -1,7 +1,7 @@
 """A gRPC service and a client of it, without generated code: messages are bytes as they are.
 
     peer.py serve             prints its port, serves until its input ends
-    peer.py call ADDRESS CALL prints the outcome of a call, all in JSON
+    peer.py call ADDRESS      makes the call that its input describes, prints the outcome, both in JSON
 """
 
 import json
@@ -82,9 +82,7 @@ class Echo(grpc.GenericRpcHandler):
         return b""
 
     def check(self, request, context):
-        if self.serving < 0:
-            context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
-        return bytes([8, self.serving]) if self.serving else b""
+        return bytes([8, self.serving])
 
 
 def serve():
@@ -96,9 +94,9 @@ def serve():
     server.stop(None)
 
 
-def call(address, wanted):
-    """`wanted`: method, kind, messages, timeout, metadata, and pause: seconds before each message behind the first."""
-    wanted = json.loads(wanted)
+def call(address):
+    """The input: method, kind, messages, timeout and metadata."""
+    wanted = json.load(sys.stdin)
     outcome = {"code": "OK", "details": "", "messages": []}
     messages = [message.encode() for message in wanted.get("messages", [""])]
     options = {"timeout": wanted.get("timeout"), "metadata": tuple((key, value) for key, value in wanted.get("metadata", {}).items())}
@@ -145,4 +143,4 @@ def talk(method, messages, options, outcome):
 
 
 if __name__ == "__main__":
-    serve() if sys.argv[1] == "serve" else call(*sys.argv[2:4])
+    serve() if sys.argv[1] == "serve" else call(sys.argv[2])

@@ -55,7 +55,7 @@ struct GRPCCall: Decodable, CustomStringConvertible {
     ) throws {
         let wanted = Wanted(method: method, kind: kind.rawValue, messages: messages, timeout: timeout, metadata: metadata)
         let call = text(of: Array(try JSONEncoder().encode(wanted)))
-        let output = try mustRun(Self.python, [Self.script, "call", "127.0.0.1:\(port)", call], environment: Self.environment)
+        let output = try mustRun(Self.python, [Self.script, "call", "127.0.0.1:\(port)"], environment: Self.environment, input: call)
         self = try JSONDecoder().decode(GRPCCall.self, from: Data(output.utf8))
     }
 }

@@ -2,7 +2,7 @@ import HTTP
 import Testing
 import Wire
 
-/// What the standard health check of gRPC makes of an answer.
+/// Answers to the standard health check of gRPC.
 @Suite struct GRPCHealthCheckTests {
     private func isServing(_ content: [UInt8], inPieces size: Int = .max, status: String? = "0") -> Bool {
         var check = GRPCHealthCheck()

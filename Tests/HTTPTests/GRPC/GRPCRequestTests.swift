@@ -2,7 +2,7 @@ import HTTP
 import Testing
 import Wire
 
-/// What the gateway reads in a request of gRPC.
+/// The parts of a request of gRPC that the gateway reads.
 @Suite struct GRPCRequestTests {
     private func isGRPC(_ fields: String) -> Bool {
         let bytes = Array("POST /p.S/M HTTP/1.1\r\nHost: h\r\n\(fields)\r\n".utf8)
