@@ -44,7 +44,7 @@ package struct StreamLife: Equatable, Sendable {
 }
 
 extension Admission {
-    /// What this request's answer depends on, should it become a stream; nil if nothing ends it.
+    /// The dependencies of this request's answer, should it become a stream; nil if nothing ends it.
     package func streamLife(_ decision: borrowing Decision) -> StreamLife? {
         let gate = policy.gates[decision.routeIndex]
         guard let identity = decision.identity, gate.streams.expiry != .keep else { return nil }

@@ -1,4 +1,4 @@
-/// What becomes of a stream whose token expires or whose session ends (`stream-expiry=`).
+/// Fate of a stream whose token expires or whose session ends (`stream-expiry=`).
 package enum StreamExpiry: UInt8, Sendable, CaseIterable {
     /// It ends, unless the session was refreshed meanwhile: then it goes on until the newer token expires. Streams of outside
     /// issuers' tokens end as under `close`.

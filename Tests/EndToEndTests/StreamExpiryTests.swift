@@ -154,11 +154,11 @@ import Testing
 
     @Test(arguments: Bus.allCases) func aRefreshAtOneGatewayExtendsTheStreamsOfAnother(_ bus: Bus) throws {
         let upstream = try Upstream.streaming()
-        let fleet = try Fleet(2, bus, "TOLLGATE_ACCESS_TTL_DLAUTH=5s", Self.routes(upstream))
+        let fleet = try Fleet(2, bus, "TOLLGATE_ACCESS_TTL_DLAUTH=8s", Self.routes(upstream))
         try fleet.waitForTheBus()
         let tokens = try fleet[0].signUp("ada@example.org")
         let stream = try fleet[0].stream("/s/x", bearer: tokens.access)
-        _ = try stream.take(forSeconds: 2)
+        _ = try stream.take(forSeconds: 5)
         let next = try fleet[1].refreshed(tokens.refresh)
         // Beyond the first token's end.
         #expect(try stream.take(forSeconds: 4).contains("data: "))

@@ -66,7 +66,7 @@ struct StreamClockTests {
         #expect(clock.answered(300, at: Self.at(100.6)) == .nothing)
     }
 
-    /// Whatever comes in whatever order, a stream ends within the patience after its last known end, and not before it.
+    /// In any order of events, a stream ends within the patience after its last known end, and not before it.
     @Test func itAlwaysEndsAndNeverEarly() {
         var random = SplitMix64(seed: 7)
         for _ in 0..<2_000 {

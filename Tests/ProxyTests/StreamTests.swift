@@ -38,7 +38,7 @@ import Wire
 
         init(
             fields: String = StreamTests.events, lifetime: Int64? = nil, heartbeat: UInt32? = nil, warning: UInt32? = nil,
-            timeout: UInt32 = 600_000, tier: StreamLife.TierNeed? = nil,
+            timeout: UInt32 = 600_000, extends: Bool = true, tier: StreamLife.TierNeed? = nil,
             sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
         ) throws {
             let listener = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
@@ -56,7 +56,7 @@ import Wire
             if let lifetime {
                 let exchange = stepped.worker.exchanges.indices.first!
                 stepped.worker.exchanges[exchange].life = StreamLife(
-                    expiresAt: EventLoop.now().wall.seconds + lifetime, leeway: 0, extendingSession: StreamTests.session,
+                    expiresAt: EventLoop.now().wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
                     session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier)
             }
             try upstream.send("HTTP/1.1 200 OK\r\n\(fields)\r\n")
@@ -88,7 +88,7 @@ import Wire
             return String(decoding: bytes, as: UTF8.self)
         }
 
-        /// What the client has been sent by now.
+        /// The bytes that the client has been sent by now.
         mutating func waiting() throws -> String {
             stepped.turn(waiting: 20)
             return client.isReady(milliseconds: 0) ? String(decoding: try client.receive() ?? [], as: UTF8.self) : ""
@@ -173,14 +173,14 @@ import Wire
         try bench.pass("data: a\n\ndata: b\n")
         bench.seconds(21)
         try bench.expectNothing()
-        // What comes behind the event under way is not sent.
+        // Events behind the one under way are not sent.
         try bench.upstream.send("data: c\n\ndata: late\n\n")
         try bench.expectEnd("data: c\n\n: token_expired\n\n", .closed)
         bench.close()
     }
 
-    @Test func anEventThatDoesNotEndIsCut() throws {
-        var bench = try Bench(lifetime: 20)
+    @Test(arguments: [true, false]) func anEventThatDoesNotEndIsCut(_ extends: Bool) throws {
+        var bench = try Bench(lifetime: 20, extends: extends)
         try bench.pass("data: a\n")
         bench.seconds(21)
         try bench.expectNothing()
@@ -291,6 +291,26 @@ import Wire
         // The bench sets the session before the head comes.
         var bench = try Bench(lifetime: -5) { _, answer in answer(nil) }
         try bench.expectEnd(": token_expired\n\n", .closed)
+        bench.close()
+    }
+
+    @Test func aTierThatFallsEndsItsStreamAndAnUnknownOneDoesNot() throws {
+        let user = TokenUser("ada")
+        let need = StreamLife.TierNeed(least: Tier(rawValue: 1), user: LimitKey(high: 3, low: 4), claimed: .lowest)
+        var bench = try Bench(lifetime: 3_600, tier: need)
+        func learn(_ status: TierStatus, version: Int64) {
+            let update = UserTier(user: user, status: status, version: version, source: .pushed)
+            bench.stepped.worker.admission.tierCache.learn(update, of: need.user)
+            bench.stepped.worker.streams.sweepSoon(at: bench.stepped.worker.now.monotonic)
+        }
+        bench.seconds(2)
+        try bench.pass("data: unknown\n\n")
+        learn(.tier(Tier(rawValue: 1), until: .max), version: 1)
+        bench.seconds(2)
+        try bench.pass("data: premium\n\n")
+        learn(.tier(.lowest, until: .max), version: 2)
+        bench.seconds(0.1)
+        try bench.expectEnd(": tier\n\n", .closed)
         bench.close()
     }
 

@@ -72,7 +72,10 @@ extension Worker {
     mutating func advanceStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let handle = exchanges.handle(exchange)
         if let cutAt = exchanges[exchange].live?.cutAt, cutAt <= now.monotonic { return cutStream(exchange, &scratch) }
-        while exchanges.isCurrent(handle), let action = exchanges[exchange].live?.clock?.advance(to: now.wall), action != .nothing {
+        // The clock of a stream whose end waits for a gap stands still.
+        while exchanges.isCurrent(handle), exchanges[exchange].live?.end == nil,
+            let action = exchanges[exchange].live?.clock?.advance(to: now.wall), action != .nothing
+        {
             act(on: action, exchange, &scratch)
         }
         guard exchanges.isCurrent(handle) else { return }
