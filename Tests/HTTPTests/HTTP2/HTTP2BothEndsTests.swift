@@ -187,7 +187,7 @@ private struct BothEnds: ~Copyable {
                 server.release(id, into: &serverOut)
                 servers[id.number] = nil
             case .roomGrew: break
-            case .unreadable, .fault:
+            case .unreadable, .malformed, .fault:
                 faults.append("server: \(event)")
                 return
             }
