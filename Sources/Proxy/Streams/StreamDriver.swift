@@ -31,7 +31,9 @@ extension Worker {
             at: now.monotonic)
         streams.add(handle, &live)
         exchanges[exchange].live = live
-        if live.heartbeat != nil { upstreams.connections[exchanges[exchange].upstream.index].connection.socket.keepAlive() }
+        // HTTP/2 has its own PING.
+        let upstream = exchanges[exchange].upstream.index
+        if live.heartbeat != nil, !upstreams.connections[upstream].isStream { upstreams.connections[upstream].connection.socket.keepAlive() }
         telemetry.streamOpened(&exchanges[exchange].record, kind, at: now.monotonic)
         if phase != .serving, kind.endsWithDrain {
             endStream(exchange, .drain, &scratch)
