@@ -11,6 +11,8 @@ package enum StoreLocation: Sendable, Equatable {
     /// Why a URL is not accepted, as a message for the operator. Never contains the URL, which may hold a password.
     package struct Fault: Error, Equatable, Sendable, CustomStringConvertible {
         package let description: String
+
+        package init(description: String) { self.description = description }
     }
 
     /// `sqlite:///path/to/file` (three slashes: the path is absolute) or `postgres://user:password@host/database`.

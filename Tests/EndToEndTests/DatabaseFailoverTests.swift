@@ -64,7 +64,7 @@ import Testing
 
     @Test(arguments: [
         (["DATABASE_URL_DIRECT=postgres://h/d"], "it names none"),
-        (["DATABASE_URL=postgres://p/d", "DATABASE_URL_DIRECT=sqlite:///d"], "names no PostgreSQL server"),
+        (["DATABASE_URL=postgres://p/d", "DATABASE_URL_DIRECT=sqlite:///d"], "names a file"),
         (["DATABASE_URL=sqlite:///tmp/d", "DATABASE_URL_DIRECT=postgres://h/d"], "it names none"),
     ])
     func aDirectAddressThatFitsNoPoolerIsRefused(_ lines: [String], _ fault: String) throws {

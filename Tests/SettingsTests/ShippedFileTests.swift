@@ -120,7 +120,7 @@ import Wire
             #expect(changed.settings.audience == "new")
             #expect(changed.keepUnchangeable(of: running) == [], "\(name) has the value that runs")
         }
-        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
+        #expect(Set(values.map(\.name)).union(["TOLLGATE_LISTEN_TLS", "DATABASE_URL_DIRECT"]) == Set(Setting.all.filter(\.needsRestart).map(\.name)))
         // The same settings on other lines are the same settings.
         var moved = try #require(load("\n\n# moved\n" + before).configuration)
         #expect(moved.keepUnchangeable(of: running) == [])

@@ -86,13 +86,19 @@ extension StoreLocation {
         _ settings: Configuration, besides database: StoreLocation?, _ findings: inout Findings
     ) -> StoreLocation? {
         guard let url = settings.databaseDirectURL else { return nil }
-        let direct = try? StoreLocation(url: url)
-        if direct?.isServer == true, database?.isServer != false, settings.databaseURL != nil { return direct }
-        let message = direct?.isServer == true
-            ? "is for a DATABASE_URL that names a pooler before PostgreSQL, and it names none: set DATABASE_URL=postgres://…, or remove this"
-            : "names no PostgreSQL server: write postgres://user:password@host/database"
-        findings.fault(Finding(settings.origin(of: .databaseDirectURL), Setting.databaseDirectURL.name, message))
-        return nil
+        let origin = settings.origin(of: .databaseDirectURL)
+        do throws(Fault) {
+            let direct = try StoreLocation(url: url)
+            guard direct.isServer else { throw Fault(description: "names a file: write postgres://user:password@host/database") }
+            guard settings.databaseURL != nil, database?.isServer != false else {
+                throw Fault(
+                    description: "is for a DATABASE_URL that names a pooler before PostgreSQL, and it names none: set DATABASE_URL=postgres://…, or remove this")
+            }
+            return direct
+        } catch {
+            findings.fault(Finding(origin, Setting.databaseDirectURL.name, error.description))
+            return nil
+        }
     }
 
     /// The configured database, else a file in the data folder, which is made if missing.

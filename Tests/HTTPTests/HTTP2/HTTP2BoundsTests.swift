@@ -11,7 +11,7 @@ private typealias F = HTTP2Bytes
         var line = HTTP2Line(greeted: false, HTTP2Bounds(streams: 2, connectionWindow: 65_536))
         line.receive(F.preface + F.settings())
         #expect(line.output.readable.dropping(9).bigEndian16(0) == 3 && line.output.readable.dropping(9).bigEndian32(2) == 2)
-        #expect(line.sent() == ["SETTINGS 18", "WINDOW 0 1", "SETTINGS ack"])
+        #expect(line.sent() == ["SETTINGS 24", "WINDOW 0 1", "SETTINGS ack"])
         line.receive(F.get(1) + F.get(3) + F.get(5))
         #expect(line.sent() == ["RST 5 refused_stream"])
         #expect(line.takeEvents() == ["head 1 GET /", "head 3 GET /"])
