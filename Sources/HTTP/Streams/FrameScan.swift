@@ -26,9 +26,11 @@ package enum FrameScan: Equatable, Sendable {
         package init?(_ head: borrowing ResponseHead, _ bytes: RawSpan) {
             guard head.framing.hasContent, 200..<300 ~= head.status, let index = head.fields.first(.contentType) else { return nil }
             let value = bytes[head.fields[index].value]
-            if value.begins(with: "text/event-stream", delimiters: ";") {
+            // Most are neither, and one letter tells: the `e` or the `g` of the subtype.
+            guard value.byteCount > 12 else { return nil }
+            if value[5].lowercasedASCII == UInt8(ascii: "e"), value.begins(with: "text/event-stream", delimiters: ";") {
                 self = .events
-            } else if value.begins(with: "application/grpc", delimiters: ";+") {
+            } else if value[12].lowercasedASCII == UInt8(ascii: "g"), value.begins(with: "application/grpc", delimiters: ";+") {
                 self = .grpc
             } else {
                 return nil

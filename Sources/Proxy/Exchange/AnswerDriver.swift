@@ -20,8 +20,10 @@ extension Worker {
             }
             upstreams.keepInput(input, of: handle)
             scratch.putBack(input)
-            guard upstreams.connections.isCurrent(handle), upstreams.connections[upstream].phase == .busy else {
-                return continueTunnel(handle, &scratch)
+            guard upstreams.connections.isCurrent(handle) else { return }
+            guard upstreams.connections[upstream].phase == .busy else {
+                if upstreams.connections[upstream].phase == .tunnel { continueTunnel(handle, &scratch) }
+                return
             }
             switch outcome {
             case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
@@ -193,7 +195,7 @@ extension Worker {
     private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
         releasePipe(exchange)
-        closeStream(exchange, isComplete: isComplete)
+        if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)
         downstream.clients[exchanges[exchange].client.index].exchange = .none

@@ -7,8 +7,10 @@ import Wire
 /// are set anew by every byte.
 struct Deadlines: ~Copyable {
     private var timers: TimerWheel
-    /// How many are set: without any, a turn costs nothing here.
     private var count = 0
+
+    /// Without any, a turn costs nothing here.
+    var isAnySet: Bool { count > 0 }
 
     init(now: MonotonicTime) { timers = TimerWheel(now: now) }
 
@@ -25,7 +27,6 @@ struct Deadlines: ~Copyable {
 
     /// Appends the exchanges whose deadline has passed to `due`, and clears them.
     mutating func expire(_ now: MonotonicTime, into due: inout [Int]) {
-        guard count > 0 else { return }
         let before = due.count
         timers.expire(now, into: &due)
         count -= due.count - before
@@ -48,7 +49,6 @@ extension Worker {
 
     mutating func expireDeadlines(_ scratch: inout Scratch) {
         deadlines.expire(now.monotonic, into: &scratch.due)
-        guard !scratch.due.isEmpty else { return }
         for index in scratch.due.indices {
             let exchange = ExchangeIndex(number: UInt32(scratch.due[index]))
             // The end of another exchange may have ended this one.

@@ -54,7 +54,8 @@ struct StreamTable: ~Copyable {
     /// How long the loop may wait, at most `longest` milliseconds.
     func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         let toSweep = (sweepAt.nanoseconds(since: now) + 999_999) / 1_000_000
-        return timers.millisecondsToNext(now, longest: min(longest, Int32(clamping: toSweep)))
+        let shortest = min(longest, Int32(clamping: toSweep))
+        return open.isEmpty ? shortest : timers.millisecondsToNext(now, longest: shortest)
     }
 
     mutating func add(_ exchange: Handle<Exchange>, _ live: inout LiveStream) {

@@ -9,7 +9,6 @@ extension Worker {
     /// Sends what the sessions have written in this turn, and settles what they wait for.
     mutating func settleUpstreams(_ scratch: inout Scratch) {
         if !upstreams.resumable.isEmpty { resumeClients(&scratch) }
-        guard !upstreams.unsettled.isEmpty else { return }
         var settled: [Handle<UpstreamConnection>] = []
         swap(&settled, &upstreams.unsettled)
         for upstream in settled where upstreams.connections.isCurrent(upstream) { settle(upstream.index, &scratch) }

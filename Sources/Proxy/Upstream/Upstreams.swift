@@ -12,6 +12,9 @@ struct Upstreams: ~Copyable {
     var unsettled: [Handle<UpstreamConnection>] = []
     /// Clients whose exchange has moved on a stream, or has ended there.
     var resumable: [Handle<Client>] = []
+
+    /// Whether connections over HTTP/2, or clients of their streams, have work left at the end of a turn.
+    var areAnyUnsettled: Bool { !unsettled.isEmpty || !resumable.isEmpty }
     var timers: TimerWheel
     var directory: UpstreamDirectory
 

@@ -69,7 +69,7 @@ extension Worker {
         if hasMessages { handleMessages(&scratch) }
         sweepStreamsIfDue(&scratch)
         shareCounts(&scratch)
-        settleUpstreams(&scratch)
+        if upstreams.areAnyUnsettled { settleUpstreams(&scratch) }
         settleSessions(&scratch)
         finishTurn(&scratch)
     }
@@ -114,13 +114,13 @@ extension Worker {
             clientTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
-        expireStreamTimers(&scratch)
+        if !streams.open.isEmpty { expireStreamTimers(&scratch) }
         upstreams.timers.expire(now.monotonic, into: &scratch.due)
         for index in scratch.due.indices where !upstreams.timers.isSet(scratch.due[index]) {
             upstreamTimedOut(SlabIndex(number: UInt32(scratch.due[index])), &scratch)
         }
         if !scratch.due.isEmpty { scratch.due.removeAll(keepingCapacity: true) }
-        expireDeadlines(&scratch)
+        if deadlines.isAnySet { expireDeadlines(&scratch) }
     }
 
     private mutating func finishTurn(_ scratch: inout Scratch) {
