@@ -35,7 +35,8 @@ final class ChangeBus: Sendable {
             (redis, postgres) = (bus, nil)
         } else {
             redis = nil
-            postgres = plan.notifications.listen(start: WorkerThread.start, heard: hinted, changed: changed)
+            postgres = (plan.notifications ?? plan.location).listen(
+                isDirect: plan.notifications != nil, start: WorkerThread.start, heard: hinted, changed: changed)
         }
     }
 

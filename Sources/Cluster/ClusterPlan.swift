@@ -11,8 +11,8 @@ package struct ClusterPlan: Sendable {
     let askTier: TierQuestion
     /// The database with the accounts and their change log.
     let location: StoreLocation
-    /// Where the database's notifications come from: past a pooler, which does not pass them on.
-    let notifications: StoreLocation
+    /// Where the database's notifications come from, past a pooler that does not pass them on; nil: from `location`.
+    let notifications: StoreLocation?
     /// Carries the bus; nil: the database's own notifications do, where it has them.
     let redis: RedisEndpoint?
     /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.
@@ -29,7 +29,7 @@ package struct ClusterPlan: Sendable {
         self.tierSources = tierSources
         self.askTier = askTier
         self.location = location
-        self.notifications = notifications ?? location
+        self.notifications = notifications
         self.redis = redis
         self.secret = secret
         self.followRedis = followRedis

@@ -14,6 +14,8 @@ package struct StreamLife: Equatable, Sendable {
     /// The subject of an outside issuer that stands for an account.
     let subject: LimitKey?
     let tier: TierNeed?
+    /// Whether the token is the gateway's own.
+    let isOwn: Bool
 
     /// The tier that a route requires of a user whose tier may change.
     struct TierNeed: Equatable, Sendable {
@@ -54,7 +56,8 @@ extension Admission {
             expiresAt: identity.expiresAt, leeway: policy.trust.clockSkewSeconds,
             extendingSession: extends ? identity.ownSession : nil,
             session: identity.isOwn ? identity.session : identity.outside?.endKey,
-            subject: decision.account == nil ? nil : identity.outside?.subject, tier: tierNeed(gate, identity, decision))
+            subject: decision.account == nil ? nil : identity.outside?.subject, tier: tierNeed(gate, identity, decision),
+            isOwn: identity.isOwn)
     }
 
     private func tierNeed(_ gate: RouteGate, _ identity: Identity, _ decision: borrowing Decision) -> StreamLife.TierNeed? {
@@ -82,13 +85,14 @@ extension Admission {
     }
 
     /// The user whose tier a stream lacks, or the subject whose account it lacks; `request` is the decision about its request. nil
-    /// if the issuer is gone.
+    /// for outside issuers after a reload, which may have given their numbers to others.
     package func user(lackedBy life: StreamLife, _ request: borrowing DecisionRecord, isSubject: Bool) -> TokenUser? {
+        if life.isOwn { return TokenUser(request.userID) }
         let number = Int(request.issuerIndex)
-        guard policy.trust.issuers.indices.contains(number) else { return nil }
+        guard request.policyVersion == policy.version, policy.trust.issuers.indices.contains(number) else { return nil }
         let issuer = policy.trust.issuers[number]
         let isAccount = life.subject != nil && policy.tierSources[number] == .account
-        if issuer.isOwn || !isSubject && isAccount { return TokenUser(request.userID) }
+        if !isSubject && isAccount { return TokenUser(request.userID) }
         return TokenUser(life.subject == nil ? request.userID : request.subject, of: issuer.name)
     }
 }

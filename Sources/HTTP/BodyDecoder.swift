@@ -42,7 +42,7 @@ package struct BodyDecoder: Sendable {
     static let mostSizeDigits: UInt8 = 16
     static let mostExtensionBytes: UInt16 = 256
     static let wasteAllowance: UInt32 = 16384
-    static let longestTrailers = 8192
+    package static let longestTrailers = 8192
 
     /// Content bytes still to come, of the message or of the chunk.
     private var left: UInt64 = 0
@@ -54,7 +54,12 @@ package struct BodyDecoder: Sendable {
     private var sizeDigits: UInt8 = 0
     private var phase: Phase
 
-    package init(_ framing: BodyFraming) {
+    /// The longest trailer section, in bytes.
+    private let mostTrailers: Int
+
+    /// - Parameter mostTrailers: the longest trailer section, in bytes; a longer one is a fault.
+    package init(_ framing: BodyFraming, mostTrailers: Int = Self.longestTrailers) {
+        self.mostTrailers = mostTrailers
         switch framing {
         case .none: phase = .ended
         case .length(let count):
@@ -222,13 +227,13 @@ package struct BodyDecoder: Sendable {
     private mutating func readTrailers(_ bytes: RawSpan, at start: Int) -> BodyEvent {
         var offset = start &+ Int(searched)
         while let hit = bytes.firstIndex(of: ByteClass.lineFeed, from: offset) {
-            guard hit &- start < Self.longestTrailers else { return broken(.trailerTooLarge) }
+            guard hit &- start < mostTrailers else { return broken(.trailerTooLarge) }
             guard hit > start, bytes[hit &- 1] == ByteClass.carriageReturn else { return broken(.lineEnd) }
             let lineIsEmpty = hit == start &+ 1 || bytes[hit &- 2] == ByteClass.lineFeed
             if lineIsEmpty { return endTrailers(start, hit) }
             offset = hit &+ 1
         }
-        guard bytes.byteCount &- start < Self.longestTrailers else { return broken(.trailerTooLarge) }
+        guard bytes.byteCount &- start < mostTrailers else { return broken(.trailerTooLarge) }
         searched = UInt32(truncatingIfNeeded: bytes.byteCount &- start)
         return .needMore(consumed: start)
     }

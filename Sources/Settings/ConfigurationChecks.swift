@@ -106,6 +106,10 @@ extension ConfigurationReader {
         let names = configuration.upstreams.map(\.name)
         if let index = names.firstIndex(of: route.upstream) {
             route.rule.target = .upstream(index)
+            if route.rule.takesWebSockets, configuration.upstreams[index].speaksHTTP2 {
+                let message = "has websocket=on, which needs an upstream over HTTP/1.1, and \(route.upstream) has http2=on: name another upstream"
+                findings.fault(Finding(route.origin, route.variable, message))
+            }
         } else if !route.upstream.isEmpty {
             let nearest = nearestName(to: route.upstream, in: names)
             let right = nearest.map { "the nearest is \($0)" } ?? "set TOLLGATE_UPSTREAM_\(route.upstream.uppercased())"

@@ -44,11 +44,11 @@ package enum StoreLocation: Sendable, Equatable {
     /// Listens for changes by any program; nil for a database without notifications, or if no thread can be started. See
     /// `PostgresListener`.
     package func listen(
-        start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+        isDirect: Bool = false, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) -> PostgresListener? {
         switch self {
         case .sqlite: nil
-        case .postgres(let url): PostgresListener(url: url, start: start, heard: heard, changed: changed)
+        case .postgres(let url): PostgresListener(url: url, isDirect: isDirect, start: start, heard: heard, changed: changed)
         }
     }
 

@@ -57,7 +57,7 @@ import Wire
                 let exchange = stepped.worker.exchanges.indices.first!
                 stepped.worker.exchanges[exchange].life = StreamLife(
                     expiresAt: EventLoop.now().wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
-                    session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier)
+                    session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier, isOwn: true)
             }
             try upstream.send("HTTP/1.1 200 OK\r\n\(fields)\r\n")
             try stepped.turn(untilReadable: client)

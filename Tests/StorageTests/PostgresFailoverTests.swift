@@ -113,6 +113,21 @@ import Wire
         #expect(try await store.session(try #require(ada.session?.id))?.session?.counter == 2)
     }
 
+    /// The first attempt has not taken place, and the second has: its author hears of the second.
+    @Test func ofTwoCommitsInDoubtTheOneThatTookPlaceCounts() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let cutter = try CommitCutter(before: cluster)
+        defer { cutter.end() }
+        let store = try Bench(url: cutter.url(database)).store
+        let user = try await store.opened("ada@x").account.id
+        cutter.cutNext(.lost, .answered, meanwhile: { _ = try? cluster.run("UPDATE accounts SET tier_version = 10", in: database) })
+        let set = try await store.setTier("premium", until: nil, of: user, at(1))
+        #expect(cutter.count == 2)
+        #expect(set?.version == 11)
+        #expect(try await store.entitlement(of: user) == set)
+    }
+
     @Test func aCommitInDoubtIsReportedWhenTheServerStaysAway() async throws {
         let cluster = try PostgresCluster()
         defer { cluster.end() }

@@ -17,7 +17,12 @@ public final class CommitCutter: Sendable {
     private let folder: String
     private let server: String
     private let listener: Int32
-    private let next = Mutex<Fate?>(nil)
+    private struct Plan {
+        var fates: [Fate] = []
+        var meanwhile: (@Sendable () -> Void)?
+    }
+
+    private let plan = Mutex(Plan())
     private let cuts = Mutex(0)
 
     public init(before server: PostgresCluster) throws {
@@ -47,8 +52,10 @@ public final class CommitCutter: Sendable {
     /// The URL of a database of the server, through the relay.
     public func url(_ database: String) -> String { PostgresCluster.url([folder], database) }
 
-    /// Cuts the next commit.
-    public func cutNext(_ fate: Fate) { next.withLock { $0 = fate } }
+    /// Cuts the next commits. `meanwhile` runs once, when the first of them has met its fate and its sender does not know yet.
+    public func cutNext(_ fates: Fate..., meanwhile: (@Sendable () -> Void)? = nil) {
+        plan.withLock { $0 = Plan(fates: fates, meanwhile: meanwhile) }
+    }
 
     /// How many commits were cut.
     public var count: Int { cuts.withLock { $0 } }
@@ -81,14 +88,19 @@ public final class CommitCutter: Sendable {
         Thread.detachNewThread { [self] in
             Self.copy(from: client, to: upstream) { bytes in
                 guard String(decoding: bytes, as: UTF8.self).contains("COMMIT") else { return nil }
-                let fate = next.withLock { next in
-                    defer { next = nil }
-                    return next
+                let (fate, meanwhile) = plan.withLock { plan in
+                    defer { plan.meanwhile = nil }
+                    return (plan.fates.isEmpty ? nil : plan.fates.removeFirst(), plan.meanwhile)
                 }
                 if fate != nil { cuts.withLock { $0 += 1 } }
                 return fate.map { fate in
                     {
-                        if fate == .answered { Self.send(bytes, to: upstream) }
+                        switch fate {
+                        case .answered: Self.send(bytes, to: upstream)
+                        case .lost: shutdown(upstream, Int32(SHUT_RDWR))
+                        case .late: break
+                        }
+                        meanwhile?()
                         shutdown(client, Int32(SHUT_RDWR))
                         if fate == .late {
                             usleep(500_000)

@@ -98,11 +98,13 @@ extension Admission {
     }
 
     /// False and a refusal if a page of a foreign origin would change something with the user's credentials. Browsers send such
-    /// requests without a preflight if they look like a form's, and keep only the answer from the page.
+    /// requests without a preflight if they look like a form's, and keep only the answer from the page. A WebSocket they let any page
+    /// open, read and write.
     func admitsOrigin(_ head: borrowing RequestHead, _ decision: inout Decision) -> Bool {
-        guard decision.cors == .foreign, !head.method.isSafe,
-            head.authorizationCount > 0 || head.fields.contains(.cookie)
-        else { return true }
+        guard decision.cors == .foreign else { return true }
+        if decision.handshake == nil {
+            guard !head.method.isSafe, head.authorizationCount > 0 || head.fields.contains(.cookie) else { return true }
+        }
         decision.refuse(.forbidden(.origin), .refused, .foreignOrigin)
         return false
     }

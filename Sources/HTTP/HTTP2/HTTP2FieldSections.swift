@@ -40,7 +40,9 @@ extension HTTP2ServerConnection {
         do throws(HPACKFault) {
             try decoder.decode(
                 bytes, as: isNew ? .request(hasContent: !endsStream) : .trailers,
-                limits: FieldSectionLimits(fields: limits.fields, bytes: limits.headBytes), into: &section)
+                limits: FieldSectionLimits(
+                    fields: limits.fields, bytes: isNew ? limits.headBytes : min(limits.headBytes, BodyDecoder.longestTrailers)),
+                into: &section)
         } catch {
             throw HTTP2Fault(.compressionError)
         }

@@ -97,7 +97,8 @@ package struct HTTP2ServerConnection: ~Copyable {
     package init(_ bounds: HTTP2Bounds = HTTP2Bounds()) {
         self.bounds = bounds
         receiving = HTTP2ConnectionWindow(size: bounds.connectionWindow, mostHeld: bounds.connectionWindow)
-        resets = HTTP2Resets(most: bounds.streams)
+        // Clients open up to 100 streams before they know the bound.
+        resets = HTTP2Resets(most: max(bounds.streams, 100))
     }
 
     // MARK: state

@@ -209,7 +209,10 @@ extension Worker {
     /// Whether the stream's request is the handshake of a WebSocket.
     private func asksForTunnel(_ stream: ClientIndex) -> Bool {
         let exchange = downstream.clients[stream].exchange
-        return !exchange.isNone && exchanges[exchange.index].asksForTunnel
+        guard !exchange.isNone else { return false }
+        // A request that waits for its decision, and whose content is not read, can only be a CONNECT.
+        return exchanges[exchange.index].asksForTunnel
+            || exchanges[exchange.index].state.waitsForDecision && !downstream.clients[stream].readsBody
     }
 
     /// There is room again: sends what waits for this stream, then reads its upstream on.

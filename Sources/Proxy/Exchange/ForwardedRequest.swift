@@ -128,7 +128,8 @@ enum ForwardedRequest {
     @inline(__always)
     private static func passesUnknown(_ field: Field, _ bytes: RawSpan, _ decision: borrowing Decision) -> Bool {
         if decision.grpcTimeout != nil, field.isGRPCTimeout(bytes) { return false }
-        if decision.handshake != nil, WebSocketHandshake.owns(bytes[field.name]) { return false }
+        // Also without a handshake: the list of subprotocols may hold the token.
+        if field.name.count >= 17, WebSocketHandshake.owns(bytes[field.name]) { return false }
         return !decision.removes(bytes[field.name])
     }
 

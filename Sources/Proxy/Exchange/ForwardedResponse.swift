@@ -41,8 +41,12 @@ enum ForwardedResponse {
         var run = FieldRun()
         for index in 0..<head.fields.count {
             let field = head.fields[index]
-            let passes = field.isForwarded(edits) && passes(field, bytes, isFirstLength: false) && !WebSocketAcceptance.owns(bytes[field.name])
+            let isReplaced = edits.removesCORS && isOfCORS(field, bytes)
+            let passes =
+                !isReplaced && field.isForwarded(edits) && passes(field, bytes, isFirstLength: false)
+                && !WebSocketAcceptance.owns(bytes[field.name])
             run.add(field, bytes, &out, if: passes)
+            if isReplaced, field.known == .vary, !field.endsHere { writeVary(bytes[field.value], &out) }
         }
         run.flush(bytes, &out)
         if saysBearer {

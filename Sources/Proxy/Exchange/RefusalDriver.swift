@@ -55,6 +55,7 @@ extension Worker {
     /// the reason.
     mutating func endWithStatus(_ exchange: ExchangeIndex, _ refusal: Refusal, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
+        if exchanges[exchange].live != nil, exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .error }
         exchanges[exchange].record.refusal = refusal.code
         var status = FieldEdits()
         refusal.addGRPCStatus(to: &status)

@@ -29,7 +29,8 @@ extension Exchange {
 
     private mutating func unframe(_ chunks: RawSpan) {
         requestIsChunked = false
-        var decoder = BodyDecoder(.chunked)
+        // The chunks are the gateway's own: no bound applies to them again.
+        var decoder = BodyDecoder(.chunked, mostTrailers: .max)
         var offset = 0
         while true {
             let rest = chunks.dropping(offset)

@@ -55,7 +55,7 @@ extension Worker {
 
     /// The head of an upstream's answer was written: opens an event stream. Returns whether the exchange still exists.
     mutating func openIfStream(_ exchange: ExchangeIndex, _ form: FrameScan.ContentForm?, _ scratch: inout Scratch) -> Bool {
-        form == .events ? openStream(exchange, .sse, &scratch) : true
+        form == .events && exchanges[exchange].live == nil ? openStream(exchange, .sse, &scratch) : true
     }
 
     // MARK: clocks
@@ -190,12 +190,15 @@ extension Worker {
 }
 
 extension Exchange {
-    /// Whether the client has been sent some of an upstream's answer.
-    fileprivate var isAnswering: Bool { live != nil || state.phase == .relaying && state.answer == .started }
+    /// Whether the client has been sent some of an upstream's answer, or calls by gRPC, whose answers may begin late.
+    fileprivate var isAnswering: Bool {
+        live != nil || state.phase == .relaying && (state.answer == .started || state.answer == .none && dialect == .grpc)
+    }
 
     /// The kind of stream that its answer may become.
     fileprivate var streamKind: StreamKind {
-        if case .messages = frames { .grpc } else { .http }
+        if case .messages = frames { return .grpc }
+        return state.answer == .none ? .grpc : .http
     }
 }
 

@@ -1,3 +1,5 @@
+import Credentials
+import Gate
 import HTTP
 import Telemetry
 import Transport
@@ -16,12 +18,19 @@ extension Worker {
         switch live.kind {
         case .websocket: endTunnel(exchange, reason, &scratch)
         case .sse, .grpc, .http:
+            if exchanges[exchange].state.answer == .none { return refuseCall(exchange, reason, &scratch) }
             if exchanges[exchange].frames.isInGap { return finishStream(exchange, &scratch) }
             guard !exchanges[exchange].frames.isNone else { return cutStream(exchange, &scratch) }
             let deadline = now.monotonic.advanced(milliseconds: Self.gapPatience)
             exchanges[exchange].live?.cutAt = deadline
             streams.timers.set(exchange.id, deadline: deadline)
         }
+    }
+
+    /// Ends a call whose answer has not begun.
+    private mutating func refuseCall(_ exchange: ExchangeIndex, _ reason: StreamEndReason, _ scratch: inout Scratch) {
+        releaseUpstream(exchange, reusable: false)
+        answer(exchange, with: reason.refusal, &scratch)
     }
 
     /// Ends a stream that is between two frames: an event stream with a comment, a gRPC call with its status.
@@ -60,7 +69,8 @@ extension Worker {
         if let moved = streams.remove(exchanges.handle(exchange), at: live.place) { exchanges.move(moved, to: live.place) }
         let isFaulty = exchanges[exchange].record.error.utf8CodeUnitCount > 0
         telemetry.streamEnded(
-            &exchanges[exchange].record, live.kind, live.end ?? (isComplete ? .upstream : isFaulty ? .error : .client))
+            &exchanges[exchange].record, live.kind,
+            live.end ?? exchanges[exchange].tunnel?.leftBy ?? (isComplete ? .upstream : isFaulty ? .error : .client))
     }
 
     // MARK: writing between frames
@@ -146,6 +156,17 @@ extension StreamKind {
 }
 
 extension StreamEndReason {
+    /// The refusal of a call that ends before its answer has begun.
+    fileprivate var refusal: Refusal {
+        switch self {
+        case .tokenExpired: .unauthorized(.token(.expired))
+        case .sessionEnded: .unauthorized(.revoked)
+        case .tier: .premiumRequired
+        case .drain: .unavailable(.overload, retryAfterSeconds: 1)
+        case .client, .upstream, .idle, .error: .timeout
+        }
+    }
+
     /// The last line of an event stream.
     fileprivate var comment: StaticString {
         switch self {

@@ -97,7 +97,10 @@ extension Worker {
             }
         case .settings: settingsCame(upstream, session, &scratch)
         // Streams that it leaves out are reset; the others are answered.
-        case .wentAway: if upstreams.sessions[session].http2.takesSome { upstreams.sessions[session].wasUsed = true }
+        case .wentAway:
+            if upstreams.sessions[session].http2.takesSome { upstreams.sessions[session].wasUsed = true }
+            // It takes no more requests, so the connection after it needs the room.
+            upstreams.releaseRoom(upstream)
         case .fault: return upstreams.connections[upstream].phase == .greeting ? .notHTTP2 : .closedUnanswered
         }
         return nil

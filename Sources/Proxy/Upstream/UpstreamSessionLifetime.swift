@@ -150,7 +150,9 @@ extension Worker {
         while !isProbe, upstreams.connections.isCurrent(handle), let session = upstreams.connections[upstream].session,
             let end = upstreams.anyStream(session)
         {
-            upstreams.connections[end].wasUsed = upstreams.sessions[session].wasUsed
+            // Stale only if nothing has come since the request was sent: others' answers keep a connection in use that it may have broken.
+            upstreams.connections[end].wasUsed =
+                upstreams.sessions[session].wasUsed && (loss != .closedUnanswered || heardNothing(session, since: end))
             if upstreams.connections[end].http.hasStreamEnded {
                 upstreams.detachStream(end)
             } else {
@@ -160,6 +162,11 @@ extension Worker {
         }
         if upstreams.connections.isCurrent(handle) { upstreams.close(upstream) }
         if isProbe { probeEnded(endpoint, good: false) }
+    }
+
+    private func heardNothing(_ session: UpstreamSessionIndex, since end: UpstreamIndex) -> Bool {
+        let exchange = upstreams.connections[end].exchange
+        return !exchange.isNone && upstreams.sessions[session].heardAt < exchanges[exchange.index].record.sentAt
     }
 
     /// The loss for one stream of a connection that was lost.

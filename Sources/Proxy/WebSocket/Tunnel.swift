@@ -13,6 +13,8 @@ struct Tunnel {
     private var countedAt: UInt64 = 0
     /// Set once the gateway ends it: what both sides are told.
     private(set) var close: TunnelClose?
+    /// The side that ended it by itself. Why the gateway did is in `LiveStream.end`.
+    var leftBy: StreamEndReason?
 
     init(_ acceptance: WebSocketAcceptance, at now: MonotonicTime) {
         fromClient = WebSocketFlow(from: .client, hasExtensions: acceptance.hasExtensions)

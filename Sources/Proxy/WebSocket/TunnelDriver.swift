@@ -22,7 +22,7 @@ extension Worker {
         let offer = WebSocketOffer(offerBytes)
         let accept = offer.accept(offerBytes) { Digest.sha1($0) }
         let acceptance = WebSocketAcceptance(scratch.response, input.readable, to: offer, offerBytes, accept: accept.readable)
-        guard let acceptance else {
+        guard let acceptance, !upstreams.connections[upstream].isStream else {
             return lost(upstream, .badAnswer(HTTPFault(.upgraded).ofResponse), &scratch)
         }
         writeAcceptance(exchange, input.readable, acceptance, accept: accept.readable, &scratch)

@@ -18,7 +18,7 @@ extension Worker {
 
     /// One side has broken a rule.
     mutating func failTunnel(_ exchange: ExchangeIndex, _ close: TunnelClose, _ scratch: inout Scratch) {
-        exchanges[exchange].noteTunnelEnd(.error)
+        if exchanges[exchange].live?.end == nil { exchanges[exchange].live?.end = .error }
         exchanges[exchange].record.error = close.error
         closeTunnel(exchange, close, &scratch)
     }
@@ -115,8 +115,8 @@ extension Worker {
 }
 
 extension Exchange {
-    /// Notes why the tunnel ends, unless that is known.
+    /// Notes which side ends the tunnel, unless that is known. The gateway may still end the other side.
     mutating func noteTunnelEnd(_ reason: StreamEndReason) {
-        if live?.end == nil { live?.end = reason }
+        if tunnel?.leftBy == nil { tunnel?.leftBy = reason }
     }
 }

@@ -29,7 +29,8 @@ struct DoubtfulCommits<Value> {
     /// The value of the attempt that took place, if one did. Otherwise adds their rows, so that none of them can be committed any more
     /// once this transaction is: the server may still be working on one.
     func settle(_ sql: inout SQLTransaction) throws(SQLFault) -> Value? {
-        for attempt in attempts {
+        // The latest first: an attempt also adds the rows of those before it, so theirs do not tell which of them took place.
+        for attempt in attempts.reversed() {
             let added = try sql.change(
                 .unlogged, "INSERT INTO commit_marks (id, at) VALUES ($1, \(sql.dialect.clock)) ON CONFLICT DO NOTHING",
                 [.bytes(attempt.mark.id)])

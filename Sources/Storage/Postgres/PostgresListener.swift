@@ -10,7 +10,7 @@ package final class PostgresListener: Sendable {
     private static let firstPause: Int32 = 100
     private static let longestPause: Int32 = 2_000
     private static let pooled =
-        "a pooler stands between, which does not pass notifications on: set DATABASE_URL_DIRECT to the server itself, or the log of changes is only polled"
+        "a pooler stands between, which in transaction mode does not pass notifications on: set DATABASE_URL_DIRECT to the server itself or to a pooler in session mode, or the log of changes is only polled"
 
     private let bell: Bell
     private let end: ThreadEnd
@@ -18,12 +18,13 @@ package final class PostgresListener: Sendable {
     /// nil if no thread can be started. `heard` is called for notifications, and after connecting, because earlier notifications
     /// were missed. `changed` is called with the reason when the connection is lost, and with nil when there is one again.
     /// Both run on the listener's thread.
+    /// `isDirect`: the URL was given for notifications, so they are taken to come.
     init?(
-        url: String, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
+        url: String, isDirect: Bool, start: ThreadStart, heard: @escaping @Sendable () -> Void, changed: @escaping @Sendable (String?) -> Void
     ) {
         guard let bell = Bell() else { return nil }
         self.bell = bell
-        let end = start("postgres listener") { Self.run(url, bell, heard, changed) }
+        let end = start("postgres listener") { Self.run(url, isDirect, bell, heard, changed) }
         guard let end else { return nil }
         self.end = end
     }
@@ -35,13 +36,13 @@ package final class PostgresListener: Sendable {
     }
 
     private static func run(
-        _ url: String, _ bell: Bell, _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
+        _ url: String, _ isDirect: Bool, _ bell: Bell, _ heard: @Sendable () -> Void, _ changed: @Sendable (String?) -> Void
     ) {
         var pause = firstPause
         while !bell.hasRung {
             do throws(SQLFault) {
                 let connection = try PostgresConnection(url: url)
-                if try connection.isPooled() { throw .failed(pooled) }
+                if !isDirect, try connection.isPooled() { throw .failed(pooled) }
                 try connection.listen()
                 changed(nil)
                 heard()
