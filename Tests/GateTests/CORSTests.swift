@@ -34,13 +34,16 @@ import Wire
         }
         var open = rule("open", "/open/*", auth: .none)
         open.cors = try cors("*")
+        var socket = rule("socket", "GET /socket", auth: .none)
+        socket.cors = plain.cors
+        socket.takesWebSockets = true
         var needed = rule("needed", "GET /mixed", auth: .required)
         needed.cors = plain.cors
         needed.tier = Tier(rawValue: 1)
         var other = rule("other", "PUT /mixed", auth: .required)
         other.cors = cookies.cors
         let off = rule("off", "DELETE /mixed", auth: .required)
-        let rules = [plain, cookies, open, needed, other, off, rule("away", "/away/*", auth: .none)]
+        let rules = [plain, cookies, open, socket, needed, other, off, rule("away", "/away/*", auth: .none)]
         return AdmissionHarness(
             try Policy(
                 rules: rules, trust: AdmissionHarness.trust(), trustedProxies: [CIDR(parsing: "10.0.0.0/8")!], cors: fallback,
@@ -85,6 +88,14 @@ import Wire
         let judged = try harness().get("/plain/x", "Origin: \(origin)")
         #expect(judged.status == 0 && judged.cors == .foreign)
         #expect(fields(judged) == ["Vary: Origin"])
+    }
+
+    /// No preflight and no rule of browsers stands between a page and the WebSockets of another origin.
+    @Test(arguments: [("https://evil.test", 403), (app, 0), ("https://gate.test", 0), (nil, 0)])
+    func aForeignPageOpensNoWebSocket(_ origin: String?, _ status: Int) throws {
+        let handshake =
+            "Upgrade: websocket\nConnection: Upgrade\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        #expect(try harness().get("/socket", handshake + (origin.map { "\nOrigin: \($0)" } ?? "")).status == status)
     }
 
     @Test func twoOriginFieldsAreForeign() throws {

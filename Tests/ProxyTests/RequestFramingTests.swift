@@ -8,6 +8,8 @@ import Wire
 struct RequestFramingTests {
     private static let head = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
 
+    private static let longTrailers = String(repeating: "X-A: \(String(repeating: "a", count: 1_000))\r\n", count: 10)
+
     private func exchange(_ text: String, isWhole: Bool, trailers: String = "") -> Exchange {
         var exchange = Exchange()
         exchange.state.forward(isWhole: isWhole)
@@ -20,6 +22,8 @@ struct RequestFramingTests {
     @Test(arguments: [
         ("", false, "", ""), ("hello", false, "", "5\r\nhello\r\n"), ("", true, "", "0\r\n\r\n"), ("hello", true, "", "5\r\nhello\r\n0\r\n\r\n"),
         ("hello", true, "X-A: 1\r\n", "5\r\nhello\r\n0\r\nX-A: 1\r\n\r\n"),
+        // More than may come from outside in chunks.
+        ("hello", true, longTrailers, "5\r\nhello\r\n0\r\n\(longTrailers)\r\n"),
     ])
     func contentIsFramedAndUnframed(_ content: String, _ isWhole: Bool, _ trailers: String, _ framed: String) {
         var exchange = exchange(Self.head + content, isWhole: isWhole, trailers: trailers)

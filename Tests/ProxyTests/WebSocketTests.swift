@@ -134,13 +134,13 @@ struct WebSocketTests {
         finish(bench, client)
     }
 
-    @Test func elsewhereTheUpgradeIsRemoved() throws {
+    @Test func elsewhereTheUpgradeIsRemovedAndTheListThatMayHoldTheToken() throws {
         let bench = try Bench()
         let client = try bench.client()
-        try client.send(Self.handshake + "\r\n")
+        try client.send(Self.handshake + "Sec-WebSocket-Protocol: bearer, secret\r\n\r\n")
         let upstream = try bench.accept()
         let head = try upstream.receive(until: "\r\n\r\n")
-        #expect(head.value(of: "Upgrade") == nil && head.value(of: "Connection") == nil)
+        #expect(head.value(of: "Upgrade") == nil && head.value(of: "Connection") == nil && head.value(of: "Sec-WebSocket-Protocol") == nil)
         try upstream.send(ExchangeTests.ok)
         #expect(try client.receiveMessage().status == 200)
         finish(bench, client, upstream)
@@ -337,6 +337,21 @@ struct WebSocketTests {
         try upstream.send(whole[100...] + frame(0x81, [9], masked: false))
         #expect(try client.takeAll() == Array(whole[100...]) + close(1001, "going away", masked: false))
         for line in [idle, idleUpstream, client, upstream] { line.close() }
+        bench.worker.join()
+        bench.upstream.close()
+    }
+
+    /// A peer that never answers the close frame does not hold the other side.
+    @Test func aDrainEndsWhatOneSideHasClosed() throws {
+        let bench = try bench()
+        let (client, upstream) = try open(bench)
+        let asked = close(1000, "", masked: true)
+        try client.send(asked)
+        #expect(try upstream.take(asked.count) == asked)
+        bench.worker.mailbox.post(.drain(within: 60_000))
+        #expect(try client.takeAll() == close(1001, "going away", masked: false))
+        #expect(try upstream.takeAll() == [])
+        for line in [client, upstream] { line.close() }
         bench.worker.join()
         bench.upstream.close()
     }

@@ -169,6 +169,10 @@ import Testing
         let configuration = try #require(load(text + "TOLLGATE_ROUTE_S=\"/ upstream=CONTENT\"").configuration)
         #expect(configuration.settings.routes.map(\.rule.target) == [.upstream(0), .upstream(1)])
         #expect(faults(text + "TOLLGATE_ROUTE_S=\"/ upstream=contnt\"") == ["a.env:4: TOLLGATE_ROUTE_S: upstream=contnt names no upstream, the nearest is content"])
+        let multiplexed = "TOLLGATE_UPSTREAM_M=\"http://h http2=on\"\n"
+        #expect(faults(multiplexed + "TOLLGATE_ROUTE_S=\"/ upstream=m websocket=on\"") == [
+            "a.env:2: TOLLGATE_ROUTE_S: has websocket=on, which needs an upstream over HTTP/1.1, and m has http2=on: name another upstream"
+        ])
         #expect(faults("TOLLGATE_ROUTE_S=\"/ upstream=x\"") == ["a.env:1: TOLLGATE_ROUTE_S: upstream=x names no upstream, set TOLLGATE_UPSTREAM_X"])
     }
 

@@ -17,6 +17,17 @@ private typealias F = HTTP2Bytes
         #expect(line.takeEvents() == ["head 1 GET /", "head 3 GET /"])
     }
 
+    @Test("Requests beyond a small bound, sent before it was known, are refused and no more")
+    func refusedInFlight() {
+        var line = HTTP2Line(HTTP2Bounds(streams: 4))
+        let streams = (0..<100).map { UInt32(2 * $0 + 1) }
+        for stream in streams { line.receive(F.post(stream)) }
+        _ = line.sent()
+        for stream in streams.dropFirst(4) { line.receive(F.data(stream, "x")) }
+        #expect(line.sent().allSatisfy { !$0.hasPrefix("RST") && !$0.hasPrefix("GOAWAY") })
+        #expect(line.takeEvents().count { $0.hasPrefix("head") } == 4)
+    }
+
     @Test("An upload's window grows to the bound, and no further")
     func streamWindow() {
         var line = HTTP2Line(HTTP2Bounds(streamWindow: 100_000))
