@@ -37,7 +37,7 @@ import Wire
         let listener: Socket
 
         init(
-            fields: String = StreamTests.events, lifetime: Int64? = nil, heartbeat: UInt32? = nil, warning: UInt32? = nil,
+            request: String = "GET / HTTP/1.0\r\nHost: h\r\n\r\n", fields: String? = StreamTests.events, lifetime: Int64? = nil, heartbeat: UInt32? = nil, warning: UInt32? = nil,
             timeout: UInt32 = 600_000, extends: Bool = true, tier: StreamLife.TierNeed? = nil,
             sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
         ) throws {
@@ -49,7 +49,7 @@ import Wire
             var stepped = try SteppedWorker(
                 [rule], upstreams: [RunningWorker.upstream("back", [listener.localAddress()])], sessionExpiry: sessionExpiry)
             let client = try Line(to: stepped.address)
-            try client.send("GET / HTTP/1.0\r\nHost: h\r\n\r\n")
+            try client.send(request)
             let upstream = try stepped.accept(listener)
             try stepped.turn(untilReadable: upstream)
             _ = try upstream.receiveMessage()
@@ -59,9 +59,11 @@ import Wire
                     expiresAt: EventLoop.now().wall.seconds + lifetime, leeway: 0, extendingSession: extends ? StreamTests.session : nil,
                     session: Self.key(StreamTests.session, stepped.worker.admission), subject: nil, tier: tier, isOwn: true)
             }
-            try upstream.send("HTTP/1.1 200 OK\r\n\(fields)\r\n")
-            try stepped.turn(untilReadable: client)
-            _ = try client.receive(until: "\r\n\r\n")
+            if let fields {
+                try upstream.send("HTTP/1.1 200 OK\r\n\(fields)\r\n")
+                try stepped.turn(untilReadable: client)
+                _ = try client.receive(until: "\r\n\r\n")
+            }
             self.stepped = stepped
             (self.upstream, self.client, self.listener) = (upstream, client, listener)
         }
@@ -120,6 +122,21 @@ import Wire
             listener.close()
             stepped.end()
         }
+    }
+
+    // MARK: calls
+
+    /// A server of gRPC may send its head with its first message only.
+    @Test func aCallWhoseAnswerHasNotBegunEndsWithItsToken() throws {
+        var bench = try Bench(
+            request: "POST / HTTP/1.0\r\nHost: h\r\nContent-Type: application/grpc\r\n\r\n", fields: nil, lifetime: 10, extends: false)
+        bench.seconds(5)
+        try bench.expectNothing()
+        bench.seconds(6)
+        for _ in 0..<4 { bench.stepped.turn(waiting: 10) }
+        let answer = try bench.client.receiveAll().text
+        #expect(answer.contains("grpc-status: 16\r\n"), "\(answer)")
+        bench.close()
     }
 
     // MARK: heartbeats
