@@ -47,6 +47,33 @@ import Testing
     }
 
     @Test(arguments: Bus.allCases)
+    func allWebSocketsOfAUserEndAtAllGateways(_ bus: Bus) throws {
+        let (server, url) = try WebSocketPeers.server()
+        defer { server.kill() }
+        let fleet = try Fleet(
+            2, bus, "TOLLGATE_UPSTREAM_SOCKETS=\"\(url)\"", "TOLLGATE_ROUTE_CHAT=\"GET /chat upstream=sockets websocket=on\"")
+        try fleet.waitForTheBus()
+        let ada = try fleet[0].signUp("ada@example.org")
+        let clients = try fleet.gateways.map { gateway in
+            try WebSocketPeers.startClient(
+                "ws://127.0.0.1:\(gateway.port)/chat",
+                """
+                sockets = [await websockets.connect(url, subprotocols=["bearer", "\(ada.access)"]) for number in range(3)]
+                print("open", flush=True)
+                for socket in sockets:
+                    await asyncio.wait_for(socket.wait_closed(), 20)
+                    print(socket.close_code, socket.close_reason)
+                """)
+        }
+        for client in clients { try client.output.wait(for: "the sockets") { $0 == ["open"] } }
+        let user = try must(try claims(of: ada.access)["sub"])
+        #expect(try fleet.admin(1, "POST /admin/api/users/\(user)/revoke").status == 200)
+        for client in clients {
+            try client.output.wait(for: "the ends of the sockets") { $0 == ["open"] + Array(repeating: "4403 session ended", count: 3) }
+        }
+    }
+
+    @Test(arguments: Bus.allCases)
     func anotherTierShowsAtAllGatewaysInTheSameOldToken(_ bus: Bus) throws {
         let fleet = try Fleet(2, bus, "TOLLGATE_ROUTE_LIMITED=\"/limited upstream=u limit=free:1/h,premium:1000/h\"")
         try fleet.waitForTheBus()
