@@ -42,8 +42,10 @@ struct HTTP2UpstreamLossTests {
         #expect(bench.isAtRest())
     }
 
-    @Test func aStreamAboveGOAWAYsLastIsSentAgainAndTheOthersAreAnswered() throws {
-        let bench = try HTTP2Bench()
+    /// Also within max-connections: the connection that goes away does not count any more.
+    @Test(arguments: [Int.max, 1])
+    func aStreamAboveGOAWAYsLastIsSentAgainAndTheOthersAreAnswered(_ maxConnections: Int) throws {
+        let bench = try HTTP2Bench { $0.maxConnections = maxConnections }
         defer { bench.end() }
         let first = try bench.ask("/1")
         let old = try bench.accept()
@@ -88,6 +90,23 @@ struct HTTP2UpstreamLossTests {
             #expect(bench.opensNoMore)
         }
         client.close()
+        #expect(bench.isAtRest())
+    }
+
+    /// The request may be what breaks it: others' answers say that the connection was not closed before.
+    @Test func aConnectionThatBreaksBehindOthersAnswersIsNotStale() throws {
+        let bench = try HTTP2Bench { $0.retries = 0 }
+        defer { bench.end() }
+        let client = try bench.ask("/poison")
+        let upstream = try bench.accept()
+        _ = try upstream.request()
+        let other = try bench.ask("/other")
+        try upstream.answer(upstream.request().stream)
+        #expect(try other.receiveMessage().status == 200)
+        upstream.line.close()
+        #expect(try client.receiveMessage().status == 502)
+        #expect(bench.opensNoMore)
+        for line in [client, other] { line.close() }
         #expect(bench.isAtRest())
     }
 
