@@ -45,7 +45,7 @@ extension Admission {
         return true
     }
 
-    /// Seconds after which a client at its maximum of WebSockets is told to try again.
+    /// `Retry-After` of a handshake beyond `websocket-max`, in seconds.
     private static var socketRetrySeconds: UInt32 { 10 }
 
     /// Counts the WebSocket that the decision lets through; refuses the request if its subject has as many as the route allows.

@@ -1,10 +1,11 @@
 /// Fate of a stream whose token expires or whose session ends (`stream-expiry=`).
 package enum StreamExpiry: UInt8, Sendable, CaseIterable {
-    /// It ends, unless the session was refreshed meanwhile: then it goes on until the newer token expires. Streams of outside
-    /// issuers' tokens end as under `close`.
+    /// A refresh of the session moves the stream's end to the expiry of the newer token. Streams of outside issuers' tokens end as
+    /// under `close`.
     case extend
+    /// The stream ends with its token or session.
     case close
-    /// It goes on.
+    /// Neither token nor session ends the stream.
     case keep
 
     package init?(name: String) {

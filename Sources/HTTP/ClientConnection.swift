@@ -123,7 +123,7 @@ package struct ClientConnection: ~Copyable {
         case .complete:
             headBegun = false
             phase = .content
-            // A stream carries one request, and its end is told apart.
+            // A stream carries one request, and END_STREAM ends the answer.
             guard stream == nil else { return .head(.http1) }
             keepAlive = head.keepAlive
             body = BodyDecoder(head.framing)

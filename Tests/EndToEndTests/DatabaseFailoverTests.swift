@@ -8,7 +8,7 @@ import Testing
     @Test func gatewaysFollowTheNewPrimary() throws {
         let primary = try PostgresCluster()
         defer { primary.end() }
-        let name = try #require(try primary.newDatabase().split(separator: "/").last.map(String.init))
+        let name = try primary.newDatabaseName()
         let standby = try PostgresCluster(following: primary)
         defer { standby.end() }
         let fleet = try Fleet(2, .postgres, database: PostgresCluster.url(name, on: [primary, standby]))
@@ -51,7 +51,7 @@ import Testing
 
     @Test func aPoolerWithoutTheServerItselfIsReported() throws {
         let server = try PostgresCluster.shared.get()
-        let name = try #require(try server.newDatabase().split(separator: "/").last.map(String.init))
+        let name = try server.newDatabaseName()
         let pooler = try PostgresPooler(before: server, connections: 3)
         defer { pooler.end() }
         let fleet = try Fleet(1, .postgres, database: pooler.url(name))

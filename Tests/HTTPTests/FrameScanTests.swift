@@ -76,8 +76,10 @@ struct FrameScanTests {
     private static func scan(_ fields: String, takesTrailers: Bool = true, status: String = "200 OK") -> FrameScan {
         var head = ResponseHead()
         let bytes = Array("HTTP/1.1 \(status)\r\n\(fields)\r\n\r\n".utf8)
-        guard head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits()) == .complete else { return .none }
-        return FrameScan(head, bytes.rawBytes, takesTrailers: takesTrailers)
+        guard head.parse(bytes.rawBytes, requestMethod: .get, limits: HeadLimits()) == .complete,
+            let form = FrameScan.ContentForm(head, bytes.rawBytes)
+        else { return .none }
+        return FrameScan(form, head, bytes.rawBytes, takesTrailers: takesTrailers)
     }
 
     @Test func onlyStreamsThatMayEndEarlyAreFollowed() {

@@ -125,7 +125,7 @@ import Wire
         let url = try cluster.newDatabase()
         let store = try Bench.open(StoreLocation(url: url))
         let user = try await store.opened("ada@x").account.id
-        let elsewhere = try #require(try cluster.newDatabase().split(separator: "/").last.map(String.init))
+        let elsewhere = try cluster.newDatabaseName()
         // It is cut off below, which psql calls an error.
         let thread = Thread { _ = try? cluster.run("SELECT pg_current_xact_id(), pg_sleep(3600)", in: elsewhere) }
         thread.start()

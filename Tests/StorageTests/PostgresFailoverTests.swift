@@ -17,7 +17,7 @@ import Wire
 
         init() throws {
             primary = try PostgresCluster()
-            let database = try primary.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+            let database = try primary.newDatabaseName()
             standby = try PostgresCluster(following: primary)
             url = PostgresCluster.url(database, on: [primary, standby])
             store = try Bench(url: url).store
@@ -92,7 +92,7 @@ import Wire
     @Test(arguments: CommitCutter.Fate.allCases)
     func aCommitInDoubtIsNeitherLostNorDoubled(_ fate: CommitCutter.Fate) async throws {
         let cluster = try PostgresCluster.shared.get()
-        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let database = try cluster.newDatabaseName()
         let cutter = try CommitCutter(before: cluster)
         defer { cutter.end() }
         let store = try Bench(url: cutter.url(database)).store
@@ -116,7 +116,7 @@ import Wire
     /// The first attempt has not taken place, and the second has: its author hears of the second.
     @Test func ofTwoCommitsInDoubtTheOneThatTookPlaceCounts() async throws {
         let cluster = try PostgresCluster.shared.get()
-        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let database = try cluster.newDatabaseName()
         let cutter = try CommitCutter(before: cluster)
         defer { cutter.end() }
         let store = try Bench(url: cutter.url(database)).store
@@ -131,7 +131,7 @@ import Wire
     @Test func aCommitInDoubtIsReportedWhenTheServerStaysAway() async throws {
         let cluster = try PostgresCluster()
         defer { cluster.end() }
-        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let database = try cluster.newDatabaseName()
         let cutter = try CommitCutter(before: cluster)
         let store = try Bench(url: cutter.url(database)).store
         try await store.prepare()
@@ -146,7 +146,7 @@ import Wire
 @Suite struct PostgresPoolerTests {
     @Test func accountsAreUsedThroughAPooler() async throws {
         let cluster = try PostgresCluster.shared.get()
-        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let database = try cluster.newDatabaseName()
         let pooler = try PostgresPooler(before: cluster, connections: 2)
         defer { pooler.end() }
         let stores = try (0..<3).map { _ in try Bench(url: pooler.url(database)).store }
@@ -170,7 +170,7 @@ import Wire
 
     @Test func notificationsNeedTheServerItself() async throws {
         let cluster = try PostgresCluster.shared.get()
-        let database = try cluster.newDatabase().split(separator: "/").last.map(String.init) ?? ""
+        let database = try cluster.newDatabaseName()
         let pooler = try PostgresPooler(before: cluster, connections: 2)
         defer { pooler.end() }
         let problem = Noted<String?>(nil)

@@ -37,10 +37,13 @@ public final class PostgresCluster: Sendable {
     }
 
     /// The URL of a new, empty database.
-    public func newDatabase() throws -> String {
+    public func newDatabase() throws -> String { url(try newDatabaseName()) }
+
+    /// The name of a new, empty database.
+    public func newDatabaseName() throws -> String {
         let name = "t\(databases.withLock { $0 += 1; return $0 })"
         try run("CREATE DATABASE \(name)")
-        return url(name)
+        return name
     }
 
     public func url(_ database: String) -> String { Self.url([folder], database) }

@@ -215,7 +215,7 @@ package struct HTTP2ClientConnection: ~Copyable {
     /// A frame that may not come here, or is too long.
     private func check(_ frame: HTTP2FrameHeader) throws(HTTP2Fault) {
         switch reading {
-        // Checked first: an upstream that does not speak HTTP/2 at all is told by it.
+        // Before the length: the first bytes of an upstream that speaks HTTP/1.1 are a protocol error, not a long frame.
         case .firstFrame:
             guard frame.type == HTTP2FrameType.settings.rawValue, !frame.has(HTTP2Flag.ack) else { throw HTTP2Fault(.protocolError) }
         case .continuation:

@@ -7,11 +7,11 @@ package enum FrameScan: Equatable, Sendable {
     case events(EventStreamScan)
     case messages(GRPCMessageScan)
 
-    /// The scan for an answer with this head, to a client that takes trailers or not. None for content of a known length, which must
-    /// not end early, and for coded content.
-    package init(_ head: borrowing ResponseHead, _ bytes: RawSpan, takesTrailers: Bool) {
+    /// The scan for content of this form behind this head, to a client that takes trailers or not. None for content of a known length,
+    /// which must not end early, and for coded content.
+    package init(_ form: ContentForm, _ head: borrowing ResponseHead, _ bytes: RawSpan, takesTrailers: Bool) {
         self = .none
-        guard let form = ContentForm(head, bytes), head.framing.mayEndEarly, ContentCoding(head.fields, bytes) == .identity else { return }
+        guard head.framing.mayEndEarly, ContentCoding(head.fields, bytes) == .identity else { return }
         switch form {
         case .events: self = .events(EventStreamScan())
         case .grpc: if takesTrailers { self = .messages(GRPCMessageScan()) }

@@ -3,12 +3,12 @@ import Wire
 
 /// State machine of a stream's end: when its session is asked about, when its client is warned, when it ends. Pure.
 ///
-/// The end is the expiry of the newest token that is known of the session, plus the leeway. A refresh is found out by asking, before
-/// a warning and at the end, so that nothing is told to workers whose streams do not need it. No answer counts as no refresh.
+/// The end is the expiry of the newest token that is known of the session, plus the leeway. The worker
+/// asks the store for a refresh before a warning and at the end, so refreshes need no broadcast. No answer counts as no refresh.
 struct StreamClock: Equatable {
     enum Action: Equatable {
         case nothing
-        /// Ask until when the newest token of the session is valid; `answered` follows, or the clock goes on without.
+        /// Ask the store when the newest token of the session expires. `answered` follows; without it the clock decides after `patience`.
         case ask
         /// Tell the client that the stream ends in so many seconds.
         case warn(seconds: Int64)

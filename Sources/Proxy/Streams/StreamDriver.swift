@@ -49,7 +49,7 @@ extension Worker {
     mutating func followAnswer(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ head: borrowing ResponseHead) -> FrameScan.ContentForm? {
         guard exchanges[exchange].state.answer == .started, let form = FrameScan.ContentForm(head, bytes) else { return nil }
         let takesTrailers = downstream.clients[exchanges[exchange].client.index].isStream
-        exchanges[exchange].frames = FrameScan(head, bytes, takesTrailers: takesTrailers)
+        exchanges[exchange].frames = FrameScan(form, head, bytes, takesTrailers: takesTrailers)
         return form
     }
 
@@ -179,7 +179,7 @@ extension Worker {
         return 0
     }
 
-    /// Runs `body`, after which the client goes on if the exchange is over.
+    /// Runs `body`. If it ends the exchange, the client's next request is read.
     mutating func resumingClient(
         of exchange: ExchangeIndex, _ scratch: inout Scratch, _ body: (inout Worker, inout Scratch) -> Void
     ) {

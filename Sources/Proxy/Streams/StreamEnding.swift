@@ -42,7 +42,7 @@ extension Worker {
         case .events:
             write(exchange, &scratch) { $0.append(reason.comment) }
             downstream.clients[client].http.sendEnd(on: exchanges[exchange].stream, into: &scratch.output)
-        case .messages: downstream.clients[client].trailers.append(reason.grpcTrailers)
+        case .messages: reason.writeGRPCTrailers(into: &downstream.clients[client].trailers)
         }
         guard sendGathered(exchanges.handle(exchange), &scratch) else { return }
         finishAnswer(exchange, reusable: false, &scratch)
@@ -118,8 +118,8 @@ extension Worker {
 
     // MARK: content
 
-    /// Follows content of an answer whose frames are told apart; the first `count` bytes of `input` are about to be copied. Writes
-    /// what waits for a gap into the first one.
+    /// Scans content of an answer for the boundaries of its frames; the first `count` bytes of `input` are about to be copied. At the
+    /// first boundary it writes the warning that is due, or ends the stream.
     ///
     /// - Returns: how many bytes are left to copy; nil if the exchange is over.
     mutating func followFrames(
@@ -156,14 +156,13 @@ extension StreamKind {
 }
 
 extension StreamEndReason {
-    /// The refusal of a call that ends before its answer has begun.
+    /// The refusal of a call that ends before its answer has begun; its gRPC status in any case.
     fileprivate var refusal: Refusal {
         switch self {
         case .tokenExpired: .unauthorized(.token(.expired))
         case .sessionEnded: .unauthorized(.revoked)
         case .tier: .premiumRequired
-        case .drain: .unavailable(.overload, retryAfterSeconds: 1)
-        case .client, .upstream, .idle, .error: .timeout
+        case .drain, .client, .upstream, .idle, .error: .unavailable(.overload, retryAfterSeconds: 1)
         }
     }
 
@@ -178,13 +177,21 @@ extension StreamEndReason {
         }
     }
 
-    /// The status of a gRPC call (RFC 9110's 401, 403 and 503 in gRPC's terms).
-    fileprivate var grpcTrailers: StaticString {
+    /// Appends the trailers that end a gRPC call.
+    fileprivate func writeGRPCTrailers(into out: inout ByteBuffer) {
+        out.append("grpc-status: ")
+        out.append(decimal: UInt64(GRPCStatus(refusal).rawValue))
+        out.append("\r\ngrpc-message: ")
+        out.append(sentence)
+        out.append("\r\n")
+    }
+
+    private var sentence: StaticString {
         switch self {
-        case .tokenExpired: "grpc-status: 16\r\ngrpc-message: The token has expired.\r\n"
-        case .sessionEnded: "grpc-status: 16\r\ngrpc-message: The session has ended.\r\n"
-        case .tier: "grpc-status: 7\r\ngrpc-message: The account's tier has changed.\r\n"
-        case .drain, .client, .upstream, .idle, .error: "grpc-status: 14\r\ngrpc-message: The gateway is ending.\r\n"
+        case .tokenExpired: "The token has expired."
+        case .sessionEnded: "The session has ended."
+        case .tier: "The account's tier has changed."
+        case .drain, .client, .upstream, .idle, .error: "The gateway is ending."
         }
     }
 }

@@ -10,7 +10,7 @@ extension Worker {
     // MARK: the beginning
 
     /// The upstream has answered a handshake with the 101 in `scratch.response`, the start of `input`: checks it, passes it on, and opens
-    /// the tunnel. What the upstream has sent behind it is consumed as far as it goes on.
+    /// the tunnel. Frames that the upstream has sent behind it are passed on too, as far as the client takes them.
     mutating func tunnelBegan(
         _ exchange: ExchangeIndex, _ upstream: UpstreamIndex, _ input: inout ByteBuffer, _ scratch: inout Scratch
     ) {

@@ -62,7 +62,8 @@ internal import CPostgres
 
     /// The name of the prepared statement for this text, whose parameter types the server infers; nil to send the text itself.
     private func preparedName(of sql: String) throws(SQLFault) -> String? {
-        guard let name = statements.name(of: sql), !prepared.contains(sql) else { return statements.name(of: sql) }
+        guard let name = statements.name(of: sql) else { return nil }
+        if prepared.contains(sql) { return name }
         guard unsafe PQsendPrepare(handle, name, sql, 0, nil) == 1 else { throw lost() }
         _ = try answer(to: sql)
         prepared.insert(sql)

@@ -76,6 +76,7 @@ struct PostgresConnector {
                     let end = deadline ?? .now.advanced(by: Self.patience)
                     deadline = end
                     guard .now < end else { throw error }
+                    // As below, this thread may sleep.
                     usleep(Self.pause)
                 case .conflict:
                     guard attempt < Self.attempts else { throw error }
