@@ -21,7 +21,7 @@ package struct WebSocketFlow: Equatable, Sendable {
     private let side: WebSocketSide
     private let hasExtensions: Bool
     /// Bytes of payload of the current frame still to come.
-    private var left: UInt64 = 0
+    package private(set) var left: UInt64 = 0
     /// Whether the header of a close frame has passed, or the gateway has written one.
     private var hasClose = false
 
@@ -41,6 +41,12 @@ package struct WebSocketFlow: Equatable, Sendable {
     package mutating func closed() {
         precondition(mayClose, "a close frame within a frame, or a second one")
         hasClose = true
+    }
+
+    /// `count` bytes of the current frame's payload, at most `left`, have passed without being read.
+    package mutating func passed(_ count: Int) {
+        precondition(UInt64(count) <= left, "more than the frame's payload")
+        left -= UInt64(count)
     }
 
     /// Reads `bytes`, all that has come behind those that passed. The header of the last frame may be incomplete: it stays behind until

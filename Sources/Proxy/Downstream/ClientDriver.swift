@@ -26,7 +26,8 @@ extension Worker {
     /// Receives once; with TLS, everything that the session holds, which the kernel does not report.
     mutating func receive(_ client: ClientIndex, _ scratch: inout Scratch) {
         let handle = downstream.clients.handle(client)
-        if downstream.clients[client].readsBody, splice(.request, downstream.clients[client].exchange.index, &scratch) { return }
+        let mayBeSpliced = downstream.clients[client].readsBody || downstream.clients[client].phase == .tunnel
+        if mayBeSpliced, splice(.request, downstream.clients[client].exchange.index, &scratch) { return }
         repeat {
             var input = scratch.takeInput(behind: &downstream.clients[client].input)
             let outcome = downstream.clients[client].connection.receive(into: &input, upTo: downstream.clients[client].readSize.bytes)

@@ -2,8 +2,8 @@ import HTTP
 import Transport
 import Wire
 
-/// Splices the middle of large bodies of known length between plain sockets. The start and the last 64 KiB are copied, and with
-/// them the end: an exchange whose pipe holds bytes is never over.
+/// Splices the middle of large bodies of known length, and of long frames of WebSockets, between plain sockets. The start and the last
+/// 64 KiB are copied, and with them the end: an exchange whose pipe holds bytes is never over, and no pipe holds a frame's end.
 extension Worker {
     /// The last part of a body, in bytes, is always copied, so that its end is found in one place.
     private static var tail: UInt64 { 64 * 1_024 }
@@ -12,27 +12,35 @@ extension Worker {
     private func spliceable(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> Int {
         let client = exchanges[exchange].client.index
         let upstream = exchanges[exchange].upstream.index
-        let remaining: UInt64?
-        let size: Int
+        guard let remaining = remainingToSplice(direction, exchange), remaining > Self.tail, exchanges[exchange].pipedCount == 0,
+            !downstream.clients[client].isStream, !upstreams.connections[upstream].isStream,
+            downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain
+        else { return 0 }
+        let size = direction == .request ? downstream.clients[client].readSize.bytes : exchanges[exchange].answerReadSize.bytes
+        return Int(min(remaining - Self.tail, UInt64(size)))
+    }
+
+    /// Bytes of the body, or of the frame, that are still to be received and may go on unread; nil if none may now.
+    private func remainingToSplice(_ direction: BodyDirection, _ exchange: ExchangeIndex) -> UInt64? {
+        let client = exchanges[exchange].client.index
+        let upstream = exchanges[exchange].upstream.index
+        let isTunnel = exchanges[exchange].state.phase == .tunnel
         switch direction {
         case .request:
-            remaining = downstream.clients[client].http.bodyRemaining
-            size = downstream.clients[client].readSize.bytes
-            guard exchanges[exchange].state.phase == .relaying, !exchanges[exchange].state.upstreamStoppedReading,
-                !exchanges[exchange].requestIsChunked, downstream.clients[client].input.isEmpty, downstream.clients[client].phase == .open
-            else { return 0 }
+            guard downstream.clients[client].input.isEmpty, !exchanges[exchange].state.upstreamStoppedReading else { return nil }
+            if isTunnel { return exchanges[exchange].isFlushed ? exchanges[exchange].tunnel?.fromClient.left : nil }
+            guard exchanges[exchange].state.phase == .relaying, hasRoom(.request, exchange), !exchanges[exchange].requestIsChunked,
+                downstream.clients[client].phase == .open
+            else { return nil }
+            return downstream.clients[client].http.bodyRemaining
         case .answer:
-            remaining = upstreams.connections[upstream].http.bodyRemaining
-            size = exchanges[exchange].answerReadSize.bytes
+            guard upstreams.connections[upstream].input.isEmpty, hasRoom(.answer, exchange) else { return nil }
+            if isTunnel { return exchanges[exchange].tunnel?.fromServer.left }
             guard exchanges[exchange].state.answer == .started, !exchanges[exchange].filter.isJudging,
-                upstreams.connections[upstream].input.isEmpty, downstream.clients[client].http.sendsKnownLength
-            else { return 0 }
+                downstream.clients[client].http.sendsKnownLength
+            else { return nil }
+            return upstreams.connections[upstream].http.bodyRemaining
         }
-        guard let remaining, remaining > Self.tail, hasRoom(direction, exchange), exchanges[exchange].pipedCount == 0,
-            downstream.clients[client].connection.isPlain, upstreams.connections[upstream].connection.isPlain,
-            !upstreams.connections[upstream].isStream
-        else { return 0 }
-        return Int(min(remaining - Self.tail, UInt64(size)))
     }
 
     /// Moves content of this body, if it is spliced now.
@@ -48,16 +56,20 @@ extension Worker {
         let outcome = exchanges[exchange].pipe!.fill(from: source, upTo: room)
         switch (outcome, direction) {
         case (.done(let count), .request):
-            exchanges[exchange].state.streamed()
             exchanges[exchange].passed(count, direction)
-            downstream.clients[client].http.bodyPassed(count)
-            downstream.bodyMoved(client, by: count, timeout: settings.bodyTimeout)
+            if exchanges[exchange].tunnel?.passed(count, from: .client, at: now.monotonic) == nil {
+                exchanges[exchange].state.streamed()
+                downstream.clients[client].http.bodyPassed(count)
+                downstream.bodyMoved(client, by: count, timeout: settings.bodyTimeout)
+            }
             flushRequest(exchange)
             downstream.clients[client].readSize.received(count, wasKept: !exchanges[exchange].isFlushed)
         case (.done(let count), .answer):
             exchanges[exchange].passed(count, direction)
-            upstreams.connections[upstream].http.bodyPassed(count)
-            startAnswerClock(exchange, upstream)
+            if exchanges[exchange].tunnel?.passed(count, from: .server, at: now.monotonic) == nil {
+                upstreams.connections[upstream].http.bodyPassed(count)
+                startAnswerClock(exchange, upstream)
+            }
             let handle = exchanges.handle(exchange)
             let isTaken = drainAnswer(client, &scratch)
             guard exchanges.isCurrent(handle) else { return true }
@@ -65,6 +77,7 @@ extension Worker {
             refreshUpstreamInterest(upstream)
         case (.wouldBlock, _): break
         case (.closed, .request): inputClosed(client, &scratch)
+        case (.closed, .answer) where exchanges[exchange].tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.closed, .answer): answerInputClosed(upstream, &scratch)
         case (.failed, _) where outcome.isUnsupported:
             // The system cannot splice between such sockets: nothing was moved, and it is not tried again.
@@ -72,6 +85,7 @@ extension Worker {
             pipes = nil
             return false
         case (.failed, .request): abandon(client, &scratch)
+        case (.failed, .answer) where exchanges[exchange].tunnel != nil: serverLeftTunnel(exchange, &scratch)
         case (.failed, .answer): lostWhileReading(upstream, &scratch)
         }
         return true

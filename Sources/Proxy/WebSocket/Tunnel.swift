@@ -32,6 +32,15 @@ struct Tunnel {
         return controls <= 1_000
     }
 
+    /// `count` bytes of this side's frame have passed without being read.
+    mutating func passed(_ count: Int, from side: WebSocketSide, at now: MonotonicTime) {
+        switch side {
+        case .client: fromClient.passed(count)
+        case .server: fromServer.passed(count)
+        }
+        movedAt = now
+    }
+
     /// Begins the end: no frame begins any more. False if it has begun.
     mutating func end(_ close: TunnelClose) -> Bool {
         guard self.close == nil else { return false }

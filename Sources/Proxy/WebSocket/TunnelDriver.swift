@@ -101,6 +101,7 @@ extension Worker {
     private mutating func receiveTunnel(_ upstream: UpstreamIndex, _ scratch: inout Scratch) {
         let handle = upstreams.connections.handle(upstream)
         let exchange = upstreams.connections[upstream].exchange.index
+        if splice(.answer, exchange, &scratch) { return }
         repeat {
             var input = scratch.takeInput(behind: &upstreams.connections[upstream].input)
             let outcome = upstreams.connections[upstream].connection.receive(into: &input, upTo: exchanges[exchange].answerReadSize.bytes)
@@ -111,10 +112,7 @@ extension Worker {
             switch outcome {
             case .done(let count): exchanges[exchange].answerReadSize.received(count, wasKept: !hasRoom(.answer, exchange))
             case .wouldBlock: return
-            case .closed, .failed:
-                exchanges[exchange].state.stoppedReading()
-                exchanges[exchange].noteTunnelEnd(.upstream)
-                return finishTunnel(exchange, &scratch)
+            case .closed, .failed: return serverLeftTunnel(exchange, &scratch)
             }
         } while upstreams.connections[upstream].connection.interest.contains(.read) && upstreams.connections[upstream].connection.hasPending
     }

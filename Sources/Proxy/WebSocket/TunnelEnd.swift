@@ -52,8 +52,10 @@ extension Worker {
         if exchanges[exchange].tunnel!.isOver { finishTunnel(exchange, &scratch) }
     }
 
-    /// Nothing more passes: both connections close when what waits for them has gone out.
+    /// Nothing more passes: both connections close when what waits for them has gone out. A frame of the server that is partly in the pipe
+    /// cannot end: the client's connection is cut.
     mutating func finishTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        guard !exchanges[exchange].hasPiped(.answer) else { return cutAnswer(exchange, &scratch) }
         finishAnswer(exchange, reusable: false, &scratch)
     }
 
@@ -68,6 +70,13 @@ extension Worker {
         let timer = exchanges[exchange].upstream.index.id
         guard !upstreams.timers.isSet(timer) else { return }
         upstreams.timers.set(timer, deadline: now.monotonic.advanced(milliseconds: Self.lingerTimeout))
+    }
+
+    /// The upstream has ended its side, or its connection is lost.
+    mutating func serverLeftTunnel(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        exchanges[exchange].state.stoppedReading()
+        exchanges[exchange].noteTunnelEnd(.upstream)
+        finishTunnel(exchange, &scratch)
     }
 
     /// A frame has not come to its end, or a close frame was not answered.
