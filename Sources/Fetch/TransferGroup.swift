@@ -39,7 +39,9 @@ internal import Wire
                     largest_body: request.largestBody, body: request.body == nil ? nil : body.baseAddress,
                     body_count: body.count,
                     body_type: request.body == nil ? nil : texts.keep("Content-Type: application/json"),
-                    is_sent_once: request.isSentOnce ? 1 : 0)
+                    is_sent_once: request.isSentOnce ? 1 : 0,
+                    unix_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? nil : unsafe texts.keep($0) },
+                    abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil })
                 return unsafe ccurl_transfer_new(group, &order, receiver)
             }
         }

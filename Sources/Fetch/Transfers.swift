@@ -14,10 +14,12 @@ package struct HTTPTransfer: Sendable {
     /// Whether the request must not be sent twice. libcurl otherwise resends it if a reused connection breaks, although the
     /// server may have processed it.
     package var isSentOnce: Bool
+    /// The unix socket to connect to in place of the URL's host: a path, or "@" and an abstract name.
+    package var unixSocket: String?
 
     package init(
         url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]? = nil,
-        redirects: Int = 0, isSentOnce: Bool = false
+        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil
     ) {
         self.url = url
         self.connectMilliseconds = connectMilliseconds
@@ -26,6 +28,7 @@ package struct HTTPTransfer: Sendable {
         self.body = body
         self.redirects = redirects
         self.isSentOnce = isSentOnce
+        self.unixSocket = unixSocket
     }
 }
 

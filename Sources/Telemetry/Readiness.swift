@@ -3,7 +3,7 @@ package import Wire
 /// The answer of `/readyz`: whether this gateway should get requests, and its problems.
 package struct Readiness: Equatable, Sendable {
     /// Ascending; the worst check decides.
-    package enum State: Int, Comparable, Sendable {
+    package enum State: Int, CaseIterable, Comparable, Sendable {
         case ready
         /// Something is missing, but requests are served: not a reason to remove the gateway.
         case degraded
@@ -11,7 +11,7 @@ package struct Readiness: Equatable, Sendable {
 
         package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-        var text: StaticString {
+        package var text: StaticString {
             switch self {
             case .ready: "ready"
             case .degraded: "degraded"
@@ -21,10 +21,10 @@ package struct Readiness: Equatable, Sendable {
     }
 
     package struct Check: Equatable, Sendable {
-        var name: String
-        var state: State
+        package var name: String
+        package var state: State
         /// For the operator; nil if ready.
-        var reason: String?
+        package var reason: String?
     }
 
     package private(set) var checks: [Check] = []
@@ -56,5 +56,45 @@ package struct Readiness: Equatable, Sendable {
             json.endArray()
             json.endObject()
         }
+    }
+
+    /// Reads what `write` has written; nil for anything else.
+    package init?(_ json: RawSpan) {
+        do throws(JSONFault) {
+            var reader = JSONReader(json)
+            guard try reader.next() == .beginObject else { return nil }
+            var isReadiness = false
+            while case .key(let key) = try reader.next() {
+                if reader.text(key, equals: "checks") {
+                    guard try readChecks(&reader) else { return nil }
+                    isReadiness = true
+                } else {
+                    try reader.skipValue()
+                }
+            }
+            guard isReadiness else { return nil }
+        } catch {
+            return nil
+        }
+    }
+
+    private mutating func readChecks(_ reader: inout JSONReader) throws(JSONFault) -> Bool {
+        guard try reader.next() == .beginArray else { return false }
+        while try reader.next() == .beginObject {
+            var check = Check(name: "", state: .unready, reason: nil)
+            while case .key(let key) = try reader.next() {
+                let name = reader.string(key)
+                guard case .string(let text) = try reader.next() else { return false }
+                let value = reader.string(text)
+                switch name {
+                case "name": check.name = value
+                case "status": check.state = State.allCases.first { $0.text.description == value } ?? .unready
+                case "reason": check.reason = value
+                default: break
+                }
+            }
+            checks.append(check)
+        }
+        return true
     }
 }

@@ -23,6 +23,9 @@ public struct IPAddress: Hashable, Sendable {
     /// The four bytes of an IPv4 address, the first highest; nil for IPv6.
     @inlinable public var v4: UInt32? { isIPv4 ? UInt32(truncatingIfNeeded: low) : nil }
 
+    /// Whether it is `0.0.0.0` or `::`, which stand for all addresses of the machine.
+    public var isUnspecified: Bool { isIPv4 ? low & 0xFFFF_FFFF == 0 : high == 0 && low == 0 }
+
     /// Whether it is a loopback address: `127.0.0.0/8` or `::1`.
     public var isLoopback: Bool { isIPv4 ? (low >> 24) & 0xFF == 127 : high == 0 && low == 1 }
 

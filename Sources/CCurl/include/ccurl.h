@@ -27,6 +27,9 @@ typedef struct {
     const char *body_type;
     // Whether it must not be sent twice: libcurl otherwise resends it if a reused connection breaks.
     int is_sent_once;
+    // The unix socket to connect to in place of the URL's host: a path, or an abstract name; both NULL for none.
+    const char *unix_socket;
+    const char *abstract_socket;
 } ccurl_request;
 
 typedef struct {

@@ -16,7 +16,7 @@ enum Command: String, CaseIterable, Sendable {
     case actorGrant = "actor grant"
     case actorRevoke = "actor revoke"
     case limitsVerify = "limits verify"
-    case pin, outbox, echo, settings, metrics, help, version
+    case pin, outbox, health, echo, settings, metrics, completions, manual, help, version
 }
 
 /// An option of a command: `--name VALUE`, or `--name` alone.
@@ -44,8 +44,9 @@ extension Command {
         case .userImport: ["FILE"]
         case .pin: ["[FILE]…"]
         case .help: ["[COMMAND]"]
-        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .echo, .settings,
-            .metrics, .version:
+        case .completions: ["SHELL"]
+        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .health, .echo,
+            .settings, .metrics, .manual, .version:
             []
         }
     }
@@ -73,9 +74,12 @@ extension Command {
             "verifies from the access logs of all gateways that no window admitted more than its limit, or prints the violations (- reads standard input)"
         case .pin: "prints the SPKI pins of TOLLGATE_TLS_CERT, or of PEM files, and a snippet for Info.plist"
         case .outbox: "prints the mail and SMS in the development outbox, where they land if no mail server or SMS webhook is set"
+        case .health: "exits with 0 if the running gateway of this configuration is ready or degraded, for probes"
         case .echo: "runs a small upstream that returns the requests it receives"
         case .settings: "lists every setting"
         case .metrics: "lists every metric of /metrics"
+        case .completions: "prints the completions for a shell: bash, zsh or fish"
+        case .manual: "prints the manual page"
         case .help: "explains a command, or lists all; `help routes` lists the keys of route, upstream, trust and internal lines"
         case .version: "prints the version"
         }
@@ -135,7 +139,7 @@ extension Command {
         case .metrics:
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/metrics.md")]
         case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
-            .actorRevoke, .limitsVerify, .pin, .outbox, .help, .version:
+            .actorRevoke, .limitsVerify, .pin, .outbox, .health, .completions, .manual, .help, .version:
             []
         }
     }
@@ -144,9 +148,9 @@ extension Command {
     var readsSettings: Bool {
         switch self {
         case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
-            .userCreate, .userImport, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox:
+            .userCreate, .userImport, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox, .health:
             true
-        case .limitsVerify, .echo, .settings, .metrics, .help, .version: false
+        case .limitsVerify, .echo, .settings, .metrics, .completions, .manual, .help, .version: false
         }
     }
 

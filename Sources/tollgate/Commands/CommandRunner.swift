@@ -72,6 +72,9 @@ struct CommandRunner: Sendable {
         case .keysRotate: keys(arguments, KeysCommand.rotate)
         case .keysJwks: keys(arguments, KeysCommand.jwks)
         case .pin: pin(arguments)
+        case .health: configured(arguments) { HealthCommand.run($0.settings.adminListeners, json: arguments.has("json")) }
+        case .completions: try completions(arguments)
+        case .manual: CommandResult(output: Manual.page)
         case .outbox: configured(arguments) { OutboxCommand.run($0, json: arguments.has("json")) }
         }
     }
@@ -133,6 +136,14 @@ struct CommandRunner: Sendable {
             json.field("version", Version.text)
             json.endObject()
         }
+    }
+
+    private func completions(_ arguments: Arguments) throws(UsageFault) -> CommandResult {
+        guard let shell = Completions(rawValue: arguments.operands[0]) else {
+            let known = Completions.allCases.map(\.rawValue).joined(separator: ", ")
+            throw UsageFault(message: "\(quoted(arguments.operands[0])) is no shell with completions, write one of \(known)", command: .completions)
+        }
+        return CommandResult(output: shell.script)
     }
 
     private func settings(_ arguments: Arguments) -> CommandResult {

@@ -148,10 +148,10 @@ struct CommandOutcome {
 
 /// Runs a command to its end.
 func run(
-    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = ""
+    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 60
 ) throws -> CommandOutcome {
     let process = try Subprocess(path, arguments, environment: environment, input: input)
-    let code = try process.exitCode(seconds: 60)
+    let code = try process.exitCode(seconds: seconds)
     return CommandOutcome(
         code: code, output: process.output.now.joined(separator: "\n"),
         complaints: process.complaints.now.joined(separator: "\n"))
@@ -160,9 +160,9 @@ func run(
 /// Runs a command that must succeed; answers what it wrote.
 @discardableResult
 func mustRun(
-    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = ""
+    _ path: String, _ arguments: [String], environment: [String: String] = [:], input: String = "", seconds: Double = 60
 ) throws -> String {
-    let outcome = try run(path, arguments, environment: environment, input: input)
+    let outcome = try run(path, arguments, environment: environment, input: input, seconds: seconds)
     guard outcome.code == 0 else { throw Fault("\(path) \(arguments) ended with \(outcome.code): \(outcome.complaints)") }
     return outcome.output
 }
