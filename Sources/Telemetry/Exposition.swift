@@ -91,6 +91,10 @@ extension ExpositionWriter {
         for (source, value) in process.clocks.bySource.sorted(by: { $0.key < $1.key }) {
             sample(skew, [("source", source)], value, decimals: 6)
         }
+        let expiry = family(.certificateExpiry)
+        for (name, time) in process.certificates.sorted(by: { $0.key < $1.key }) {
+            sample(expiry, [("name", name)], time.microseconds, decimals: 6)
+        }
         write(process.bus)
         let lookups = family(.tierLookups)
         for (issuer, counts) in process.tierLookups.sorted(by: { $0.key < $1.key }) {

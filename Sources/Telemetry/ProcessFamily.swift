@@ -4,6 +4,7 @@ enum ProcessFamily: CaseIterable {
     case buildInfo, configReloads, lastConfigReload
     case keySetFetches, keySetAge, keySetKeys
     case clockSkew
+    case certificateExpiry
     case busLag, busConnected, busMessages
     case tierLookups
     case limitEvictions, refusedAttempts
@@ -26,6 +27,10 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "clock_skew_seconds", "gauge", ["source"],
                 "How far this machine's clock is ahead of the clock of a key set's or an upstream's server.")
+        case .certificateExpiry:
+            .init(
+                "tls_certificate_expiry_timestamp_seconds", "gauge", ["name"],
+                "When a certificate of the TLS listeners expires, in seconds since 1970.")
         case .busLag:
             .init(
                 "bus_lag_seconds", "histogram", [],

@@ -41,6 +41,8 @@ package struct ProcessMetrics: Sendable {
     private(set) var keySets: [String: KeySetState] = [:]
     private(set) var tierLookups: [String: [UInt64]] = [:]
     package var clocks = ClockSkews()
+    /// When each certificate of the TLS listeners expires, by its first host name.
+    package var certificates: [String: WallTime] = [:]
     package var bus = BusMetrics()
     /// Live counts evicted from the local limiter.
     package var limitEvictions: UInt64 = 0

@@ -21,7 +21,7 @@ import Testing
         (["docs/limits.md"], ["TidyTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/settings.md"], ["TidyTests", "SettingsTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
-        (["deploy/systemd/tollgate.service"], ["TidyTests", "SettingsTests", "EndToEndTests.ServiceUnitTests"]),
+        (["deploy/systemd/tollgate.service"], ["TidyTests", "SettingsTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
         (["LICENSE"], ["TidyTests"]),
         (["Package.swift"], everything), (["deploy/changed-tests"], everything), (["somewhere/else"], everything),
         (["Sources/NoSuchTarget/X.swift"], everything), ([], []),

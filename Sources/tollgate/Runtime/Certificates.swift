@@ -1,3 +1,4 @@
+internal import Credentials
 internal import Settings
 internal import Transport
 internal import Wire
@@ -8,6 +9,8 @@ struct Certificates {
     private var pairs: [TLSCertificatePair] = []
     private var clientAuthority: String?
     private var stamps: [FileStamp?] = []
+    /// When each expires, by its first host name, or its file without one. Of two for one name, the earlier.
+    private(set) var expiries: [String: WallTime] = [:]
     /// When the present session-ticket key was made.
     private var ticketKeySince: MonotonicTime
 
@@ -34,6 +37,7 @@ struct Certificates {
         self.pairs = pairs
         self.clientAuthority = clientAuthority
         self.stamps = stamps
+        expiries = Self.expiries(of: pairs)
     }
 
     /// Reads the files again if one has changed; nil if none has. A certificate and key that do not match, as while they are
@@ -46,6 +50,7 @@ struct Certificates {
             let renewed = try TLSServerContext(
                 pairs: pairs, clientAuthority: clientAuthority, protocols: Self.protocols, now: now, resuming: context)
             context = renewed
+            expiries = Self.expiries(of: pairs)
             return .success(renewed)
         } catch {
             return .failure(error)
@@ -59,6 +64,17 @@ struct Certificates {
         let renewed = try context.withNewTicketKey()
         self.context = renewed
         return renewed
+    }
+
+    private static func expiries(of pairs: [TLSCertificatePair]) -> [String: WallTime] {
+        let leaves = pairs.compactMap { pair -> (String, WallTime)? in
+            // Only a metric is missing if the file has changed since it was adopted.
+            guard let text = try? FileBytes.read(pair.certificate, limit: 1 << 20),
+                let leaf = try? PublicKeyPin.all(in: text.rawBytes).first?.certificate
+            else { return nil }
+            return (leaf.hostNames.first ?? pair.certificate, leaf.expiresAt)
+        }
+        return Dictionary(leaves) { min($0, $1) }
     }
 
     private static func stamps(_ pairs: [TLSCertificatePair], _ clientAuthority: String?) -> [FileStamp?] {

@@ -87,6 +87,7 @@ struct Gateway {
         }
         try resolver.start()
         health.configurationLoaded(succeeded: true, now: moment.wall)
+        health.certificatesAdopted(certificates.expiries)
     }
 
     /// Serves until SIGTERM or SIGINT, then drains within the configured time.
@@ -122,6 +123,7 @@ struct Gateway {
         case .none: break
         case .some(.success(let context)):
             workers.post(.adoptCertificates(context))
+            health.certificatesAdopted(certificates.expiries)
             log.info("certificates changed")
         case .some(.failure(let fault)):
             log.error("certificates not adopted", ("error", fault.description))
@@ -196,6 +198,7 @@ struct Gateway {
             accounts.adopted(configuration)
             if let context = certificates.context { workers.post(.adoptCertificates(context)) }
             self.certificates = certificates
+            health.certificatesAdopted(certificates.expiries)
             log.adopt(configuration.settings)
             return ignored
         } catch {

@@ -61,6 +61,9 @@ final class HealthBoard: Sendable {
         }
     }
 
+    /// The certificates of the TLS listeners expire then.
+    func certificatesAdopted(_ expiries: [String: WallTime]) { state.withLock { $0.process.certificates = expiries } }
+
     // MARK: clocks
 
     /// The clock of the server of a key set, or of an upstream, in metrics and log.
