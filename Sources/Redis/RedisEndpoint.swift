@@ -61,6 +61,14 @@ package struct RedisEndpoint: Equatable, Sendable {
         }
     }
 
+    /// Whether sentinels name the server.
+    package var hasSentinels: Bool {
+        switch topology {
+        case .sentinel: true
+        case .single, .cluster: false
+        }
+    }
+
     /// The endpoint of one server with keys: a node of the cluster, or the sentinels' primary.
     package func server(at address: Address) -> RedisEndpoint {
         RedisEndpoint(topology: .single(address), usesTLS: usesTLS, credentials: credentials, database: database)
