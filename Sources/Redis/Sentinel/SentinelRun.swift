@@ -27,7 +27,8 @@ struct SentinelRun: ~Copyable {
     private var followers: [SentinelWatch.Follower] = []
     /// Why the latest candidate could not be reached.
     private var lastFault = ""
-    private var reportedProblem: String?
+    /// As last reported; the first report is that of a problem or that there is none.
+    private var reportedProblem: SentinelState.Problem? = .asking
     private var namesDue: MonotonicTime
 
     init(
@@ -173,10 +174,10 @@ struct SentinelRun: ~Copyable {
             reportedProblems[number] = sentinel.problem
             report(.sentinel(sentinel.address, problem: sentinel.problem))
         }
-        let problem = problemText
-        guard problem != reportedProblem else { return }
-        reportedProblem = problem
-        report(.changed(problem: problem))
+        // A problem that a first round may dispel is none yet.
+        guard state.problem != reportedProblem, state.problem != .asking else { return }
+        reportedProblem = state.problem
+        report(.changed(problem: problemText))
     }
 
     private var problemText: String? {

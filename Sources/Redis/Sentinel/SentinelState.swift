@@ -58,9 +58,9 @@ struct SentinelState: Sendable {
     /// The last server that said it is a replica, and until when that is remembered.
     private var replica: (address: Address, until: MonotonicTime)?
 
-    /// A round is due at once.
+    /// The first round is due when a sentinel is reached, or soon.
     init(now: MonotonicTime) {
-        (begunAt, due) = (now, now)
+        (begunAt, due) = (now, now.advanced(milliseconds: Self.urgentPeriod))
     }
 
     /// When the next round is due; nil during one.
@@ -73,6 +73,7 @@ struct SentinelState: Sendable {
         answers = [:]
         awaited = sentinels
         begunAt = now
+        isHinted = false
         if sentinels.isEmpty { endRound(now) }
     }
 
@@ -113,7 +114,6 @@ struct SentinelState: Sendable {
 
     private mutating func schedule() {
         let period = isHinted ? Self.hintedPeriod : problem == nil && candidate == nil ? Self.steadyPeriod : Self.urgentPeriod
-        isHinted = false
         due = begunAt.advanced(milliseconds: period)
     }
 
