@@ -37,7 +37,7 @@ extension RedisConnection {
     }
 
     /// Sets the addresses of the server, and the name that its certificate must have if that may change. A connection to a
-    /// removed address is closed, and its commands are lost.
+    /// removed address is closed, and its commands are lost. Another server has neither backoff nor circuit breaker of the last.
     package mutating func replace(addresses: [SocketAddress], serverName: String? = nil, _ now: MonotonicTime) {
         let isOther = !addresses.isEmpty && self.addresses.allSatisfy { !addresses.contains($0) }
         self.addresses = addresses
@@ -45,7 +45,10 @@ extension RedisConnection {
         if let address, !addresses.contains(address) {
             lose(!endpoint.hasSentinels ? .moved : addresses.isEmpty ? .noPrimary : .replaced, now)
         }
-        if isOther { state.retryNow(now) }
+        if isOther {
+            state.retryNow(now)
+            breaker = RedisBreaker()
+        }
     }
 
     /// Closes the connection for good. `next` reports its commands as lost.

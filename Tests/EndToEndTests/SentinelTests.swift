@@ -174,6 +174,34 @@ import Testing
         try gateway.waitForLog("it knows no master named")
     }
 
+    @Test func sentinelsAndServersUseTLS() throws {
+        let authority = try CertificateAuthority(try Folder())
+        try authority.issue("redis", "IP:127.0.0.1")
+        let tls = [
+            "tls-cert-file \(authority.folder.file("redis.crt"))", "tls-key-file \(authority.folder.file("redis.key"))",
+            "tls-ca-cert-file \(authority.file)", "tls-auth-clients no", "tls-replication yes",
+        ]
+        let set = try SentinelSet(
+            .redis, .init(server: tls, sentinel: tls, login: ["--tls", "--cacert", authority.file], scheme: "rediss+sentinel"))
+        let upstream = try Upstream()
+        let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_FEW=\"/few upstream=u auth=none limit=3/h\"\n\(set.setting)"
+        let gateway = try Gateway(settings, environment: ["SSL_CERT_FILE": authority.file])
+        try awaitRedis(gateway)
+        #expect(try gateway.ask("GET /few").status == 200)
+        try set.replicate()
+        try lose(set, .killed)
+        try gateway.waitForLog("\"primary\":\"127.0.0.1:\(set.servers[1].port)\"")
+        try awaitRedis(gateway)
+        #expect(try (0..<3).map { _ in try gateway.ask("GET /few").status } == [200, 200, 429])
+
+        // One that trusts none of them says so.
+        let stranger = try Gateway(settings)
+        try eventually("it says so") {
+            let reason = try redis(stranger).reason
+            return reason.hasPrefix("no sentinel answers: ") && reason.contains("the TLS handshake failed")
+        }
+    }
+
     // MARK: the bus
 
     @Test func sessionsThatEndDuringAFailoverAreOverEverywhere() throws {

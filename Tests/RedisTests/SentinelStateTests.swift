@@ -149,8 +149,7 @@ import Wire
         #expect(state.deadline == time(2_520))
     }
 
-    /// Whatever sentinels answer and servers do, the primary is a server that was confirmed after it was named, and none that was
-    /// lost since.
+    /// Random events: the primary is a server that was confirmed after it was named, and not lost since.
     @Test(arguments: 1...50 as ClosedRange<UInt64>)
     func `no series of events makes an unconfirmed server the primary`(_ seed: UInt64) {
         var random = SplitMix64(seed: seed)

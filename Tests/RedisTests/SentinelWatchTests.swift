@@ -182,6 +182,22 @@ import Wire
         #expect(try bench.ask(["SET", "k", "v"]) == "+OK")
     }
 
+    /// A server that hangs has opened the breaker, and its successor must not wait for it to close.
+    @Test func `the circuit breaker of a server is not its successor's`() throws {
+        let (first, second) = (try RedisServer(.tcp), try RedisServer(.tcp))
+        var bench = try Bench("redis+sentinel://127.0.0.1/m", addresses: [first.address]) { $0.replyDeadline = 10 }
+        try bench.becomeReady()
+        first.pause()
+        for tag in 1...5 as ClosedRange<UInt64> {
+            #expect(bench.append(["PING"], tag: tag) == .accepted)
+            try bench.turn { $0.answers.count == tag }
+        }
+        #expect(!bench.redis.breaker.isClosed)
+        bench.redis.replace(addresses: [second.address], bench.now)
+        try bench.becomeReady()
+        #expect(bench.redis.breaker.isClosed)
+    }
+
     @Test func `without a primary a connection waits for one, and changes over at once`() throws {
         let (first, second) = (try RedisServer(.tcp), try RedisServer(.tcp))
         var bench = try Bench("redis+sentinel://127.0.0.1/m", addresses: [])

@@ -31,7 +31,8 @@ final class RedisNode {
     fileprivate init(_ program: RedisProgram, port: Int, _ configuration: [String], isSentinel: Bool, login: [String]) throws {
         (self.port, self.program, self.login) = (port, program, login)
         folder = try Folder()
-        let lines = ["port \(port)", "bind 127.0.0.1", "dir \(folder.path)", "protected-mode no"] + configuration
+        let listening = configuration.contains { $0.hasPrefix("tls-cert-file") } ? ["port 0", "tls-port \(port)"] : ["port \(port)"]
+        let lines = listening + ["bind 127.0.0.1", "dir \(folder.path)", "protected-mode no"] + configuration
         let file = try folder.write("node.conf", lines.joined(separator: "\n") + "\n")
         arguments = [file] + (isSentinel ? ["--sentinel"] : [])
         try start()
@@ -90,7 +91,8 @@ final class SentinelSet {
         var server: [String] = []
         var sentinel: [String] = []
         var login: [String] = []
-        /// Between a URL's scheme and its hosts, and behind it.
+        /// Before a URL's hosts, and behind it.
+        var scheme = "redis+sentinel"
         var user = ""
         var options = ""
     }
@@ -135,7 +137,7 @@ final class SentinelSet {
 
     func setting(master: String) -> String {
         let hosts = sentinels.map { "127.0.0.1:\($0.port)" }.joined(separator: ",")
-        return "REDIS_URL=\"redis+sentinel://\(access.user)\(hosts)/\(master)\(access.options)\""
+        return "REDIS_URL=\"\(access.scheme)://\(access.user)\(hosts)/\(master)\(access.options)\""
     }
 
     /// The server that a sentinel names now.
