@@ -28,6 +28,7 @@ final class ChangeBus: Sendable {
                 case .hinted: hinted()
                 case .refused: report(.messageRefused)
                 case .changed(let problem): changed(problem)
+                case .lost: plan.lostRedis()
                 case .published: break
                 }
             }

@@ -1,6 +1,5 @@
 package import Redis
 package import Storage
-package import Wire
 
 /// The configuration of a gateway's part in the cluster. Only the scale and the sources of tiers change on a reload.
 package struct ClusterPlan: Sendable {
@@ -17,13 +16,16 @@ package struct ClusterPlan: Sendable {
     let redis: RedisEndpoint?
     /// Authenticates the messages on Redis (`TOLLGATE_KEY_SECRET`); nil: any message is taken for a hint.
     let secret: [UInt8]?
-    /// Calls the closure with the addresses of the Redis's name, now and whenever they change.
-    let followRedis: @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+    /// Calls the closure with the Redis server, now and whenever it changes.
+    let followRedis: @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void
+    /// A connection to the Redis server is lost; it may have another address.
+    let lostRedis: @Sendable () -> Void
 
     package init(
         scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, notifications: StoreLocation? = nil, redis: RedisEndpoint?, secret: [UInt8]?,
-        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void,
+        lostRedis: @escaping @Sendable () -> Void = {}
     ) {
         self.scale = scale
         self.tierSources = tierSources
@@ -33,5 +35,6 @@ package struct ClusterPlan: Sendable {
         self.redis = redis
         self.secret = secret
         self.followRedis = followRedis
+        self.lostRedis = lostRedis
     }
 }

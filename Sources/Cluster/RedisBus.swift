@@ -15,13 +15,15 @@ package final class RedisBus: Sendable {
         case refused
         /// Why there is no subscription; nil once there is.
         case changed(problem: String?)
+        /// One of its connections is lost, or its server refuses commands.
+        case lost
         /// Redis has acknowledged what was published.
         case published
     }
 
     fileprivate enum Command: Sendable {
         case publish
-        case addresses([SocketAddress])
+        case moved(RedisServer)
         case stop
     }
 
@@ -29,7 +31,7 @@ package final class RedisBus: Sendable {
     private let thread: WorkerThread
 
     /// - Parameters:
-    ///   - addresses: of the endpoint's name, where it has one that must be resolved.
+    ///   - addresses: of the endpoint's name, if it has one that must be resolved and they are known.
     ///   - secret: authenticates messages; nil: any well-formed one counts.
     ///   - report: called on the bus's thread; must not block.
     package init(
@@ -54,8 +56,8 @@ package final class RedisBus: Sendable {
     /// Any thread; returns at once. Hints that are asked for while one waits go out as one.
     package func publish() { mailbox.post(.publish) }
 
-    /// The name of the Redis has these addresses now. Any thread.
-    func moved(to addresses: [SocketAddress]) { mailbox.post(.addresses(addresses)) }
+    /// Uses this server from now on. Any thread.
+    package func moved(to server: RedisServer) { mailbox.post(.moved(server)) }
 
     /// Ends the thread and waits for it.
     package func stop() {
@@ -115,9 +117,9 @@ private struct Run: ~Copyable {
                 publisher.close(now)
                 return false
             case .publish: mustPublish = true
-            case .addresses(let addresses):
-                subscriber.replace(addresses: addresses, now)
-                publisher.replace(addresses: addresses, now)
+            case .moved(let server):
+                subscriber.replace(addresses: server.addresses, serverName: server.name, now)
+                publisher.replace(addresses: server.addresses, serverName: server.name, now)
             }
         }
         receive(now)
@@ -155,7 +157,9 @@ private struct Run: ~Copyable {
         if let change = subscriber.takeChange() {
             switch change {
             case .connecting, .ready: break
-            case .refusing, .down: report(.changed(problem: "\(change)"))
+            case .refusing, .down:
+                report(.changed(problem: "\(change)"))
+                report(.lost)
             }
         }
         guard subscriber.isReady != isSubscribed else { return }
@@ -177,6 +181,7 @@ private struct Run: ~Copyable {
             case .refused: break
             }
         }
+        if let change = publisher.takeChange(), change != .connecting, change != .ready { report(.lost) }
         guard mustPublish, publisher.isReady else { return }
         lastNumber &+= 1
         var command = RedisCommand()

@@ -10,6 +10,7 @@ struct PendingCommand: Equatable {
         case selectDatabase
         case loadScript(RedisScriptID)
         case subscribe
+        case role
     }
 
     var purpose: Purpose
@@ -28,7 +29,7 @@ struct PendingCommand: Equatable {
     var isAwaited: Bool {
         switch purpose {
         case .call: !isAbandoned
-        case .authenticate, .selectDatabase, .loadScript, .subscribe: false
+        case .authenticate, .selectDatabase, .loadScript, .subscribe, .role: false
         }
     }
 }

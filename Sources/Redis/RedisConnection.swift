@@ -80,6 +80,8 @@ package struct RedisConnection: ~Copyable {
     var random: SplitMix64
 
     var addresses: [SocketAddress]
+    /// Name that the server's certificate must have.
+    var serverName: String
     /// Connection attempts so far, which rotate through the addresses.
     var attempts = 0
     /// The connected address.
@@ -125,6 +127,7 @@ package struct RedisConnection: ~Copyable {
         precondition(!endpoint.usesTLS || tls != nil, "an endpoint with TLS needs a context")
         self.endpoint = endpoint
         self.addresses = addresses
+        serverName = endpoint.serverName
         self.tls = tls
         self.settings = settings
         self.subscription = subscription
@@ -133,7 +136,7 @@ package struct RedisConnection: ~Copyable {
         self.scripts = LoadedScripts(scripts)
         reader = RedisReplyReader(limits: settings.replyLimits)
         let greeting = (endpoint.password == nil ? 0 : 1) + (endpoint.database == 0 ? 0 : 1) + scripts.scripts.count
-            + (subscription == nil ? 0 : 1)
+            + (subscription == nil ? 0 : 1) + (endpoint.hasSentinels ? 1 : 0)
         state = RedisConnectionState(
             usesTLS: endpoint.usesTLS, greetingLength: greeting, connectTimeout: settings.connectTimeout, now: now)
     }

@@ -59,6 +59,7 @@ extension RedisConnection {
         case .selectDatabase: greetingAnswered(.selectDatabase(endpoint.database), now)
         case .loadScript(let script): scriptLoaded(script, now)
         case .subscribe: greetingAnswered(.subscribe, now)
+        case .role: roleAnswered(now)
         }
         return nil
     }
@@ -73,6 +74,8 @@ extension RedisConnection {
         let kind = reader.reply.errorKind
         let isOutage = kind?.isOutage ?? false
         if isOutage { log.refused(reader, now) }
+        // The sentinels have made it a replica: its successor must be asked for.
+        if kind == .readOnly, endpoint.hasSentinels { lose(.notPrimary, now) }
         // A late reply does not show that the server is fast enough, and its caller has given up.
         guard command.isAwaited else { return nil }
         if isOutage {
@@ -97,7 +100,7 @@ extension RedisConnection {
     }
 }
 
-// Greeting: AUTH, SELECT, SCRIPT LOAD and SUBSCRIBE, sent at once and answered one by one.
+// Greeting: AUTH, ROLE, SELECT, SCRIPT LOAD and SUBSCRIBE, sent at once and answered one by one.
 extension RedisConnection {
     /// Appends the greeting's commands.
     mutating func appendGreeting(_ now: MonotonicTime) {
@@ -108,6 +111,12 @@ extension RedisConnection {
             if let user = endpoint.user { command.append(user.rawBytes) }
             command.append(password.rawBytes)
             append(command, as: .authenticate, now)
+        }
+        if endpoint.hasSentinels {
+            var command = RedisCommand()
+            command.begin()
+            command.append("ROLE")
+            append(command, as: .role, now)
         }
         if endpoint.database != 0 {
             var command = RedisCommand()
@@ -147,6 +156,12 @@ extension RedisConnection {
     private mutating func greetingAnswered(_ step: RedisGreetingStep, _ now: MonotonicTime) {
         if let text = reader.reply.errorText { return lose(.refused(step, text), now) }
         if state.greetingAnswered(now) == .serve { log.becameReady() }
+    }
+
+    /// A server that sentinels named serves only as the primary: a replica would take publications that no other gateway hears.
+    private mutating func roleAnswered(_ now: MonotonicTime) {
+        guard reader.reply.errorKind != nil || reader.reply.isPrimaryRole else { return lose(.notPrimary, now) }
+        greetingAnswered(.role, now)
     }
 
     private mutating func scriptLoaded(_ script: RedisScriptID, _ now: MonotonicTime) {

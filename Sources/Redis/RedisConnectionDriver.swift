@@ -36,12 +36,19 @@ extension RedisConnection {
         }
     }
 
-    /// Sets the addresses of the server's name. A connection to a removed address is closed, and its commands are lost.
-    package mutating func replace(addresses: [SocketAddress], _ now: MonotonicTime) {
-        let hadNone = self.addresses.isEmpty
+    /// Sets the addresses of the server, and the name that its certificate must have if that may change. A connection to a
+    /// removed address is closed, and its commands are lost. Another server has neither backoff nor circuit breaker of the last.
+    package mutating func replace(addresses: [SocketAddress], serverName: String? = nil, _ now: MonotonicTime) {
+        let isOther = !addresses.isEmpty && self.addresses.allSatisfy { !addresses.contains($0) }
         self.addresses = addresses
-        if let address, !addresses.contains(address) { lose(.moved, now) }
-        if hadNone { state.retryNow(now) }
+        if let serverName { self.serverName = serverName }
+        if let address, !addresses.contains(address) {
+            lose(!endpoint.hasSentinels ? .moved : addresses.isEmpty ? .noPrimary : .replaced, now)
+        }
+        if isOther {
+            state.retryNow(now)
+            breaker = RedisBreaker()
+        }
     }
 
     /// Closes the connection for good. `next` reports its commands as lost.
@@ -52,7 +59,7 @@ extension RedisConnection {
     // MARK: connecting
 
     private mutating func connect(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
-        guard !addresses.isEmpty else { return lose(.noAddress, now) }
+        guard !addresses.isEmpty else { return lose(endpoint.hasSentinels ? .noPrimary : .noAddress, now) }
         let address = addresses[attempts % addresses.count]
         attempts += 1
         switch Socket.connect(to: address) {
@@ -87,7 +94,7 @@ extension RedisConnection {
     ) {
         guard let tls else { preconditionFailure("an endpoint with TLS has a context") }
         do {
-            try connection.startTLS(tls, serverName: endpoint.serverName)
+            try connection.startTLS(tls, serverName: serverName)
         } catch {
             return lose(.handshakeFailed("\(error)"), now)
         }

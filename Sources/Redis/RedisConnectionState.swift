@@ -125,9 +125,10 @@ struct RedisConnectionState: Equatable, Hashable, Sendable {
         return .close
     }
 
-    /// The missing address is known: retries without waiting.
+    /// There is an address, or another server: retries without waiting, and the backoff begins anew.
     mutating func retryNow(_ now: MonotonicTime) {
         guard case .waiting(let until) = phase else { return }
+        failures = 0
         phase = .waiting(until: min(until, now))
     }
 

@@ -21,6 +21,12 @@ package enum RedisFault: Error, Equatable, Sendable {
     case silent(UInt64)
     /// The name resolves to other addresses now.
     case moved
+    /// The sentinels name no primary that could be confirmed.
+    case noPrimary
+    /// The sentinels name another server now.
+    case replaced
+    /// The server that the sentinels named is a replica.
+    case notPrimary
     /// The gateway closed it.
     case ended
 }
@@ -32,6 +38,7 @@ package enum RedisGreetingStep: Equatable, Sendable {
     /// The script's name.
     case loadScript(String)
     case subscribe
+    case role
 }
 
 extension RedisFault: CustomStringConvertible {
@@ -48,6 +55,9 @@ extension RedisFault: CustomStringConvertible {
         case .notReadyInTime(let milliseconds): "connecting and greeting took longer than \(DurationText.text(milliseconds))"
         case .silent(let milliseconds): "it has not answered for \(DurationText.text(milliseconds))"
         case .moved: "its name has other addresses now"
+        case .noPrimary: "no primary is known"
+        case .replaced: "the sentinels name another primary"
+        case .notPrimary: "it is a replica"
         case .ended: "the gateway ended the connection"
         }
     }
@@ -55,7 +65,7 @@ extension RedisFault: CustomStringConvertible {
     private static func advice(_ text: String) -> String {
         switch text.withRawBytes({ RedisErrorKind($0) }) {
         case .notAuthenticated: "; the URL must carry the server's password, and the user if it is not the default one"
-        case .notPermitted: "; the user of the URL must be allowed to call and load scripts"
+        case .notPermitted: "; the user of the URL must have the rights that docs/several-gateways.md lists"
         case .outOfMemory, .readOnly, .loading, .masterDown, .busy, .cannotPersist, .tooFewReplicas, .cluster, .noScript,
             .command:
             ""
@@ -70,6 +80,7 @@ extension RedisGreetingStep: CustomStringConvertible {
         case .selectDatabase(let number): "SELECT \(number)"
         case .loadScript(let name): "SCRIPT LOAD of \(name)"
         case .subscribe: "SUBSCRIBE"
+        case .role: "ROLE"
         }
     }
 }

@@ -33,8 +33,8 @@ package enum WorkerMessage: Sendable {
     case adoptCertificates(TLSServerContext)
     /// The addresses that an upstream's name resolves to now.
     case resolved(upstream: String, [UpstreamAddress])
-    /// The addresses that the name of the Redis server resolves to now.
-    case redisResolved([SocketAddress])
+    /// The Redis server to use from now on.
+    case redisMoved(RedisServer)
     /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// Another worker needs connections to an upstream: `RoomRequest.answered` must follow.
@@ -134,8 +134,8 @@ extension Worker {
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses)
                 upstreams.closeRetired()
-            case .redisResolved(let addresses):
-                if shared != nil { shared!.redis.replace(addresses: addresses, now.monotonic) }
+            case .redisMoved(let server):
+                if shared != nil { shared!.redis.replace(addresses: server.addresses, serverName: server.name, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
                 upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy)
             case .makeRoom(let request): upstreams.yieldRoom(request)

@@ -39,7 +39,7 @@ struct AccountsAssembly: Sendable {
     /// Starts the threads of the store and of password hashing; throws if the system gives none.
     init(
         _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast,
-        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisResolver: RedisResolver?,
+        keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisDiscovery: RedisDiscovery?,
         outsideRefreshes: ExternalRefresher
     ) throws {
         self.active = active
@@ -60,7 +60,7 @@ struct AccountsAssembly: Sendable {
             store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
         let shared = SharedKeys(IssuersPlan(configuration))
         cluster = try ClusterMember(
-            try ClusterPlan(configuration, redisResolver, tierClient), context,
+            try ClusterPlan(configuration, redisDiscovery, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) },
                 secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },

@@ -1,4 +1,5 @@
 internal import Cluster
+internal import Credentials
 internal import Redis
 internal import Settings
 internal import Synchronization
@@ -24,8 +25,11 @@ final class ChangeAnnouncement: Sendable {
             let bus = try RedisBus(
                 endpoint, addresses: try Self.addresses(endpoint), secret: configuration.settings.keySecret
             ) { if case .published = $0 { published.wake() } }
+            let sentinels = try SentinelWatch(endpoint, seed: SecureRandom.bytes(8).rawBytes.load64(0)) { _ in }
+            sentinels?.follow { bus.moved(to: $0) }
             bus.publish()
             published.wait(milliseconds: Self.patience)
+            sentinels?.stop()
             bus.stop()
         } catch {
             // Not fatal: the gateways poll for changes.
@@ -33,9 +37,10 @@ final class ChangeAnnouncement: Sendable {
     }
 
     private static func addresses(_ endpoint: RedisEndpoint) throws(SystemFault) -> [SocketAddress] {
-        switch endpoint.address {
-        case .unix(let path): [.unix(path)]
-        case .host(let host, let port): try Resolver.resolve(host: host, port: port)
+        switch endpoint.topology {
+        case .single(.unix(let path)): [.unix(path)]
+        case .single(.host(let host, let port)): try Resolver.resolve(host: host, port: port)
+        case .cluster, .sentinel: []
         }
     }
 }

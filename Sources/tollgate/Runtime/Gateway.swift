@@ -20,7 +20,7 @@ struct Gateway {
     private let accessLog: LineSink?
     private let keySets: KeySetRefresher
     private let resolver: UpstreamResolver
-    private let redisResolver: RedisResolver?
+    private let redisDiscovery: RedisDiscovery?
     private let courier: DeliveryCourier
     private let accounts: AccountsRuntime
     private let outsideRefreshes: ExternalRefresher
@@ -60,8 +60,8 @@ struct Gateway {
         keySets = try KeySetRefresher(
             IssuersPlan(configuration), own: keys.ownRing, onChange: { active.keysChanged($0, now: EventLoop.now().wall) },
             onEvent: { log.write($0) }, onClock: { health.sawClock(HealthBoard.clock(keySet: $0), date: $1, now: $2) })
-        redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) }
-        redisResolver?.follow { workers.post(.redisResolved($0)) }
+        redisDiscovery = try configuration.redis.map { try RedisDiscovery($0, health: health) }
+        redisDiscovery?.follow { workers.post(.redisMoved($0)) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let outbox = Outbox(dataDirectory: settings.dataDirectory)
         courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }
@@ -69,7 +69,7 @@ struct Gateway {
         outsideRefreshes = ExternalRefresher(configuration, active: active, workers: workers, log: log)
         let assembly = try AccountsAssembly(
             configuration, active: active, health: health, workers: workers, keySets: keySets, limiter: limiter,
-            courier: courier, redisResolver: redisResolver, outsideRefreshes: outsideRefreshes)
+            courier: courier, redisDiscovery: redisDiscovery, outsideRefreshes: outsideRefreshes)
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
         try accounts.start(configuration)
@@ -77,8 +77,8 @@ struct Gateway {
         let plan = WorkerPlan(
             configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
-            sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
-            workers: workers, active: active, health: health, keySets: keySets, accounts: accounts,
+            sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
+            workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
             adminAPI: assembly.adminAPI(workers),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
@@ -233,7 +233,7 @@ struct Gateway {
         accounts.stop()
         courier.stop()
         resolver.stop()
-        redisResolver?.stop()
+        redisDiscovery?.stop()
         keySets.stop()
         accessLog?.close()
         log.info("ended")

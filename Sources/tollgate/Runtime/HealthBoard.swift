@@ -27,6 +27,8 @@ final class HealthBoard: Sendable {
         var choseHTTP1: Set<String> = []
         /// By worker: each has a connection of its own.
         var redis: [Int: RedisCondition] = [:]
+        /// Why the sentinels name no primary, or a failover would not be noticed; nil while all is well.
+        var sentinelProblem: String?
     }
 
     let log: ServerLog
@@ -119,6 +121,17 @@ final class HealthBoard: Sendable {
         switch condition {
         case .connecting, .ready: log.info("redis", ("condition", condition.description))
         case .refusing, .down: log.warning("redis", ("condition", condition.description))
+        }
+    }
+
+    func report(_ event: SentinelEvent) {
+        switch event {
+        case .primary(let address): log.info("redis", ("primary", address.description))
+        case .changed(let problem):
+            state.withLock { $0.sentinelProblem = problem }
+            if let problem { log.warning("redis", ("sentinels", problem)) } else { log.info("redis", ("sentinels", "ready")) }
+        case .sentinel(let address, let problem?): log.warning("redis", ("sentinel", address.description), ("error", problem))
+        case .sentinel(let address, nil): log.info("redis", ("sentinel", address.description), ("condition", "ready"))
         }
     }
 
@@ -218,11 +231,11 @@ final class HealthBoard: Sendable {
 
     func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, redis, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, unhealthy, redis, sentinelProblem, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.sentinelProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
-        if configuration.redis != nil { readiness.add(redis, of: workers, configuration.settings.rateLimitFailure) }
+        if configuration.redis != nil { readiness.add(redis, sentinelProblem, of: workers, configuration.settings.rateLimitFailure) }
         if configuration.settings.usesStore {
             readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
         }
@@ -244,9 +257,12 @@ final class HealthBoard: Sendable {
 
 extension Readiness {
     /// Degraded and not unready: a gateway without its Redis serves on, and all gateways lose it together.
-    fileprivate mutating func add(_ redis: [Int: RedisCondition], of workers: Int, _ mode: LimitFailureMode) {
+    fileprivate mutating func add(
+        _ redis: [Int: RedisCondition], _ sentinelProblem: String?, of workers: Int, _ mode: LimitFailureMode
+    ) {
         guard let problem = redis.values.first(where: { $0 != .ready }) ?? (redis.count < workers ? .connecting : nil) else {
-            return add("redis", .ready)
+            guard let sentinelProblem else { return add("redis", .ready) }
+            return add("redis", .degraded, "\(sentinelProblem); limits are shared, but a failover would not be noticed")
         }
         let consequence =
             switch mode {
@@ -254,6 +270,6 @@ extension Readiness {
             case .open: "limits let everything pass"
             case .closed: "routes with limits answer 503"
             }
-        add("redis", .degraded, "\(problem); \(consequence)")
+        add("redis", .degraded, "\(sentinelProblem ?? problem.description); \(consequence)")
     }
 }

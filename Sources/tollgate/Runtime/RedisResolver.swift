@@ -8,7 +8,7 @@ final class RedisResolver: Sendable {
     private struct State {
         /// Empty while the name has never had an address.
         var addresses: [SocketAddress] = []
-        var followers: [@Sendable ([SocketAddress]) -> Void] = []
+        var followers: [@Sendable (RedisServer) -> Void] = []
     }
 
     /// Short enough for a failover by DNS.
@@ -22,7 +22,7 @@ final class RedisResolver: Sendable {
 
     /// Blocks while the name is looked up. nil for an endpoint that needs no resolver.
     init?(_ endpoint: RedisEndpoint, log: ServerLog) throws {
-        guard case .host(let host, let port) = endpoint.address, endpoint.fixedAddresses == nil else { return nil }
+        guard case .single(.host(let host, let port)) = endpoint.topology, endpoint.fixedAddresses == nil else { return nil }
         self.host = host
         self.port = port
         self.log = log
@@ -39,10 +39,10 @@ final class RedisResolver: Sendable {
 
     /// Calls `follower` with the addresses, now if there are any and whenever they change: in order, under a lock. It must
     /// not block, nor ask this resolver for anything.
-    func follow(_ follower: @escaping @Sendable ([SocketAddress]) -> Void) {
+    func follow(_ follower: @escaping @Sendable (RedisServer) -> Void) {
         state.withLock { state in
             state.followers.append(follower)
-            if !state.addresses.isEmpty { follower(state.addresses) }
+            if !state.addresses.isEmpty { follower(RedisServer(addresses: state.addresses, name: host)) }
         }
     }
 
@@ -54,7 +54,7 @@ final class RedisResolver: Sendable {
         log.info("addresses changed", ("redis", host), ("addresses", found.map(\.description).joined(separator: " ")))
         state.withLock { state in
             state.addresses = found
-            for follower in state.followers { follower(found) }
+            for follower in state.followers { follower(RedisServer(addresses: found, name: host)) }
         }
     }
 

@@ -26,6 +26,8 @@ struct WorkerPlan: Sendable {
     let workers: WorkerBroadcast
     let active: ActiveConfiguration
     let health: HealthBoard
+    /// nil where this process counts limits alone.
+    let redisDiscovery: RedisDiscovery?
     let keySets: KeySetRefresher
     let accounts: AccountsRuntime
     let adminAPI: AdminAPI
@@ -35,7 +37,7 @@ struct WorkerPlan: Sendable {
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter, expiries) = (refreshes, limiter, expiries)
+        let (refreshes, limiter, expiries, redisDiscovery) = (refreshes, limiter, expiries, redisDiscovery)
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
@@ -59,7 +61,10 @@ struct WorkerPlan: Sendable {
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
-        services.redisChanged = { health.redisChanged(worker: $0, $1) }
+        services.redisChanged = { worker, condition in
+            health.redisChanged(worker: worker, condition)
+            redisDiscovery?.connectionChanged(condition)
+        }
         services.probes = id == 0
         services.outlastsOthers = id == 0 && workers.mailboxes.count > 1
         return services
