@@ -41,6 +41,11 @@ extension RequestHead {
     /// Returns the start of the target.
     @inline(__always)
     private mutating func readMethod(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
+        if bytes.holds(4, at: start), bytes.load32(start) == 0x2054_4547 {  // "GET "
+            method = .get
+            methodText = Slice(from: start, to: start &+ 3)
+            return start &+ 4
+        }
         var end = start
         let bound = min(bytes.byteCount, start &+ Self.longestMethod &+ 1)
         while end < bound, ByteClass.isToken(bytes[end]) { end &+= 1 }
