@@ -10,8 +10,22 @@ enum FoldedName {
 
     static func matches(_ name: RawSpan, _ other: RawSpan) -> Bool {
         guard name.byteCount == other.byteCount else { return false }
+        if name.byteCount >= 8, isSpellingByWords(name, of: other) { return true }
         for offset in 0..<name.byteCount where folded(name[offset]) != folded(other[offset]) { return false }
         return true
+    }
+
+    /// Whether a name and one of as many bytes, at least eight, differ at most in the bit that tells small letters from capitals. Then they
+    /// match: the counterparts of letters are letters, and those of digits and `-` are controls, which no name holds.
+    private static func isSpellingByWords(_ name: RawSpan, of other: RawSpan) -> Bool {
+        let last = name.byteCount - 8
+        var difference = name.load64(last) ^ other.load64(last)
+        var offset = 0
+        while offset < last {
+            difference |= name.load64(offset) ^ other.load64(offset)
+            offset += 8
+        }
+        return difference & ~UInt64(repeatingByte: 0x20) == 0
     }
 
     /// Whether `name` is `other` in any case, with the same punctuation.

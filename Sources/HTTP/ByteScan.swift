@@ -51,6 +51,18 @@ enum ByteScan {
         return (letters | digits | hyphens) & ~word & highs == highs
     }
 
+    /// Whether the last of eight bytes of a host name is a dot; nil unless all are letters, digits, `-` and dots that do not follow one
+    /// another. `isAfterDot`: the byte before them is a dot. Exact in every byte.
+    @inline(__always)
+    static func hostEnd(_ word: UInt64, _ isAfterDot: Bool) -> Bool? {
+        let difference = word ^ spread(0x2E)
+        let dots = ~((difference & ~highs) &+ ~highs | difference) & highs
+        let follows = dots &<< 8 | (isAfterDot ? 0x80 : 0)
+        // `-` in place of the dots, which differs in the lowest two bits.
+        guard dots & follows == 0, isPlainName(word ^ (dots &>> 7 &* 3)) else { return nil }
+        return dots &>> 63 != 0
+    }
+
     /// Characters of a plain name behind the first `count` (1 to 8) bytes of a word, where a shorter text has zeros.
     @inline(__always)
     static func plainFilling(_ count: Int) -> UInt64 {

@@ -29,12 +29,10 @@ extension FieldTable {
         let colon = bytes.firstOffset(of: UInt8(ascii: ":"), from: start)
         let known = try readName(bytes, start, colon &- start)
         guard colon < bytes.byteCount else { throw .incomplete }
-        var first = colon &+ 1
-        while first < bytes.byteCount, ByteClass.isBlank(bytes[first]) { first &+= 1 }
+        let first = bytes.startOfValue(behind: colon)
         let stop = bytes.firstControl(from: first)
         let next = try bytes.endOfValue(at: stop)
-        var last = stop
-        while last > first, ByteClass.isBlank(bytes[last &- 1]) { last &-= 1 }
+        let last = bytes.endOfText(from: first, before: stop)
         append(Field(name: Slice(from: start, to: colon), value: Slice(from: first, to: last), known: known))
         return next
     }
@@ -52,20 +50,53 @@ extension FieldTable {
         return .other
     }
 
-    /// Refuses a name that is no token, and one that servers which read `_` as `-`, like CGI, take for a framing field.
+    /// Refuses a name that is no token, or resembles a framing field.
     private static func checkName(_ bytes: RawSpan, _ name: Range<Int>) throws(HeadStop) {
         guard ByteClass.areTokens(bytes, name) else { throw .fault(.fieldName) }
         guard name.upperBound < bytes.byteCount else { return }
         guard !name.isEmpty else { throw .fault(.fieldName) }
-        guard name.count == 14 || name.count == 17 else { return }
-        let text = bytes.extracting(name)
-        if text.equalsIgnoringCase("content_length") || text.equalsIgnoringCase("transfer_encoding") {
-            throw .fault(.fieldName)
-        }
+        if bytes.extracting(name).resemblesFraming { throw .fault(.fieldName) }
     }
 }
 
 extension RawSpan {
+    /// Whether servers that read `_` as `-`, like CGI, take the name for that of a framing field.
+    var resemblesFraming: Bool {
+        guard byteCount == 14 || byteCount == 17 else { return false }
+        return equalsIgnoringCase("content_length") || equalsIgnoringCase("transfer_encoding")
+    }
+
+    /// The offset behind the white space that follows a colon: nearly always a single space.
+    @inline(__always)
+    func startOfValue(behind colon: Int) -> Int {
+        if holds(4, at: colon) {
+            let word = load32(colon)
+            if word & 0xFF00 == 0x2000, word & 0xFF_0000 > 0x20_0000 { return colon &+ 2 }
+        }
+        return firstOtherThanBlank(from: colon &+ 1)
+    }
+
+    @inline(never)
+    private func firstOtherThanBlank(from start: Int) -> Int {
+        var offset = start
+        while offset < byteCount, ByteClass.isBlank(self[offset]) { offset &+= 1 }
+        return offset
+    }
+
+    /// The end of the value from `start` on without the white space before `end`.
+    @inline(__always)
+    func endOfText(from start: Int, before end: Int) -> Int {
+        if end > start, !ByteClass.isBlank(self[end &- 1]) { return end }
+        return lastOtherThanBlank(from: start, before: end)
+    }
+
+    @inline(never)
+    private func lastOtherThanBlank(from start: Int, before end: Int) -> Int {
+        var end = end
+        while end > start, ByteClass.isBlank(self[end &- 1]) { end &-= 1 }
+        return end
+    }
+
     /// The offset behind the CRLF whose CR stands at `offset`.
     @inline(__always)
     func endOfLine(at offset: Int) throws(HeadStop) -> Int {
@@ -77,6 +108,7 @@ extension RawSpan {
     /// The offset behind the line whose value was followed up to `offset`, where a control stands or the bytes end.
     @inline(__always)
     func endOfValue(at offset: Int) throws(HeadStop) -> Int {
+        if holds(2, at: offset), load16(offset) == 0x0A0D { return offset &+ 2 }
         guard offset < byteCount else { throw .incomplete }
         if self[offset] == ByteClass.carriageReturn { return try endOfLine(at: offset) }
         throw .fault(self[offset] == ByteClass.lineFeed ? .lineEnd : .fieldValue)

@@ -19,7 +19,7 @@ package struct RequestHead: ~Copyable {
     package internal(set) var hostname = Slice()
     /// 0 or 1; 1 for a request of HTTP/2.
     package internal(set) var minorVersion: UInt8 = 1
-    /// Whether it came on a stream of HTTP/2. `parse` cannot know and says no.
+    /// Whether it came on a stream of HTTP/2: set by `take`. `parse` cannot know and says no.
     package var isHTTP2 = false
     package var version: HTTPVersion { isHTTP2 ? .http2 : minorVersion == 1 ? .http11 : .http10 }
     package internal(set) var framing = BodyFraming.none
@@ -54,6 +54,26 @@ package struct RequestHead: ~Copyable {
             switch error {
             case .fault(let reason): return .invalid(HTTPFault(reason))
             case .incomplete where window.byteCount >= limits.headBytes: return .invalid(HTTPFault(.headTooLarge))
+            case .incomplete: return .incomplete
+            }
+        }
+    }
+
+    /// Takes the request that `section` holds, which must be without a fault: the outcome and the properties are those of parsing
+    /// `section.head`, but its lines are known already.
+    mutating func take(_ section: inout FieldSection, limits: HeadLimits) -> HeadOutcome {
+        length = section.head.byteCount
+        isHTTP2 = true
+        swap(&fields, &section.table)
+        do throws(HeadStop) {
+            try takeRequestLine(section.requestLine, section.head, limits)
+            guard fields.count <= limits.fields else { throw .fault(.tooManyFields) }
+            guard length <= limits.headBytes else { throw .fault(.headTooLarge) }
+            try interpret(section.head)
+            return .complete
+        } catch {
+            switch error {
+            case .fault(let reason): return .invalid(HTTPFault(reason))
             case .incomplete: return .incomplete
             }
         }

@@ -41,17 +41,38 @@ extension RequestHead {
     /// Returns the start of the target.
     @inline(__always)
     private mutating func readMethod(_ bytes: RawSpan, _ start: Int) throws(HeadStop) -> Int {
+        if bytes.holds(4, at: start), bytes.load32(start) == 0x2054_4547 {  // "GET "
+            method = .get
+            methodText = Slice(from: start, to: start &+ 3)
+            return start &+ 4
+        }
         var end = start
         let bound = min(bytes.byteCount, start &+ Self.longestMethod &+ 1)
         while end < bound, ByteClass.isToken(bytes[end]) { end &+= 1 }
         guard end &- start <= Self.longestMethod else { throw .fault(.method) }
         guard end < bytes.byteCount else { throw .incomplete }
         guard bytes[end] == ByteClass.space, end > start else { throw .fault(.requestLine) }
-        methodText = Slice(from: start, to: end)
-        method = Method(bytes, start, end &- start)
+        try setMethod(Slice(from: start, to: end), bytes)
+        return end &+ 1
+    }
+
+    @inline(__always)
+    private mutating func setMethod(_ text: Slice, _ bytes: RawSpan) throws(HeadStop) {
+        methodText = text
+        method = Method(bytes, Int(text.start), Int(text.count))
         // There is no tunnel here.
         guard method != .connect else { throw .fault(.method) }
-        return end &+ 1
+    }
+
+    /// Takes a request line whose parts are known.
+    mutating func takeRequestLine(_ line: RequestLineSlices, _ bytes: RawSpan, _ limits: HeadLimits) throws(HeadStop) {
+        guard line.method.count <= Self.longestMethod else { throw .fault(.method) }
+        try setMethod(line.method, bytes)
+        guard line.target.count <= limits.targetBytes else { throw .fault(.targetTooLong) }
+        guard !line.target.isEmpty else { throw .fault(.requestLine) }
+        target = line.target
+        minorVersion = 1
+        try splitTarget(bytes, Int(target.start)..<target.end)
     }
 
     /// Returns the end of the target.

@@ -24,6 +24,8 @@ package struct TimerWheel: ~Copyable {
     private var occupied: UniqueArray<UInt64>
     /// Last tick that was checked.
     private var cursor: UInt32 = 0
+    /// When the next one is, in nanoseconds, so that a turn within a tick costs a comparison.
+    private var nextCheck: UInt64
     private let mask: UInt32
     private let origin: MonotonicTime
     private let nanosecondsPerTick: UInt64
@@ -38,6 +40,7 @@ package struct TimerWheel: ~Copyable {
         occupied = UniqueArray(repeating: 0, count: slots / 64)
         origin = now
         nanosecondsPerTick = UInt64(tickMilliseconds) * 1_000_000
+        nextCheck = now.nanoseconds + nanosecondsPerTick
         reciprocal = .max / nanosecondsPerTick
     }
 
@@ -67,11 +70,12 @@ package struct TimerWheel: ~Copyable {
     /// deadline: never early, less than a tick late.
     package mutating func expire(_ now: MonotonicTime, into due: inout [Int]) {
         if heads[Int(mask) + 1] != Self.nowhere { empty(mask + 1, into: &due) }
-        let target = max(cursor, tick(atOrBefore: now))
-        guard target > cursor else { return }
+        guard now.nanoseconds >= nextCheck else { return }
+        let target = tick(atOrBefore: now)
         let first = cursor &+ 1
         let steps = min(target - cursor, mask &+ 1)
         cursor = target
+        nextCheck = origin.nanoseconds &+ (UInt64(target) + 1) &* nanosecondsPerTick
         for step in 0..<steps {
             let slot = (first &+ step) & mask
             if heads[Int(slot)] != Self.nowhere { empty(slot, into: &due) }
@@ -81,9 +85,8 @@ package struct TimerWheel: ~Copyable {
     /// How long the loop may wait before the next `expire`, at most `longest` milliseconds.
     package func millisecondsToNext(_ now: MonotonicTime, longest: Int32) -> Int32 {
         if heads[Int(mask) + 1] != Self.nowhere { return 0 }
-        let end = tick(atOrAfter: now.advanced(milliseconds: UInt64(max(longest, 0))))
-        guard let slot = nextOccupied(before: end) else { return longest }
-        let at = origin.nanoseconds &+ UInt64(nextTick(of: slot)) &* nanosecondsPerTick
+        guard let slot = nextOccupied(before: now.advanced(milliseconds: UInt64(max(longest, 0)))) else { return longest }
+        let at = nextCheck &+ UInt64((slot &- cursor &- 1) & mask) &* nanosecondsPerTick
         guard at > now.nanoseconds else { return 0 }
         return min(Int32(clamping: (at - now.nanoseconds + 999_999) / 1_000_000), longest)
     }
@@ -115,14 +118,15 @@ extension TimerWheel {
         cursor &+ 1 &+ ((slot &- cursor &- 1) & mask)
     }
 
-    /// The next occupied slot that is checked before the tick `end`, or up to 64 ticks later.
-    private func nextOccupied(before end: UInt32) -> UInt32? {
+    /// The next occupied slot that is checked before `end`, or up to 64 ticks later.
+    private func nextOccupied(before end: MonotonicTime) -> UInt32? {
         let first = Int((cursor &+ 1) & mask)
         let last = occupied.count - 1
         let ahead = occupied[first / 64] & (UInt64.max << UInt64(first % 64))
         if ahead != 0 { return UInt32(first / 64 * 64 + ahead.trailingZeroBitCount) }
-        // The last step is the first word again, for slots almost a full turn ahead.
-        for step in 1...min(Int(end - min(end, cursor)) / 64 + 1, last + 1) {
+        // Words that begin before the end. The last step is the first word again, for slots almost a full turn ahead.
+        let ticks = Int((max(end.nanoseconds, nextCheck) - nextCheck).multipliedFullWidth(by: reciprocal).high) + 4
+        for step in 1...min(ticks / 64 + 1, last + 1) {
             let index = (first / 64 + step) & last
             if occupied[index] != 0 { return UInt32(index * 64 + occupied[index].trailingZeroBitCount) }
         }

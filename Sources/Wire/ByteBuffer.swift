@@ -7,25 +7,34 @@ import Glibc
 @safe @frozen
 public struct ByteBuffer: ~Copyable {
     @usableFromInline var base: UnsafeMutableRawPointer?
-    /// Bytes that fit without growing.
-    public private(set) var capacity: Int
+    @usableFromInline var allocated: Int
     @usableFromInline var start = 0
     @usableFromInline var end = 0
 
+    /// A buffer that owns no memory.
+    @inlinable public init() {
+        unsafe base = nil
+        allocated = 0
+    }
+
     /// A buffer with room for `capacity` bytes; the kernel commits their pages only as they are written.
-    public init(capacity: Int = 0) {
+    public init(capacity: Int) {
         precondition(capacity >= 0)
         unsafe base = capacity == 0 ? nil : malloc(capacity)
         unsafe precondition(capacity == 0 || base != nil, "out of memory")
-        self.capacity = capacity
+        allocated = capacity
     }
 
     // Most buffers are empty, and even free(nil) costs a call.
-    deinit { if let base = unsafe base { unsafe free(base) } }
+    @inlinable deinit { if let base = unsafe base { unsafe Self.release(base) } }
+
+    @usableFromInline static func release(_ base: UnsafeMutableRawPointer) { unsafe free(base) }
 
     /// The number of readable bytes.
     @inlinable public var count: Int { end - start }
     @inlinable public var isEmpty: Bool { end == start }
+    /// Bytes that fit without growing.
+    @inlinable public var capacity: Int { allocated }
 
     /// The readable bytes.
     @inlinable public var readable: RawSpan {
@@ -53,7 +62,7 @@ public struct ByteBuffer: ~Copyable {
         let larger = max(capacity * 2, count + extra, 64)
         unsafe base = realloc(base, larger)
         unsafe precondition(base != nil, "out of memory")
-        capacity = larger
+        allocated = larger
     }
 
     @inlinable public mutating func append(_ bytes: RawSpan) {
@@ -168,6 +177,7 @@ public struct ByteBuffer: ~Copyable {
     }
 
     /// Appends the lowest `digits` (1 to 16) hexadecimal digits of `value`, in lower case, the highest first.
+    @inlinable @inline(__always)
     public mutating func append(hex value: UInt64, digits: Int) {
         precondition((1...16).contains(digits))
         reserve(16)
@@ -183,7 +193,7 @@ public struct ByteBuffer: ~Copyable {
 
     /// Eight hexadecimal digits as ASCII, the first in the highest byte: spreads nibbles to bytes, then adds 39 to those above
     /// 9, which takes them from the digits to the letters.
-    private static func hexDigits(_ value: UInt32) -> UInt64 {
+    @inlinable static func hexDigits(_ value: UInt32) -> UInt64 {
         var spread = UInt64(value)
         spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
         spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF

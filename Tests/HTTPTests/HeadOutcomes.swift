@@ -12,7 +12,7 @@ enum Described {
         }
     }
 
-    private static func request(_ head: borrowing RequestHead, _ bytes: RawSpan) -> String {
+    static func request(_ head: borrowing RequestHead, _ bytes: RawSpan) -> String {
         var words = ["accepted", bytes[head.methodText].text, bytes[head.path].text]
         if !head.query.isEmpty { words.append(bytes[head.query].text) }
         words += ["1.\(head.minorVersion)", "host=\(bytes[head.host].text)"]

@@ -11,24 +11,7 @@ enum FieldRole: UInt8, BitwiseCopyable {
     case connectionSpecific
     case upperCaseName, invalidName
 
-    /// The role of a field called `name`.
-    init(_ name: RawSpan, _ index: FieldNameIndex) {
-        let count = name.byteCount
-        guard count > 0 else {
-            self = .invalidName
-            return
-        }
-        if name[0] == UInt8(ascii: ":") {
-            self = Self.pseudoField(name)
-        } else if count <= WordTriple.longest {
-            let words = WordTriple(name, 0, count)
-            self = words.isPlainName(count) && words.isLowerCase(count) ? Self(index.find(words, count)) : Self.unusual(name)
-        } else {
-            self = Self.unusual(name)
-        }
-    }
-
-    private static func pseudoField(_ name: RawSpan) -> FieldRole {
+    fileprivate static func pseudoField(_ name: RawSpan) -> FieldRole {
         if name.equals(":method") { return .method }
         if name.equals(":scheme") { return .scheme }
         if name.equals(":authority") { return .authority }
@@ -38,13 +21,13 @@ enum FieldRole: UInt8, BitwiseCopyable {
     }
 
     /// The role of a field whose name is not short, plain and in lower case.
-    private static func unusual(_ name: RawSpan) -> FieldRole {
-        guard ByteClass.areTokens(name, 0..<name.byteCount) else { return .invalidName }
+    fileprivate static func unusual(_ name: RawSpan) -> FieldRole {
+        guard ByteClass.areTokens(name, 0..<name.byteCount), !name.resemblesFraming else { return .invalidName }
         for offset in 0..<name.byteCount where name[offset] != name[offset].lowercasedASCII { return .upperCaseName }
         return .regular
     }
 
-    private init(_ name: FieldName) {
+    fileprivate init(_ name: FieldName) {
         switch name {
         case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade: self = .connectionSpecific
         case .authorization: self = .authorization
@@ -77,6 +60,37 @@ enum FieldRole: UInt8, BitwiseCopyable {
             .invalidName:
             nil
         }
+    }
+}
+
+/// The name of a field in a section: the part that it plays, and the recognised name.
+struct FieldIdentity: BitwiseCopyable {
+    let role: FieldRole
+    /// `other` for pseudo-fields.
+    let known: FieldName
+
+    init(_ name: RawSpan, _ index: FieldNameIndex) {
+        let count = name.byteCount
+        guard count > 0, name[0] != UInt8(ascii: ":") else {
+            self.init(count > 0 ? .pseudoField(name) : .invalidName, .other)
+            return
+        }
+        guard count <= WordTriple.longest else {
+            self.init(.unusual(name), .other)
+            return
+        }
+        let words = WordTriple(name, 0, count)
+        guard words.isPlainName(count), words.isLowerCase(count) else {
+            self.init(.unusual(name), .other)
+            return
+        }
+        let known = index.find(words, count)
+        self.init(FieldRole(known), known)
+    }
+
+    private init(_ role: FieldRole, _ known: FieldName) {
+        self.role = role
+        self.known = known
     }
 }
 

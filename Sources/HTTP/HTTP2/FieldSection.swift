@@ -1,7 +1,7 @@
 import Wire
 
-/// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols. One value is
-/// reused for every section of a worker.
+/// A decoded field section, laid out as an HTTP/1.1 head, so that one parser gives one meaning to both protocols; beside it the table
+/// of its fields, so that a request's lines are not parsed again. One value is reused for every section of a worker.
 ///
 /// Pseudo-fields become the request line and `host`, or the status line; an extended CONNECT for a WebSocket (RFC 8441) becomes the
 /// handshake of HTTP/1.1, without a key. No field that means framing in HTTP/1 comes from the peer:
@@ -14,6 +14,9 @@ package struct FieldSection: ~Copyable {
     private var kind = FieldSectionKind.trailers
     private var limits = FieldSectionLimits()
     private var lines = ByteBuffer()
+    /// The fields of a request by their places in `lines`. `RequestHead.take` exchanges it for that of the request before.
+    var table = FieldTable()
+    private(set) var requestLine = RequestLineSlices()
     private var pseudoFields = PseudoFields()
     /// Values of the cookie crumbs, joined.
     private var cookie = ByteBuffer()
@@ -46,6 +49,7 @@ package struct FieldSection: ~Copyable {
         self.limits = limits
         fault = nil
         lines.removeAll()
+        table.removeAll()
         pseudoFields.removeAll()
         cookie.removeAll()
         crumbs = 0
@@ -57,15 +61,31 @@ package struct FieldSection: ~Copyable {
 
     /// Adds a field by its line, `name: value` with a line break. After a fault nothing is stored any more.
     @inline(__always)
-    mutating func add(_ line: RawSpan, nameCount: Int, _ role: FieldRole, isValueValid: Bool) {
-        guard fault == nil, count(role, line.byteCount &- 4, nameCount) else { return }
-        guard isValueValid else { return fail(.fieldValue) }
-        if role == .regular {
-            if !hasFirstLine { writeFirstLine() }
-            lines.append(line)
+    mutating func add(_ line: RawSpan, nameCount: Int, _ name: FieldIdentity, isValueValid: Bool) {
+        guard fault == nil, count(name.role, line.byteCount &- 4, nameCount) else { return }
+        if name.role == .regular, isValueValid {
+            append(line, nameCount, name.known)
         } else {
-            addSpecial(role, line, nameCount)
+            addSpecial(name, line, nameCount, isValueValid)
         }
+    }
+
+    @inline(__always)
+    private mutating func append(_ line: RawSpan, _ nameCount: Int, _ known: FieldName) {
+        if !hasFirstLine { writeFirstLine() }
+        let start = lines.count
+        lines.append(line)
+        note(start, nameCount, known)
+    }
+
+    /// Notes the last line, which begins at `start` and has `blanks` behind its value, in the table of a request.
+    @inline(__always)
+    private mutating func note(_ start: Int, _ nameCount: Int, _ known: FieldName, blanks: Int = 0) {
+        guard isRequest else { return }
+        guard table.count < table.capacity else { return fail(.tooManyFields) }
+        let colon = start &+ nameCount
+        table.append(
+            Field(name: Slice(from: start, to: colon), value: Slice(from: colon &+ 2, to: lines.count &- 2 &- blanks), known: known))
     }
 
     /// Ends the section: writes what must stand behind all fields.
@@ -73,11 +93,19 @@ package struct FieldSection: ~Copyable {
         if fault == nil, !hasFirstLine { writeFirstLine() }
         guard fault == nil else { return }
         if crumbs > 0 {
+            let start = lines.count
             lines.append("cookie: " as StaticString)
             lines.append(cookie)
             lines.append("\r\n" as StaticString)
+            // The value of an HTTP/1 field ends before the blank that an empty last crumb leaves.
+            let endsInBlank = !cookie.isEmpty && cookie.readable[cookie.count &- 1] == ByteClass.space
+            note(start, 6, .cookie, blanks: endsInBlank ? 1 : 0)
         }
-        if needsCoding { lines.append("transfer-encoding: chunked\r\n" as StaticString) }
+        if needsCoding {
+            let start = lines.count
+            lines.append("transfer-encoding: chunked\r\n" as StaticString)
+            note(start, 17, .transferEncoding)
+        }
         lines.append("\r\n" as StaticString)
     }
 
@@ -107,6 +135,7 @@ package struct FieldSection: ~Copyable {
         return fault == nil
     }
 
+    @inline(__always)
     private var isRequest: Bool {
         switch kind {
         case .request: true
@@ -130,10 +159,12 @@ package struct FieldSection: ~Copyable {
 
     // MARK: fields with a rule of their own
 
-    private mutating func addSpecial(_ role: FieldRole, _ line: RawSpan, _ nameCount: Int) {
+    private mutating func addSpecial(_ name: FieldIdentity, _ line: RawSpan, _ nameCount: Int, _ isValueValid: Bool) {
         let value = line.extracting(nameCount &+ 2..<line.byteCount &- 2)
-        switch role {
-        case .method, .scheme, .authority, .path, .status, .tunnelProtocol: addPseudoField(role, value)
+        // The check of a pseudo-field's value tells the fault of one that is not valid.
+        guard isValueValid || name.role.pseudoField != nil && value.isFieldValue else { return fail(.fieldValue) }
+        switch name.role {
+        case .method, .scheme, .authority, .path, .status, .tunnelProtocol: addPseudoField(name.role, value, isValueValid)
         case .unknownPseudoField: fail(.unknownPseudoField)
         case .connectionSpecific: fail(.connectionSpecificField)
         case .upperCaseName: fail(.upperCaseName)
@@ -142,9 +173,8 @@ package struct FieldSection: ~Copyable {
         case .host where isRequest && pseudoFields.contains(.authority): checkHost(value)
         case .te where !value.equalsIgnoringCase("trailers"): fail(.te)
         case .regular, .authorization, .cookie, .host, .te, .contentLength:
-            if role == .contentLength { hasContentLength = true }
-            if !hasFirstLine { writeFirstLine() }
-            lines.append(line)
+            if name.role == .contentLength { hasContentLength = true }
+            append(line, nameCount, name.known)
         }
     }
 
@@ -161,17 +191,39 @@ package struct FieldSection: ~Copyable {
         if !value.equalsIgnoringCase(pseudoField(.authority)) { fail(.hostMismatch) }
     }
 
-    private mutating func addPseudoField(_ role: FieldRole, _ value: RawSpan) {
+    private mutating func addPseudoField(_ role: FieldRole, _ value: RawSpan, _ isValid: Bool) {
         guard let name = role.pseudoField else { return fail(.unknownPseudoField) }
         guard !hasFirstLine || kind == .trailers else { return fail(.latePseudoField) }
-        if let reason = pseudoFields.add(name, value, kind) { fail(reason) }
+        if let reason = pseudoFields.add(name, value, isValid: isValid, kind) { fail(reason) }
     }
 
     private mutating func writeFirstLine() {
         hasFirstLine = true
         guard !pseudoFields.hasMisplacedProtocol else { return fail(.unknownPseudoField) }
         guard pseudoFields.areComplete(kind) else { return fail(.missingPseudoField) }
-        pseudoFields.writeFirstLine(kind, into: &lines)
+        switch kind {
+        case .request: writeRequestLine()
+        case .response: pseudoFields.writeStatusLine(into: &lines)
+        case .trailers: break
+        }
+    }
+
+    /// Writes the request line and the fields that come from pseudo-fields.
+    private mutating func writeRequestLine() {
+        requestLine = pseudoFields.writeRequestLine(into: &lines)
+        guard pseudoFields.contains(.authority) else { return }
+        var start = lines.count
+        lines.append("host: " as StaticString)
+        lines.append(pseudoFields[.authority])
+        lines.append("\r\n" as StaticString)
+        note(start, 4, .host)
+        guard pseudoFields.isWebSocket else { return }
+        start = lines.count
+        lines.append("connection: upgrade\r\n" as StaticString)
+        note(start, 10, .connection)
+        start = lines.count
+        lines.append("upgrade: websocket\r\n" as StaticString)
+        note(start, 7, .upgrade)
     }
 }
 

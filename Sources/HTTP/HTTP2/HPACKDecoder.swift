@@ -60,11 +60,11 @@ package struct HPACKDecoder: ~Copyable {
     private func addIndexed(_ index: Int, to section: inout FieldSection) throws(HPACKFault) {
         if index > HPACKStaticTable.count {
             let entry = try dynamicEntry(index)
-            section.add(table.line(entry), nameCount: Int(entry.nameCount), entry.role, isValueValid: entry.isValueValid)
+            section.add(table.line(entry), nameCount: Int(entry.nameCount), entry.name, isValueValid: entry.isValueValid)
         } else {
             guard index > 0 else { throw .index }
             let entry = staticTable.entries[index &- 1]
-            section.add(staticTable.line(entry), nameCount: Int(entry.nameCount), entry.role, isValueValid: true)
+            section.add(staticTable.line(entry), nameCount: Int(entry.nameCount), entry.name, isValueValid: true)
         }
     }
 
@@ -83,41 +83,40 @@ package struct HPACKDecoder: ~Copyable {
         swap(&line, &section.literal)
         defer { swap(&line, &section.literal) }
         line.removeAll()
-        let role = try readName(block, &offset, prefix: prefix, into: &line)
+        let name = try readName(block, &offset, prefix: prefix, into: &line)
         let nameCount = line.count
         line.append(": " as StaticString)
         let octets = try readOctets(block, &offset)
-        if !octets.isCoded {
-            line.append(octets.bytes)
-        } else if role == .authorization, !isInserted {
-            try section.memo.decode(octets.bytes, with: huffman, into: &line)
+        let isValueValid: Bool
+        if name.role == .authorization, octets.isCoded, !isInserted {
+            isValueValid = try section.memo.decode(octets.bytes, with: huffman, into: &line)
         } else {
-            try huffman.decode(octets.bytes, into: &line)
+            if octets.isCoded { try huffman.decode(octets.bytes, into: &line) } else { line.append(octets.bytes) }
+            isValueValid = name.role.allows(line.readable.dropping(nameCount &+ 2))
         }
-        let isValueValid = line.readable.dropping(nameCount &+ 2).isFieldValue
         line.append("\r\n" as StaticString)
-        if isInserted { table.insert(line.readable, nameCount: nameCount, role, isValueValid: isValueValid) }
-        section.add(line.readable, nameCount: nameCount, role, isValueValid: isValueValid)
+        if isInserted { table.insert(line.readable, nameCount: nameCount, name, isValueValid: isValueValid) }
+        section.add(line.readable, nameCount: nameCount, name, isValueValid: isValueValid)
     }
 
     @inline(__always)
     private func readName(
         _ block: RawSpan, _ offset: inout Int, prefix: Int, into line: inout ByteBuffer
-    ) throws(HPACKFault) -> FieldRole {
+    ) throws(HPACKFault) -> FieldIdentity {
         let index = try block.hpackInteger(prefix: prefix, at: &offset)
         if index == 0 {
             let octets = try readOctets(block, &offset)
             if octets.isCoded { try huffman.decode(octets.bytes, into: &line) } else { line.append(octets.bytes) }
-            return FieldRole(line.readable, names)
+            return FieldIdentity(line.readable, names)
         }
         if index > HPACKStaticTable.count {
             let entry = try dynamicEntry(index)
             line.append(table.line(entry).extracting(0..<Int(entry.nameCount)))
-            return entry.role
+            return entry.name
         }
         let entry = staticTable.entries[index &- 1]
         line.append(staticTable.line(entry).extracting(0..<Int(entry.nameCount)))
-        return entry.role
+        return entry.name
     }
 
     /// The string literal at `offset` (RFC 7541 §5.2).

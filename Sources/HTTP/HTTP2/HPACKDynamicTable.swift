@@ -45,7 +45,7 @@ struct HPACKDynamicTable: ~Copyable {
     }
 
     /// Inserts a field, whose start is set here, by its line. One that is larger than the table empties it (RFC 7541 §4.4).
-    mutating func insert(_ line: RawSpan, nameCount: Int, _ role: FieldRole, isValueValid: Bool) {
+    mutating func insert(_ line: RawSpan, nameCount: Int, _ name: FieldIdentity, isValueValid: Bool) {
         let size = line.byteCount &+ 28
         evict(for: size)
         guard size <= limit else { return }
@@ -53,7 +53,7 @@ struct HPACKDynamicTable: ~Copyable {
         if lines.capacity == 0 { lines.reserve(min(limit, 512)) }
         ring[(oldest &+ count) & (ring.count &- 1)] = HPACKEntry(
             start: linesStart &+ UInt32(truncatingIfNeeded: lines.count), nameCount: UInt16(truncatingIfNeeded: nameCount),
-            valueCount: UInt16(truncatingIfNeeded: line.byteCount &- nameCount &- 4), role: role, isValueValid: isValueValid)
+            valueCount: UInt16(truncatingIfNeeded: line.byteCount &- nameCount &- 4), name: name, isValueValid: isValueValid)
         lines.append(line)
         count &+= 1
         self.size &+= size

@@ -6,8 +6,8 @@ struct HPACKEntry: BitwiseCopyable {
     var start: UInt32
     var nameCount: UInt16
     var valueCount: UInt16
-    var role: FieldRole
-    /// Whether the value may stand in a field (RFC 9113 §8.2.1).
+    var name: FieldIdentity
+    /// Whether the value may stand in a field (RFC 9113 §8.2.1), and is one of the pseudo-field if the name is.
     var isValueValid: Bool
 
     /// Bytes of `name: value` with the line break.
@@ -50,7 +50,7 @@ struct HPACKStaticTable: Sendable {
         entries.append(
             HPACKEntry(
                 start: UInt32(lines.count), nameCount: UInt16(name.byteCount), valueCount: UInt16(value.byteCount),
-                role: FieldRole(name, .shared), isValueValid: true))
+                name: FieldIdentity(name, .shared), isValueValid: true))
         lines += name.array + Array(": ".utf8) + value.array + Array("\r\n".utf8)
     }
 

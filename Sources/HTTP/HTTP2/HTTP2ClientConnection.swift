@@ -35,6 +35,7 @@ package enum HTTP2ClientEvent: Equatable, Sendable {
 ///
 /// A decoded `FieldSection` is an HTTP/1.1 head, which `ResponseHead` parses: answers have one meaning in both protocols.
 package struct HTTP2ClientConnection: ~Copyable {
+    private let pin = AddressPin()
     /// Streams under way at once.
     static let streamBound = 100
     /// The connection's receive window, in bytes.

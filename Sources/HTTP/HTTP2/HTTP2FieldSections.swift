@@ -47,13 +47,13 @@ extension HTTP2ServerConnection {
             throw HTTP2Fault(.compressionError)
         }
         return isNew
-            ? try openStream(section, &head, limits, at: now, into: &out) : try endStream(section, at: now, into: &out)
+            ? try openStream(&section, &head, limits, at: now, into: &out) : try endStream(section, at: now, into: &out)
     }
 
     // MARK: requests
 
     private mutating func openStream(
-        _ section: borrowing FieldSection, _ head: inout RequestHead, _ limits: HeadLimits, at now: MonotonicTime,
+        _ section: inout FieldSection, _ head: inout RequestHead, _ limits: HeadLimits, at now: MonotonicTime,
         into out: inout ByteBuffer
     ) throws(HTTP2Fault) -> HTTP2Event? {
         lastStream = current
@@ -71,7 +71,7 @@ extension HTTP2ServerConnection {
         if let fault = section.fault {
             return fault.isOverLimit ? unreadable(HTTPFault(.headTooLarge)) : try malformed(fault.reason, at: now, into: &out)
         }
-        switch head.parse(section.head, limits: limits) {
+        switch head.take(&section, limits: limits) {
         case .complete: break
         case .incomplete: return try malformed(.requestLine, at: now, into: &out)
         // 400 means malformed; anything else is a valid request that is not served.
@@ -84,7 +84,6 @@ extension HTTP2ServerConnection {
             stream.contentLeft = length
         }
         guard !(head.method == .trace && !endsStream) else { return try malformed(.contentInTrace, at: now, into: &out) }
-        head.isHTTP2 = true
         streams.add(stream)
         return .head(StreamID(number: current))
     }

@@ -68,6 +68,7 @@ package struct HTTP2ServerConnection: ~Copyable {
         case closed
     }
 
+    private let pin = AddressPin()
     let bounds: HTTP2Bounds
     var reading = Reading.preface
     var streams = HTTP2StreamTable()

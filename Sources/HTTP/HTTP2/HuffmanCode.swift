@@ -108,7 +108,7 @@ struct HuffmanCode: Sendable {
             // With fewer than 30 bits left the long code comes after the next refill.
             if count < 7, available >= 30 { try decodeLong(&bits, &available, into: &out) }
         }
-        try decodeTail(code.dropping(offset), bits, available, into: &out)
+        try decodeTail(code, offset, bits, available, into: &out)
     }
 
     /// Decodes one code that is longer than a lookup, of at least 30 bits.
@@ -119,37 +119,64 @@ struct HuffmanCode: Sendable {
         available &-= long.length
     }
 
-    /// Decodes the rest of a string: `available` bits, and then `rest`, fewer than eight bytes. It is padded with at most seven ones.
+    /// Decodes the rest of a string: `available` bits, and then the bytes from `offset` on, fewer than eight. It is padded with at most
+    /// seven ones.
     private func decodeTail(
-        _ rest: RawSpan, _ start: UInt64, _ startAvailable: Int, into out: inout ByteBuffer
+        _ code: RawSpan, _ offset: Int, _ start: UInt64, _ startAvailable: Int, into out: inout ByteBuffer
     ) throws(HPACKFault) {
         let steps = steps.span
-        // Bits behind the available ones belong to `rest`, and come again with it.
+        // Bits behind the available ones belong to the rest, and come again with it.
         var bits = start & ~(UInt64.max >> UInt64(startAvailable))
         var available = startAvailable
-        var offset = 0
+        var restCount = 8 * (code.byteCount - offset)
+        var rest = code.lastWord(from: offset)
         while true {
-            while available <= 56, offset < rest.byteCount {
-                bits |= UInt64(rest[offset]) << UInt64(56 - available)
-                available += 8
-                offset += 1
+            let moved = min(restCount, 64 - available)
+            if moved > 0 {
+                bits |= rest >> UInt64(available)
+                rest <<= UInt64(moved)
+                restCount -= moved
+                available += moved
             }
+            var text: UInt64 = 0
+            var count = 0
+            while count < 8, available >= Self.lookupBits {
+                let step = steps[Int(truncatingIfNeeded: bits &>> UInt64(64 &- Self.lookupBits))]
+                if step == 0 { break }
+                text |= UInt64(step & 0xFF) &<< UInt64(truncatingIfNeeded: 8 &* count)
+                count &+= 1
+                bits &<<= UInt64(step &>> 8)
+                available &-= Int(step &>> 8)
+            }
+            if count > 0 {
+                out.append(lowBytes: text, count: count)
+                continue
+            }
+            // A long code, or the last few bits.
             guard available > 0 else { return }
             let padded = bits | UInt64.max >> UInt64(available)
+            // Padding is the first bits of the end of string, which are all ones, and shorter than a byte (RFC 7541 §5.2).
+            if padded == .max, available < 8 { return }
             let step = steps[Int(padded >> UInt64(64 - Self.lookupBits))]
             var symbol = Int(step & 0xFF)
             var length = Int(step >> 8)
-            if step == 0, let long = code(in: padded, longRanks) { (symbol, length) = long }
-            guard length <= available else { return try Self.checkPadding(padded, available) }
+            if step == 0, let long = self.code(in: padded, longRanks) { (symbol, length) = long }
+            guard length <= available else { throw .huffmanPadding }
             guard symbol != Self.endOfString else { throw .huffmanEndOfString }
             out.append(UInt8(truncatingIfNeeded: symbol))
             bits <<= UInt64(length)
             available -= length
         }
     }
+}
 
-    /// Padding is the first bits of the end of string, which are all ones, and shorter than a byte (RFC 7541 §5.2).
-    private static func checkPadding(_ padded: UInt64, _ available: Int) throws(HPACKFault) {
-        guard padded == .max, available < 8 else { throw .huffmanPadding }
+extension RawSpan {
+    /// The fewer than eight bytes from `offset` on, the first in the highest bits, the rest zero.
+    fileprivate func lastWord(from offset: Int) -> UInt64 {
+        let count = byteCount - offset
+        if offset + count >= 8 { return load64(byteCount - 8).byteSwapped << UInt64(64 - 8 * count) }
+        var word: UInt64 = 0
+        for index in offset..<byteCount { word |= UInt64(self[index]) << UInt64(56 - 8 * (index - offset)) }
+        return word
     }
 }

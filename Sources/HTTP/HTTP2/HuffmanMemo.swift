@@ -11,6 +11,7 @@ struct HuffmanMemo: ~Copyable {
         var start = 0
         var codeCount: UInt16 = 0
         var textCount: UInt16 = 0
+        var isFieldValue = false
     }
 
     /// Octets of a code that is kept: shorter ones are decoded as fast, longer ones would evict too much.
@@ -23,14 +24,16 @@ struct HuffmanMemo: ~Copyable {
     private var bytesStart = 0
     private var slots: [Slot] = []
 
-    /// Appends the text that `code` encodes to `out`.
-    mutating func decode(_ code: RawSpan, with huffman: HuffmanCode, into out: inout ByteBuffer) throws(HPACKFault) {
-        guard Self.codeCounts.contains(code.byteCount) else { return try huffman.decode(code, into: &out) }
-        let index = Self.slot(code)
-        if index < slots.count, append(slots[index], code, to: &out) { return }
+    /// Appends the text that `code` encodes to `out`; returns whether it may be a field's value.
+    mutating func decode(_ code: RawSpan, with huffman: HuffmanCode, into out: inout ByteBuffer) throws(HPACKFault) -> Bool {
+        let isKept = Self.codeCounts.contains(code.byteCount)
+        let index = isKept ? Self.slot(code) : 0
+        if isKept, index < slots.count, append(slots[index], code, to: &out) { return slots[index].isFieldValue }
         let start = out.count
         try huffman.decode(code, into: &out)
-        keep(code, out.readable.dropping(start), index)
+        let isFieldValue = out.readable.dropping(start).isFieldValue
+        if isKept { keep(code, out.readable.dropping(start), isFieldValue, index) }
+        return isFieldValue
     }
 
     /// Appends the slot's text if it is that of `code`.
@@ -44,14 +47,15 @@ struct HuffmanMemo: ~Copyable {
         return true
     }
 
-    private mutating func keep(_ code: RawSpan, _ text: RawSpan, _ index: Int) {
+    private mutating func keep(_ code: RawSpan, _ text: RawSpan, _ isFieldValue: Bool, _ index: Int) {
         if slots.isEmpty { slots = Array(repeating: Slot(), count: 1 << Self.slotBits) }
         if bytes.count + code.byteCount + text.byteCount > Self.mostBytes {
             bytesStart += bytes.count / 2
             bytes.discard(bytes.count / 2)
         }
         slots[index] = Slot(
-            start: bytesStart + bytes.count, codeCount: UInt16(code.byteCount), textCount: UInt16(text.byteCount))
+            start: bytesStart + bytes.count, codeCount: UInt16(code.byteCount), textCount: UInt16(text.byteCount),
+            isFieldValue: isFieldValue)
         bytes.append(code)
         bytes.append(text)
     }
@@ -62,16 +66,22 @@ struct HuffmanMemo: ~Copyable {
         Int(truncatingIfNeeded: (code.load64(code.byteCount &- 8) &* 0x9E37_79B9_7F4A_7C15) &>> UInt64(64 &- slotBits))
     }
 
-    /// Whether both hold the same bytes, which are as many, at least eight; in constant time.
+    /// Whether both hold the same bytes, which are as many, at least sixteen; in constant time.
     @inline(__always)
     private static func areEqual(_ one: RawSpan, _ other: RawSpan) -> Bool {
-        let last = one.byteCount &- 8
-        var difference = one.load64(last) ^ other.load64(last)
+        let last = one.byteCount &- 16
+        var difference = one.load128(last) ^ other.load128(last)
         var offset = 0
         while offset < last {
-            difference |= one.load64(offset) ^ other.load64(offset)
-            offset &+= 8
+            difference |= one.load128(offset) ^ other.load128(offset)
+            offset &+= 16
         }
-        return difference == 0
+        return difference[0] | difference[1] == 0
     }
+}
+
+extension RawSpan {
+    /// Sixteen bytes from `offset` on; traps outside the span.
+    @inline(__always)
+    fileprivate func load128(_ offset: Int) -> SIMD2<UInt64> { unsafe unsafeLoadUnaligned(fromByteOffset: offset, as: SIMD2<UInt64>.self) }
 }

@@ -26,11 +26,11 @@ struct PseudoFields: ~Copyable {
         @_lifetime(borrow self) get { values.readable[slices[Int(name.rawValue)]] }
     }
 
-    /// Adds a pseudo-field of a `kind` of section; answers its fault.
-    mutating func add(_ name: PseudoField, _ value: RawSpan, _ kind: FieldSectionKind) -> FieldSectionFault? {
+    /// Adds a pseudo-field of a `kind` of section; answers its fault. `isValid`: the value is known to have none.
+    mutating func add(_ name: PseudoField, _ value: RawSpan, isValid: Bool, _ kind: FieldSectionKind) -> FieldSectionFault? {
         guard kind.has(name) else { return .unknownPseudoField }
         guard !contains(name) else { return .repeatedPseudoField }
-        if let fault = name.fault(of: value) { return fault }
+        if !isValid, let fault = name.fault(of: value) { return fault }
         present |= name.bit
         slices[Int(name.rawValue)] = Slice(from: values.count, to: values.count &+ value.byteCount)
         values.append(value)
@@ -55,31 +55,43 @@ struct PseudoFields: ~Copyable {
         }
     }
 
-    /// Appends the request line and `host`, or the status line. The pseudo-fields must be complete.
-    func writeFirstLine(_ kind: FieldSectionKind, into lines: inout ByteBuffer) {
-        switch kind {
-        case .request: writeRequestLine(into: &lines)
-        case .response:
-            lines.append("HTTP/1.1 " as StaticString)
-            lines.append(self[.status])
-            lines.append(" \r\n" as StaticString)
-        case .trailers: break
-        }
+    /// Whether the request is the handshake of a WebSocket.
+    var isWebSocket: Bool { contains(.tunnelProtocol) && self[.tunnelProtocol].equalsIgnoringCase("websocket") }
+
+    /// Appends the status line.
+    func writeStatusLine(into lines: inout ByteBuffer) {
+        lines.append("HTTP/1.1 " as StaticString)
+        lines.append(self[.status])
+        lines.append(" \r\n" as StaticString)
     }
 
-    private func writeRequestLine(into lines: inout ByteBuffer) {
-        let isWebSocket = self[.tunnelProtocol].equalsIgnoringCase("websocket")
+    /// Appends the request line. The pseudo-fields must be complete.
+    func writeRequestLine(into lines: inout ByteBuffer) -> RequestLineSlices {
+        let isWebSocket = isWebSocket
+        var slices = RequestLineSlices()
         if isWebSocket { lines.append("GET" as StaticString) } else { lines.append(self[.method]) }
+        slices.method = Slice(from: 0, to: lines.count)
         lines.append(UInt8(ascii: " "))
         // A CONNECT, also for another protocol, has the form that the parser does not serve.
         lines.append(contains(.path) && (isWebSocket || !isConnect) ? self[.path] : self[.authority])
+        slices.target = Slice(from: slices.method.end &+ 1, to: lines.count)
         lines.append(" HTTP/1.1\r\n" as StaticString)
-        guard contains(.authority) else { return }
-        lines.append("host: " as StaticString)
-        lines.append(self[.authority])
-        lines.append("\r\n" as StaticString)
-        if isWebSocket { lines.append("connection: upgrade\r\nupgrade: websocket\r\n" as StaticString) }
+        return slices
     }
+}
+
+/// The parts of a request line.
+struct RequestLineSlices {
+    /// A token.
+    var method = Slice()
+    /// Of bytes that may stand in a target.
+    var target = Slice()
+}
+
+extension FieldRole {
+    /// Whether such a field may have this value.
+    @inline(__always)
+    func allows(_ value: RawSpan) -> Bool { value.isFieldValue && pseudoField?.fault(of: value) == nil }
 }
 
 extension PseudoField {

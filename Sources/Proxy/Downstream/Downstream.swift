@@ -4,6 +4,7 @@ import Wire
 
 /// The clients' side of one worker: its listeners, the connections of clients, and their clocks.
 struct Downstream: ~Copyable {
+    private let pin = AddressPin()
     var listeners: [Listener]
     var clients = Slab<Client> { Client() }
     /// The HTTP/2 connections' machines.

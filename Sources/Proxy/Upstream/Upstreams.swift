@@ -5,6 +5,7 @@ import Wire
 
 /// The upstream side of one worker: addresses, connections, the idle ones in a list for each address, and their timers.
 struct Upstreams: ~Copyable {
+    private let pin = AddressPin()
     var connections = Slab<UpstreamConnection> { UpstreamConnection() }
     /// The machines of HTTP/2 connections.
     var sessions = Slab<UpstreamSession> { UpstreamSession() }

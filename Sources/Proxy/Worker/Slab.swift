@@ -43,7 +43,11 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     private static var pageShift: Int { 6 }
     private static var pageSize: Int { 1 << pageShift }
 
-    private var pages: [UnsafeMutablePointer<Element>] = unsafe []
+    /// The pages by their numbers: memory of its own in place of an array, whose bounds would be checked besides the index.
+    private var pages: UnsafeMutablePointer<UnsafeMutablePointer<Element>>?
+    private var pageCount = 0
+    /// Elements that were made, in use or not.
+    private var made = 0
     private var generations: [UInt32] = []
     private var free: [UInt32] = []
     private let make: () -> Element
@@ -58,11 +62,12 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     }
 
     deinit {
-        for page in unsafe pages.indices {
-            let made = min(Self.pageSize, generations.count - page * Self.pageSize)
-            unsafe pages[page].deinitialize(count: made)
-            unsafe pages[page].deallocate()
+        for page in 0..<pageCount {
+            let count = min(Self.pageSize, made - page * Self.pageSize)
+            unsafe pages![page].deinitialize(count: count)
+            unsafe pages![page].deallocate()
         }
+        unsafe pages?.deallocate()
     }
 
     /// Takes a free index, or makes a new one: there are never more than were in use at once.
@@ -71,13 +76,32 @@ struct Slab<Element: ~Copyable>: ~Copyable {
         if let index = free.popLast() {
             return Handle(index: SlabIndex(number: index), generation: generations[Int(index)])
         }
-        let index = generations.count
-        if index & (Self.pageSize - 1) == 0 {
-            unsafe pages.append(.allocate(capacity: Self.pageSize))
-        }
-        unsafe (pages[index >> Self.pageShift] + (index & (Self.pageSize - 1))).initialize(to: make())
+        let index = made
+        if index & (Self.pageSize - 1) == 0 { addPage() }
+        unsafe address(index).initialize(to: make())
+        made += 1
         generations.append(0)
         return Handle(index: SlabIndex(number: UInt32(index)), generation: 0)
+    }
+
+    private mutating func addPage() {
+        // The table doubles when it is full, at every power of two.
+        if pageCount & (pageCount - 1) == 0 {
+            let larger = UnsafeMutablePointer<UnsafeMutablePointer<Element>>.allocate(capacity: max(2 * pageCount, 1))
+            if let old = unsafe pages {
+                unsafe larger.moveInitialize(from: old, count: pageCount)
+                unsafe old.deallocate()
+            }
+            unsafe pages = larger
+        }
+        unsafe (pages! + pageCount).initialize(to: .allocate(capacity: Self.pageSize))
+        pageCount += 1
+    }
+
+    /// The place of an index, whose page must be there.
+    @inline(__always)
+    private func address(_ index: Int) -> UnsafeMutablePointer<Element> {
+        unsafe pages.unsafelyUnwrapped[index >> Self.pageShift] + (index & (Self.pageSize - 1))
     }
 
     /// Frees an index; handles to it are stale from here on.
@@ -100,19 +124,17 @@ struct Slab<Element: ~Copyable>: ~Copyable {
     /// The element at an index; traps on one that never was in use.
     subscript(index: SlabIndex<Element>) -> Element {
         unsafeAddress {
-            let index = index.id
-            precondition(index < generations.count)
-            return unsafe UnsafePointer(pages[index >> Self.pageShift] + (index & (Self.pageSize - 1)))
+            precondition(index.id < made)
+            return unsafe UnsafePointer(address(index.id))
         }
         unsafeMutableAddress {
-            let index = index.id
-            precondition(index < generations.count)
-            return unsafe pages[index >> Self.pageShift] + (index & (Self.pageSize - 1))
+            precondition(index.id < made)
+            return unsafe address(index.id)
         }
     }
 
     /// Every index that was ever in use; the caller knows which are now.
     var indices: LazyMapSequence<Range<UInt32>, SlabIndex<Element>> {
-        (0..<UInt32(generations.count)).lazy.map { SlabIndex(number: $0) }
+        (0..<UInt32(made)).lazy.map { SlabIndex(number: $0) }
     }
 }
