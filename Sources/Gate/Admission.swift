@@ -58,9 +58,11 @@ package struct Admission: ~Copyable {
     /// Decides one request, with limits counted in this process.
     package mutating func decide(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
-        _ decision: inout Decision
+        check: CheckEndpoint? = nil, _ decision: inout Decision
     ) {
-        if admit(head, bytes, peer: peer, at: now, refresh: refresh, &decision) { count(&decision, at: now.monotonic) }
+        if admit(head, bytes, peer: peer, at: now, refresh: refresh, check: check, &decision) {
+            count(&decision, at: now.monotonic)
+        }
     }
 
     /// Counts the charge of `admit` in this process.
@@ -72,15 +74,24 @@ package struct Admission: ~Copyable {
     /// Decides everything but the limits. If it returns true, `decision.charge` must be counted: write the verdict into
     /// `decision.limitVerdict` and call `charged`, or, if Redis counts, keep a `PendingLimit` until the verdict is there.
     ///
-    /// `refresh` is the result of the refresh that an earlier decision about the request asked for.
+    /// `refresh` is the result of the refresh that an earlier decision about the request asked for. With `check` the head is that of
+    /// a `DescribedRequest`, which the verdict `.forward` only lets pass.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
-        _ decision: inout Decision
+        check: CheckEndpoint? = nil, _ decision: inout Decision
     ) -> Bool {
-        let isGRPC = head.isGRPC(bytes)
+        // A refusal in gRPC's form is a 200, which a proxy takes for leave to pass.
+        let isGRPC = check == nil && head.isGRPC(bytes)
         decision.reset(dialect: isGRPC ? .grpc : policy.dialect, corsNumber: policy.defaultCORS)
         decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
-        if answersPreflight(head, bytes, peer, &decision) { return false }
+        if let check {
+            decision.check = check
+            decision.client = decision.client.inCheck(head.fields)
+        }
+        if answersPreflight(head, bytes, peer, &decision) {
+            if let check, !check.givesAnswers { decision.refuse(.forbidden(.preflight)) }
+            return false
+        }
         let found = findRoute(head, bytes, &decision)
         addCORSFields(head, bytes, peer, &decision)
         guard let route = found else { return false }
@@ -103,9 +114,16 @@ package struct Admission: ~Copyable {
         case .upstream(let number):
             decision.verdict = .forward(upstream: number)
             decision.editAuthorization(bytes)
-            if decision.handshake != nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
+            // The end of a WebSocket that is only checked is not seen.
+            if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
             if !gate.forwardsEmail, let identity = decision.identity { decision.requestEdits.hide(identity.emailLength) }
-        case .local(let number): decision.verdict = .local(number)
+        case .local(let number):
+            // Behind the proxy that asks is something else.
+            guard check == nil else {
+                decision.refuse(.notFound)
+                return false
+            }
+            decision.verdict = .local(number)
         }
         return gate.hasLimit && charge(route, gate, head, bytes, &decision)
     }
@@ -147,7 +165,8 @@ package struct Admission: ~Copyable {
             }
         case .required, .optional: break
         }
-        readRefreshToken(head, bytes, peer, &decision)
+        // A proxy may drop the new tokens of a refresh, and with them the session.
+        if decision.check == nil { readRefreshToken(head, bytes, peer, &decision) }
         if let token = decision.handshake?.token {
             guard head.authorizationCount == 0 else {
                 decision.refuse(.badRequest(.severalAuthorizations), .refused, .severalAuthorizations)

@@ -34,6 +34,11 @@ extension Admission {
             decision.refuse(.badRequest(.path(.hiddenRoute)))
             return nil
         }
+        if decision.check != nil, !decision.pathIsVerbatim, differsAsSent(path, match, head, bytes) {
+            decision.use(policy.gates[route].dialect)
+            decision.refuse(.badRequest(.path(.notCanonical)))
+            return nil
+        }
         let strip = policy.gates[route].strip
         if !strip.isEmpty {
             let texts = policy.texts

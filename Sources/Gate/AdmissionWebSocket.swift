@@ -15,9 +15,11 @@ extension Admission {
         _ gate: RouteGate, _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: inout Decision
     ) -> Bool {
         guard gate.takesWebSockets else {
-            // Over HTTP/2 the field stands for an extended CONNECT (RFC 8441), whose client would take any success for a tunnel.
-            if head.isHTTP2 { decision.refuse(.notImplemented) }
-            return !head.isHTTP2
+            // Over HTTP/2 the field stands for an extended CONNECT (RFC 8441), whose client would take any success for a tunnel. A proxy
+            // that has it checked would make the tunnel itself.
+            guard head.isHTTP2 || decision.check != nil else { return true }
+            decision.refuse(.notImplemented)
+            return false
         }
         guard WebSocketHandshake.isAsked(by: head, bytes) else { return true }
         do throws(WebSocketHandshake.Fault) {

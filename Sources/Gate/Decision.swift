@@ -62,6 +62,8 @@ package struct Decision: ~Copyable {
     package internal(set) var verdict = Verdict.refuse(.notFound)
     /// Index of the rule; -1 if none matched.
     package internal(set) var routeIndex = -1
+    /// Where the request was described, if it is only checked.
+    package internal(set) var check: CheckEndpoint?
     /// Error format of a refusal.
     package private(set) var dialect = Dialect.problem
     /// The time that a request of gRPC has from its arrival; nil for no limit.
@@ -145,6 +147,7 @@ package struct Decision: ~Copyable {
     mutating func reset(dialect: Dialect, corsNumber: Int) {
         verdict = .refuse(.notFound)
         routeIndex = -1
+        check = nil
         self.dialect = dialect
         grpcTimeout = nil
         pathIsVerbatim = true

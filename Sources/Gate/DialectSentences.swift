@@ -78,6 +78,7 @@ extension Dialect {
         case .badRequest(.repeatedField): "The request carries a field more than once that may come once."
         case .badRequest(.grpcTimeout): "The request's grpc-timeout is malformed."
         case .badRequest(.handshake): "The WebSocket handshake is malformed."
+        case .badRequest(.description(let fault)): fault.message
         case .badRequest(.http): "The request is malformed."
         case .unauthorized(.missing): "An access token is required."
         case .unauthorized(.token(let fault)):
@@ -87,6 +88,7 @@ extension Dialect {
         case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."
         case .forbidden(.origin): "Pages of this origin must not do this."
+        case .forbidden(.preflight): "The proxy in front must answer CORS preflights itself."
         case .premiumRequired: "This needs a higher tier."
         case .notFound: "There is nothing at this address."
         case .methodNotAllowed: "The method is not allowed here."

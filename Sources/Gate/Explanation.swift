@@ -40,7 +40,10 @@ package struct Explanation: Sendable, Equatable {
     /// Adds the steps from the route to the last one reached.
     private mutating func addRouteSteps(_ note: borrowing DecisionRecord, _ policy: Policy) {
         let refusal = note.refusal
-        if case .badRequest(.path) = refusal { return }
+        switch refusal {
+        case .badRequest(.path), .badRequest(.description): return
+        default: break
+        }
         let cors = Self.cors(note, policy)
         guard note.routeIndex >= 0 else {
             let isPreflight = if case .answer = note.verdict { true } else { false }
@@ -53,7 +56,7 @@ package struct Explanation: Sendable, Equatable {
         add("route", "\(rule.name): \(rule.pattern), auth=\(rule.auth.name)")
         if let cors { add("cors", cors) }
         if case .answer = note.verdict { return }
-        if refusal == .forbidden(.origin) { return }
+        if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
         if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
         if let source = Self.tierSource(note, policy) { add("standing", source) }
@@ -81,7 +84,7 @@ package struct Explanation: Sendable, Equatable {
 
     private static func client(_ note: borrowing DecisionRecord) -> String {
         let via = note.client.peerIsTrusted ? ", named by a trusted proxy" : ""
-        let doubt = note.client.isCertain ? "" : ", uncertain: the forwarding fields are unreadable or contradictory"
+        let doubt = note.client.isCertain ? "" : ", uncertain: the forwarding fields are missing, unreadable or contradictory"
         return note.client.address.text + via + doubt
     }
 

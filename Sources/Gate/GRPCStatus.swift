@@ -18,7 +18,7 @@ package enum GRPCStatus: Int, Sendable {
         // The bytes are at fault, not the arguments of a call.
         case .badRequest(.http), .badRequest(.grpcTimeout): self = .internalError
         case .badRequest(.path), .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.handshake),
-            .upgradeRequired, .expectationFailed:
+            .badRequest(.description), .upgradeRequired, .expectationFailed:
             self = .invalidArgument
         case .unauthorized: self = .unauthenticated
         case .forbidden, .premiumRequired: self = .permissionDenied

@@ -91,6 +91,9 @@ package enum IdentityHeaders {
         "X-Request-Id", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP",
     ]
 
+    /// Fields of a checked request that a proxy sets or removes as the answer says.
+    package static let passage = IdentityHeader.allCases.map(\.name) + credentials + ["Authorization"]
+
     static let requestNames = IdentityHeader.allCases.map(\.name) + credentials + forwarding
 
     /// Fields that frame a message or are hop-by-hop. `HTTP` handles their usual spelling; look-alikes are removed, because

@@ -11,6 +11,8 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
     case doubledEncoding
     case parameterisedDots
     case hiddenRoute
+    /// Of a request that is only checked: the proxy forwards the path as it was sent.
+    case notCanonical
 
     /// Stable word for logs and metrics.
     package var reason: StaticString {
@@ -26,6 +28,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .doubledEncoding: "path_doubled_encoding"
         case .parameterisedDots: "path_parameterised_dots"
         case .hiddenRoute: "path_hidden_route"
+        case .notCanonical: "path_not_canonical"
         }
     }
 
@@ -42,6 +45,7 @@ package enum PathFault: UInt8, Error, CaseIterable, Sendable {
         case .doubledEncoding: "The path holds a doubled percent-encoding."
         case .parameterisedDots: "The path holds a dot segment with parameters."
         case .hiddenRoute: "The path without its parameters belongs to another route."
+        case .notCanonical: "The path as it was sent belongs to another route than its canonical form, or has dot segments."
         }
     }
 }

@@ -49,6 +49,8 @@ package enum Refusal: Equatable, Sendable {
         case grpcTimeout
         /// The opening handshake of a WebSocket is malformed, or has content.
         case handshake
+        /// A check does not describe one request.
+        case description(DescriptionFault)
         case http(HTTPFault.Reason)
     }
 
@@ -69,6 +71,8 @@ package enum Refusal: Equatable, Sendable {
         case actor
         /// A page of a foreign origin sent credentials with a method that is not safe.
         case origin
+        /// A proxy has a CORS preflight checked, and could not give its client the gateway's answer.
+        case preflight
     }
 
     package enum Unavailable: Equatable, Sendable {

@@ -41,7 +41,7 @@ extension Refusal {
         switch why {
         case .claims: ("insufficient_scope", "The token lacks a required claim")
         case .actor: ("insufficient_scope", "The token has an actor")
-        case .caller, .origin: nil
+        case .caller, .origin, .preflight: nil
         }
     }
 

@@ -53,6 +53,8 @@ package final class RouteTable: Sendable {
     package let rules: [RouteRule]
     private let methods: MethodNames
     private let hosts: HostIndex
+    /// Whether a rule names a host.
+    let namesHosts: Bool
     /// Root of the rules without a host.
     private let anyHost: Int
     private let nodes: [PathTrie.Node]
@@ -79,6 +81,7 @@ package final class RouteTable: Sendable {
         self.rules = rules
         self.methods = methods
         self.hosts = hosts.finish()
+        namesHosts = rules.contains { $0.host != nil }
         self.anyHost = anyHost
         let flat = builder.flattened()
         nodes = flat.nodes

@@ -16,6 +16,8 @@ package struct Configuration: Sendable {
     /// The PEM file of the CA for client certificates; nil: clients are not asked for one.
     package var tlsClientAuthority: String?
     package var adminListeners: [ListenerDeclaration] = []
+    /// Where proxies ask about requests of theirs.
+    package var checkListeners: [ListenerDeclaration] = []
     /// The admin API's bearer token; nil: one is generated and printed once.
     package var adminToken: [UInt8]?
     /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.

@@ -6,7 +6,7 @@ internal import Wire
 extension ConfigurationReader {
     /// Requires at least one listener, distinct addresses, and a certificate for TLS.
     mutating func checkListeners() {
-        let hasNone = [Setting.listen, .listenTLS].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
+        let hasNone = [Setting.listen, .listenTLS, .checkListen].allSatisfy { values.entry($0).value.allSatisfy(\.isWhitespace) }
         if hasNone {
             fault(.listen, "leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000")
         }
@@ -15,8 +15,12 @@ extension ConfigurationReader {
         }
         let groups: [(Setting, [ListenerDeclaration])] = [
             (.listen, configuration.listeners), (.listenTLS, configuration.tlsListeners),
-            (.adminListen, configuration.adminListeners),
+            (.adminListen, configuration.adminListeners), (.checkListen, configuration.checkListeners),
         ]
+        if let first = configuration.checkListeners.first, configuration.trustedProxies.isEmpty {
+            let message = "has no proxy in \(Setting.trustedProxies.name), every client counts as the proxy that asks: name the proxies' addresses there"
+            findings.warn(Finding(first.origin, Setting.checkListen.name, message))
+        }
         var used: [SocketAddress: Setting] = [:]
         for (setting, listeners) in groups {
             for listener in listeners where !listener.address.isAnyPort {

@@ -19,6 +19,9 @@ extension Setting {
     package static let adminListen = Setting(
         "TOLLGATE_ADMIN_LISTEN", .addresses, .listeners(\.adminListeners, allowing: []), default: "127.0.0.1:9090", restart: true,
         "Addresses for `/livez`, `/readyz`, `/metrics` and the admin API. Empty for none.")
+    package static let checkListen = Setting(
+        "TOLLGATE_CHECK_LISTEN", .addresses, .listeners(\.checkListeners, allowing: [.proxy, .h2c]), restart: true,
+        "Addresses for forward-auth, with `;proxy` and `;h2c` as above: proxies that you trust ask there whether a request may pass. See [forward-auth](forward-auth.md).")
     package static let adminToken = Setting(
         "TOLLGATE_ADMIN_TOKEN", .text, .secret(\.adminToken), shown: "generated, printed once", secret: true,
         "The bearer token of the admin API. A generated one is kept in `TOLLGATE_DATA_DIR`.")
@@ -167,7 +170,7 @@ extension Setting {
         "TOLLGATE_RESET_URL", .url, .url(\.resetURL), "The link in a reset mail, to which `token` is appended. Without it the mail contains the bare token.")
 
     package static let all: [Setting] = [
-        listen, listenTLS, tlsCert, tlsKey, adminListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
+        listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,

@@ -9,6 +9,7 @@ package enum AccessField: Sendable {
     case stream, streamEvent, streamEnd
     case status, upstreamStatus, attempts, tokenAgeSeconds, limitRemaining, limitAt, bytesIn, bytesOut, connectionID
     case filterKept, filterDropped, filterUnlabelled
+    case forwardAuth
     case configVersion
     case clientIP, peerIP
     case duration, overhead, upstreamDuration
@@ -58,6 +59,7 @@ package enum AccessField: Sendable {
         case .filterKept: "filter_kept"
         case .filterDropped: "filter_dropped"
         case .filterUnlabelled: "filter_unlabelled"
+        case .forwardAuth: "forward_auth"
         case .configVersion: "config_version"
         case .clientIP: "client_ip"
         case .peerIP: "peer_ip"

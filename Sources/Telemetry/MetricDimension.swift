@@ -8,6 +8,7 @@ enum MetricDimension {
     case refreshResult, refreshSource
     case http2End
     case streamKind, streamEnd
+    case checkKind
 
     /// The label's name.
     var label: String {
@@ -33,6 +34,7 @@ enum MetricDimension {
         case .filterAction: "action"
         case .filterFailure, .http2End, .streamEnd: "reason"
         case .streamKind: "kind"
+        case .checkKind: "endpoint"
         }
     }
 
@@ -63,6 +65,7 @@ enum MetricDimension {
         case .http2End: HTTP2EndReason.allCases.map(\.text)
         case .streamKind: StreamKind.allCases.map(\.text)
         case .streamEnd: StreamEndReason.allCases.map(\.text)
+        case .checkKind: CheckKind.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -81,7 +84,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
-            .filterFailure, .http2End, .streamKind, .streamEnd:
+            .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind:
             false
         }
     }

@@ -3,6 +3,7 @@ enum MetricFamily: Int, CaseIterable {
     case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
     case connections, connectionsAccepted, tlsHandshakes, http2Ends
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
+    case checks
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
     case filterItems, filterFailures
@@ -88,6 +89,9 @@ extension MetricFamily {
                 "Addresses of an upstream that get requests, as the worker that sees the fewest has it.")
         case .upstreamEjections:
             .init("upstream_ejections_total", .counter, [.upstream], "Addresses set aside after failures.")
+        case .checks:
+            .init("forward_auth_checks_total", .counter, [.checkKind, .codeClass],
+                "Requests that a proxy had checked, by the endpoint and the verdict. They are among the requests, too.")
         case .authDecisions:
             .init("auth_decisions_total", .counter, [.route, .authOutcome, .authReason], "Who may pass, and why not.")
         case .tokenVerifications:

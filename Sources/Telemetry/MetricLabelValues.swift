@@ -4,6 +4,13 @@ protocol MetricLabelValue: RawRepresentable<Int>, CaseIterable, Sendable {
     var text: String { get }
 }
 
+/// Endpoint of forward-auth.
+package enum CheckKind: Int, MetricLabelValue {
+    case check, envoy, nginx
+
+    var text: String { "\(self)" }
+}
+
 /// State of a client connection.
 package enum ConnectionState: Int, MetricLabelValue {
     case handshaking

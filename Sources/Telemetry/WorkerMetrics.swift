@@ -79,6 +79,9 @@ extension WorkerMetrics {
         observe(nanoseconds, .overhead, HistogramScale.latencyBounds, phase.rawValue)
     }
 
+    /// A request that a proxy had checked was answered.
+    package mutating func checked(_ kind: CheckKind, statusCode: Int) { add(1, .checks, kind.rawValue, Self.codeClass(statusCode)) }
+
     package mutating func connectionAccepted() { add(1, .connectionsAccepted) }
 
     /// Number of client connections in this state.

@@ -42,12 +42,11 @@ import Testing
         #expect(outcome.code == 0 && outcome.output.hasSuffix("done"), "\(outcome.output)\n\(outcome.complaints)")
     }
 
-    @Test func manifestsAreValidAndTheirSettingsAreAccepted() throws {
+    @Test(.enabled(if: PythonTools.hasKubernetesSchemas)) func manifestsAreValidAndTheirSettingsAreAccepted() throws {
         let folder = try Folder()
-        let python = try PythonTools.python("kubernetes-validate==1.37.0")
-        let schema = try PythonTools.file("compose/config/compose_spec.json", of: "docker-compose==1.29.2")
         let check = repository.appending(path: "Tests/EndToEndTests/Package/manifests").path
-        let outcome = try run(python, [check, repository.path, try Tollgate.binary.get(), schema], environment: ["HOME": folder.path])
+        let outcome = try run(
+            PythonTools.python, [check, repository.path, try Tollgate.binary.get(), PythonTools.composeSchema], environment: ["HOME": folder.path])
         #expect(outcome.code == 0, "\(outcome.output)\n\(outcome.complaints)")
     }
 

@@ -7,11 +7,11 @@ import Wire
 
 /// One refusal of every kind.
 let everyRefusal: [Refusal] =
-    PathFault.allCases.map { .badRequest(.path($0)) } + [
+    PathFault.allCases.map { .badRequest(.path($0)) } + DescriptionFault.allCases.map { .badRequest(.description($0)) } + [
         .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.grpcTimeout), .badRequest(.handshake),
         .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
-        .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .premiumRequired, .notFound,
+        .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .upgradeRequired,
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),

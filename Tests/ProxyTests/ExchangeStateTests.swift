@@ -46,7 +46,10 @@ import Testing
         if let wait = Self.waits.first(where: { $0.wait == event }) {
             switch wait.kind {
             case .entitlement, .refresh: guard phase == .deciding, node.account.isForwarded == nil else { return nil }
-            case .limits: guard phase == .connecting || phase == .collecting, !node.account.hasContent else { return nil }
+            case .limits:
+                guard phase == .connecting || phase == .collecting || phase == .deciding && node.account.isForwarded == nil,
+                    !node.account.hasContent
+                else { return nil }
             case .handler: guard phase == .collecting, node.account.hasWholeRequest else { return nil }
             case .room: guard phase == .connecting else { return nil }
             }

@@ -39,6 +39,8 @@ final class LatestCensus: Sendable {
 final class RunningWorker: Sendable {
     let address: SocketAddress
     let adminAddress: SocketAddress
+    /// Of forward-auth.
+    let checkAddress: SocketAddress
     let mailbox: Mailbox<WorkerMessage>
     private let thread: WorkerThread
     private let latest: LatestCensus
@@ -53,14 +55,19 @@ final class RunningWorker: Sendable {
         let loopback = SocketAddress(parsing: "127.0.0.1:0")!
         let socket = try Socket.listen(on: loopback)
         let admin = try Socket.listen(on: loopback)
+        let check = try Socket.listen(on: loopback)
         address = try socket.localAddress()
         adminAddress = try admin.localAddress()
+        checkAddress = try check.localAddress()
         let waker = try Waker()
         let mailbox = Mailbox<WorkerMessage>(waker: waker)
         self.mailbox = mailbox
         let latest = LatestCensus()
         self.latest = latest
-        let listeners = [Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true)]
+        let listeners = [
+            Listener(socket: socket, announces: announces, tls: tls), Listener(socket: admin, isAdmin: true),
+            Listener(socket: check, isCheck: true),
+        ]
         var declared = WorkerServices(admin: Self.admin, local: local)
         declared.lookUpUser = lookUpUser
         declared.refresh = refresh

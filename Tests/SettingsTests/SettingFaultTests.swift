@@ -31,6 +31,8 @@ import Wire
         ("TOLLGATE_LISTEN=", ["a.env:1: TOLLGATE_LISTEN: leaves no address to listen on, set it or TOLLGATE_LISTEN_TLS, like 127.0.0.1:8000"]),
         ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:9;proxy", [#"a.env:1: TOLLGATE_ADMIN_LISTEN: "127.0.0.1:9;proxy" cannot take the PROXY protocol, remove ;proxy"#]),
         ("TOLLGATE_ADMIN_LISTEN=127.0.0.1:8000", ["a.env:1: TOLLGATE_ADMIN_LISTEN: 127.0.0.1:8000 is already used by TOLLGATE_LISTEN, give it an address of its own"]),
+        ("TOLLGATE_CHECK_LISTEN=127.0.0.1:8000;h2c", ["a.env:1: TOLLGATE_CHECK_LISTEN: 127.0.0.1:8000 is already used by TOLLGATE_LISTEN, give it an address of its own"]),
+        ("TOLLGATE_CHECK_LISTEN=8001", [#"a.env:1: TOLLGATE_CHECK_LISTEN: "8001" is no address to listen on, write one like 127.0.0.1:8000, [::1]:8000 or unix:/path"#]),
         ("TOLLGATE_LISTEN_TLS=127.0.0.1:8443", ["a.env:1: TOLLGATE_LISTEN_TLS: needs a certificate, set TOLLGATE_TLS_CERT and TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem", ["a.env:1: TOLLGATE_TLS_CERT: has no key beside it, set TOLLGATE_TLS_KEY"]),
         ("TOLLGATE_TLS_CERT=a.pem b.pem\nTOLLGATE_TLS_KEY=a.key", ["a.env:2: TOLLGATE_TLS_KEY: names 1 file and TOLLGATE_TLS_CERT 2 files, give one key for each certificate"]),
@@ -123,6 +125,12 @@ import Wire
 
     @Test func probableMistakesAreWarnings() {
         #expect(warnings("TOLGATE_LOG=info\n" + oneRoute) == ["a.env:1: TOLGATE_LOG: is no setting and is ignored, the nearest is TOLLGATE_LOG"])
+        let check = "TOLLGATE_CHECK_LISTEN=127.0.0.1:8001\n"
+        #expect(
+            warnings(check + oneRoute) == [
+                "a.env:1: TOLLGATE_CHECK_LISTEN: has no proxy in TOLLGATE_TRUSTED_PROXIES, every client counts as the proxy that asks: name the proxies' addresses there"
+            ])
+        #expect(warnings(check + "TOLLGATE_TRUSTED_PROXIES=127.0.0.1/32\n" + oneRoute) == [])
         #expect(warnings("TOLLGATE_ADMIN_TOKEN=admin\n" + oneRoute) == ["a.env:1: TOLLGATE_ADMIN_TOKEN: is easy to guess, use 16 characters or more"])
         #expect(warnings(oneRoute + "TOLLGATE_UPSTREAM_V=http://h") == ["a.env:3: TOLLGATE_UPSTREAM_V: is used by no route"])
         #expect(warnings("") == [])

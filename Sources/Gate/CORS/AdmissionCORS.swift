@@ -93,7 +93,8 @@ extension Admission {
             }
             decision.answerEdits.append(rendered: gate.answer.rawBytes)
         } else {
-            decision.cors = isOwn(origin, head, bytes, peer, decision.client) ? .own : .foreign
+            let believesProxy = decision.check != nil || decision.client.peerIsTrusted
+            decision.cors = isOwn(origin, head, bytes, peer, believesProxy: believesProxy) ? .own : .foreign
         }
     }
 
@@ -111,7 +112,7 @@ extension Admission {
 
     /// Whether `origin` is that of `TOLLGATE_PUBLIC_URL`, or of the URL that the request was sent to.
     private func isOwn(
-        _ origin: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, _ client: ClientAddress
+        _ origin: RawSpan, _ head: borrowing RequestHead, _ bytes: RawSpan, _ peer: Peer, believesProxy: Bool
     ) -> Bool {
         let own = policy.ownOrigin
         if !own.isEmpty, origin.equals(own.rawBytes) { return true }
@@ -119,7 +120,7 @@ extension Admission {
         guard !host.isEmpty else { return false }
         if origin.hasPrefix("https://") { return origin.dropping(8).isAuthority(host, defaultPort: ":443") }
         // A proxy that ends TLS and is not declared leaves the scheme unknown, so both count on a plain connection.
-        guard !peer.isTLS, !(client.peerIsTrusted && Self.wasSecure(head.fields, bytes)) else { return false }
+        guard !peer.isTLS, !(believesProxy && Self.wasSecure(head.fields, bytes)) else { return false }
         return origin.hasPrefix("http://") && origin.dropping(7).isAuthority(host, defaultPort: ":80")
     }
 

@@ -178,6 +178,8 @@ extension Worker {
             scratch.decision = Decision()
             identify(exchange.index, input.readable, &scratch)
             prepareLocal(exchange.index, services.admin, input.readable, &scratch)
+        } else if downstream.listeners[downstream.clients[client].listener].isCheck {
+            check(exchange, input.readable, isSampled: isSampled, &scratch)
         } else {
             decide(exchange.index, input.readable, isSampled: isSampled, &scratch)
             if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }

@@ -12,7 +12,7 @@ extension Worker {
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
             scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].refresh,
-            &scratch.decision)
+            check: exchanges[exchange].check, &scratch.decision)
         if scratch.decision.handshake != nil { exchanges[exchange].socket = admission.openSocket(&scratch.decision) }
         let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
         if isSampled {
@@ -24,6 +24,13 @@ extension Worker {
         switch scratch.decision.verdict {
         case .lookUp: return waitForEntitlement(exchange, &scratch)
         case .refresh: return waitForRefresh(exchange, bytes, &scratch)
+        case .forward where exchanges[exchange].check != nil:
+            identify(exchange, bytes, &scratch)
+            keepPassage(exchange, bytes, &scratch)
+            guard wait != nil else {
+                log(exchange, bytes, &scratch)
+                return letPass(exchange, &scratch)
+            }
         case .forward(let upstream):
             identify(exchange, bytes, &scratch)
             guard prepareForward(exchange, upstream: upstream, bytes, &scratch) else {
@@ -50,8 +57,10 @@ extension Worker {
     /// Sets the exchange's ids, method, version, dialect and the decision's answer fields, which every answer needs. Once for
     /// each request, when it waits for no further decision.
     mutating func identify(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
-        exchanges[exchange].method = scratch.request.method
-        exchanges[exchange].version = scratch.request.version
+        if exchanges[exchange].check == nil {
+            exchanges[exchange].method = scratch.request.method
+            exchanges[exchange].version = scratch.request.version
+        }
         exchanges[exchange].dialect = scratch.decision.dialect
         exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(

@@ -23,6 +23,8 @@ package struct Exchange: ~Copyable {
 
     /// The request's head, kept while it waits for an entitlement or a refresh, after which it is decided about again.
     var heldHead = ByteBuffer()
+    /// Where the request was described, if it is only checked. Method and version of the exchange are those of the check.
+    var check: CheckEndpoint?
     /// The outcome of the refresh that the request asked for.
     var refresh: RefreshAnswer?
     /// Set while Redis decides the request's limits; forwarding waits.
@@ -37,7 +39,7 @@ package struct Exchange: ~Copyable {
     // MARK: the request
 
     /// The head for the upstream and the start of the body, kept until the answer begins so that it can be sent again. For a
-    /// handler of the gateway, the body.
+    /// handler of the gateway, the body; for a check, the fields of the answer that lets the request pass.
     var replayBuffer = ByteBuffer(capacity: 768)
     /// Bytes of the replay buffer that were sent on the current connection.
     var replaySent = 0
@@ -99,6 +101,7 @@ package struct Exchange: ~Copyable {
     /// Prepares a reused exchange for the next request. Buffers that a large body has grown are freed.
     mutating func reset(for client: Handle<Client>, at now: MonotonicTime) {
         self.client = client
+        check = nil
         state = ExchangeState()
         upstream = .none
         heldHead.reuse()

@@ -64,7 +64,8 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     /// The request waits before it goes on, or for its handler.
     mutating func wait(for wait: Wait) {
         switch (phase, wait) {
-        case (.deciding, .entitlement), (.deciding, .refresh), (.connecting, .limits), (.collecting, .limits),
+        // A request that is only checked has no target to wait in.
+        case (.deciding, .entitlement), (.deciding, .refresh), (.deciding, .limits), (.connecting, .limits), (.collecting, .limits),
             (.collecting, .handler), (.connecting, .room):
             phase = .waiting(wait)
         case (.deciding, _), (.waiting, _), (.collecting, _), (.connecting, _), (.relaying, _), (.tunnel, _), (.answered, _):

@@ -99,8 +99,10 @@ extension Worker {
             exchanges[exchange].answerEdits.add("Upgrade", "websocket")
             exchanges[exchange].answerEdits.add("Connection", "Upgrade")
         }
+        let check = exchanges[exchange].check
+        if check == .nginx { refusal.addTrueStatus(to: &exchanges[exchange].answerEdits) }
         answer(
-            exchange, status: dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
+            exchange, status: check?.status(of: refusal) ?? dialect.status(of: refusal), contentType: dialect.contentType, body.readable, &scratch)
     }
 
     /// Writes a whole answer of the gateway's own and ends the exchange.

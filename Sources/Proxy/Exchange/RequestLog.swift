@@ -20,6 +20,9 @@ extension Worker {
             telemetry.beginLine(
                 scratch.request, bytes, scratch.decision, downstream.clients[client].peer, admission.policy, at: now.wall,
                 &exchanges[exchange].record.line)
+            if let check = exchanges[exchange].check {
+                telemetry.line.add(.forwardAuth, check.text, to: &exchanges[exchange].record.line)
+            }
             addLimitKeys(exchange, &scratch)
             exchanges[exchange].addIDs(telemetry.line)
         }
@@ -58,6 +61,9 @@ extension Worker {
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.outcome, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
+        if let check = exchanges[exchange].check {
+            telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
+        }
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
             // The address of the last attempt.

@@ -97,6 +97,9 @@ extension Worker {
         if let refusal = outcome.refusal {
             noteLimit(index, outcome, &verdict)
             answer(index, with: refusal, &scratch)
+        } else if exchanges[index].check != nil {
+            noteLimit(index, outcome, &verdict)
+            letPass(index, &scratch)
         } else {
             exchanges[index].resumeTarget()
             noteLimit(index, outcome, &verdict)
@@ -148,7 +151,7 @@ extension Worker {
     private mutating func takeHeldHead(_ exchange: ExchangeIndex, into head: inout ByteBuffer, _ scratch: inout Scratch) -> Bool {
         swap(&head, &exchanges[exchange].heldHead)
         guard scratch.request.parse(head.readable, limits: settings.headLimits) == .complete else { return false }
-        scratch.request.isHTTP2 = downstream.clients[exchanges[exchange].client.index].isStream
+        scratch.request.isHTTP2 = downstream.clients[exchanges[exchange].client.index].isStream && exchanges[exchange].check == nil
         return true
     }
 
@@ -160,7 +163,9 @@ extension Worker {
         var head = ByteBuffer()
         guard takeHeldHead(exchange, into: &head, &scratch) else { return abandon(client, &scratch) }
         // Nothing is charged: the limits come behind what it waits for.
-        _ = admission.admit(scratch.request, head.readable, peer: downstream.clients[client].peer, at: now, &scratch.decision)
+        _ = admission.admit(
+            scratch.request, head.readable, peer: downstream.clients[client].peer, at: now, check: exchanges[exchange].check,
+            &scratch.decision)
         identify(exchange, head.readable, &scratch)
         log(exchange, head.readable, &scratch)
         answer(exchange, with: refusal, &scratch)

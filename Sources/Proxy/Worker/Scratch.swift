@@ -12,6 +12,8 @@ struct Scratch: ~Copyable {
     /// The field section of HTTP/2 that was decoded last, and a copy of its head while a request begins.
     var section = FieldSection()
     var head = ByteBuffer()
+    /// The head of the request that a check describes.
+    var described = ByteBuffer()
     var response = ResponseHead()
     var trailers = FieldTable()
     var decision = Decision()

@@ -30,6 +30,7 @@ enum CheckCommand {
         json.array("listen", settings.listeners) { $0.string($1.text) }
         json.array("listen_tls", settings.tlsListeners) { $0.string($1.text) }
         json.array("admin_listen", settings.adminListeners) { $0.string($1.text) }
+        json.array("check_listen", settings.checkListeners) { $0.string($1.text) }
         json.array("tiers", settings.tiers.names) { $0.string($1) }
         json.array("upstreams", settings.upstreams, write)
         json.array("issuers", settings.trusts, write)
@@ -157,7 +158,7 @@ enum CheckTable {
     private static func listeners(_ configuration: GatewayConfiguration) -> String {
         let settings = configuration.settings
         let rows = settings.listeners.map { ("http", $0.text) } + settings.tlsListeners.map { ("https", $0.text) }
-            + settings.adminListeners.map { ("admin", $0.text) }
+            + settings.checkListeners.map { ("check", $0.text) } + settings.adminListeners.map { ("admin", $0.text) }
         return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] })
     }
 

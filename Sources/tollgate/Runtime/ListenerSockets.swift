@@ -18,6 +18,11 @@ struct ListenerSockets {
         for declaration in configuration.settings.tlsListeners {
             try bind(declaration, "https") { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }
         }
+        for declaration in configuration.settings.checkListeners {
+            try bind(declaration, "check") {
+                Listener(socket: $0, isCheck: true, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
+            }
+        }
         for declaration in configuration.settings.adminListeners {
             let socket = try Socket.listen(on: declaration.address, reusePort: false)
             ofWorker[0].append(Listener(socket: socket, isAdmin: true))

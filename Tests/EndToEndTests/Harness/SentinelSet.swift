@@ -9,10 +9,7 @@ struct RedisProgram: CustomStringConvertible, Sendable {
     static let redis = RedisProgram(path: "redis-server", description: "redis")
 
     /// Valkey, where `deploy/test` could install it.
-    static let valkey: RedisProgram? = {
-        let path = ProcessInfo.processInfo.environment["TOLLGATE_TEST_VALKEY"] ?? ""
-        return access(path, X_OK) == 0 ? RedisProgram(path: path, description: "valkey") : nil
-    }()
+    static let valkey = isThere(PythonTools.valkey) ? RedisProgram(path: PythonTools.valkey, description: "valkey") : nil
 
     static let all = [redis, valkey].compactMap { $0 }
 }

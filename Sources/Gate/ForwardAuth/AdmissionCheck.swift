@@ -1,0 +1,120 @@
+package import HTTP
+package import Wire
+
+/// Decisions about requests that are only checked: the proxy forwards them as they came, and the gateway never sees the answers.
+extension Admission {
+    /// Writes the request that the check in `head` describes; see `DescribedRequest.write`.
+    package func describe(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, at endpoint: CheckEndpoint, into out: inout ByteBuffer
+    ) throws(DescriptionFault) {
+        try DescribedRequest.write(head, bytes, at: endpoint, hostMayBeMissing: !policy.table.namesHosts, into: &out)
+    }
+
+    /// Refuses a check that describes no request.
+    package func refuse(
+        _ refusal: Refusal, _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, _ decision: inout Decision
+    ) {
+        decision.reset(dialect: policy.dialect, corsNumber: -1)
+        decision.client = ClientAddress.resolve(head, bytes, peer: peer, trusted: policy.trustedProxies)
+        decision.refuse(refusal)
+    }
+
+    /// Whether an upstream that gets `path` as it was sent may take it for one of another rule than `match`, which is that of its
+    /// canonical form: it has dot segments, or matches another rule letter by letter.
+    func differsAsSent(_ path: RawSpan, _ match: RouteMatch, _ head: borrowing RequestHead, _ bytes: RawSpan) -> Bool {
+        if path.hasDotSegment { return true }
+        return policy.table.match(host: bytes[head.host], path: path, method: head.method, methodText: bytes[head.methodText]) != match
+    }
+}
+
+extension ClientAddress {
+    /// The address in a check. The peer is a proxy, so an address that no trusted proxy has named is not the client's: it counts for
+    /// limits, but proves no internal caller.
+    func inCheck(_ fields: borrowing FieldTable) -> ClientAddress {
+        var address = self
+        let isNamed = peerIsTrusted && (fields.contains(.xForwardedFor) || fields.contains(.forwarded))
+        address.isCertain = isCertain && isNamed
+        return address
+    }
+}
+
+extension Decision {
+    /// Adds what the upstream must get, as fields of the answer that lets the request pass: the identity fields, and `Authorization`
+    /// where the route keeps it. Of these fields, one that is missing is to be removed from the client's request by the proxy.
+    /// Envoy is told which those are.
+    package func addPassage(
+        at endpoint: CheckEndpoint, _ head: borrowing RequestHead, _ bytes: RawSpan, to fields: inout ByteBuffer
+    ) {
+        fields.append(requestEdits.http1)
+        let keepsAuthorization = forwardsAuthorization && !requestEdits.removes(.authorization) && head.authorizationCount == 1
+        if keepsAuthorization {
+            fields.append("Authorization: ")
+            fields.append(bytes[head.authorization])
+            fields.append("\r\n")
+        }
+        if endpoint == .envoy { IdentityHeaders.addMissing(to: &fields) }
+    }
+}
+
+extension IdentityHeaders {
+    /// Whether `name` is another spelling of an identity field than its own: many servers read `X_User_Id` as `X-User-Id`.
+    static func isLookAlike(_ name: RawSpan) -> Bool {
+        guard ReservedNames.shared.mayHold(name) else { return false }
+        for header in IdentityHeader.allCases {
+            let own = header.name.rawBytes
+            if FoldedName.matches(name, own), !FoldedName.isSpelling(name, of: own) { return true }
+        }
+        return false
+    }
+
+    /// Adds `X-Envoy-Auth-Headers-To-Remove` with the names of the passage's fields that these lines lack.
+    fileprivate static func addMissing(to fields: inout ByteBuffer) {
+        var separator: StaticString = "X-Envoy-Auth-Headers-To-Remove: "
+        for name in passage where !fields.readable.hasLine(name) {
+            fields.append(separator)
+            fields.append(name)
+            separator = ","
+        }
+        // Credentials are always missing, so there is a line to end.
+        fields.append("\r\n")
+    }
+}
+
+extension Refusal {
+    /// Adds the true status and the code beside a 401 or 403 for nginx.
+    package func addTrueStatus(to edits: inout FieldEdits) {
+        edits.add("X-Tollgate-Status", decimal: Int(status))
+        edits.add("X-Tollgate-Code", code.text)
+    }
+}
+
+extension RawSpan {
+    /// Whether a segment of the path is `.` or `..`, encoded or not.
+    fileprivate var hasDotSegment: Bool {
+        var offset = 0
+        while offset < byteCount {
+            // Behind the segment's slash.
+            offset += 1
+            var (dots, others) = (0, 0)
+            while offset < byteCount, self[offset] != UInt8(ascii: "/") {
+                let isEncodedDot = offset + 3 <= byteCount && extracting(offset..<offset + 3).equalsIgnoringCase("%2e")
+                if isEncodedDot || self[offset] == UInt8(ascii: ".") { dots += 1 } else { others += 1 }
+                offset += isEncodedDot ? 3 : 1
+            }
+            if others == 0, dots == 1 || dots == 2 { return true }
+        }
+        return false
+    }
+
+    /// Whether one of these field lines is called `name`.
+    fileprivate func hasLine(_ name: StaticString) -> Bool {
+        let count = name.utf8CodeUnitCount
+        var start = 0
+        while start + count < byteCount {
+            if dropping(start).hasPrefix(name), self[start + count] == UInt8(ascii: ":") { return true }
+            guard let end = firstIndex(of: UInt8(ascii: "\n"), from: start) else { return false }
+            start = end + 1
+        }
+        return false
+    }
+}

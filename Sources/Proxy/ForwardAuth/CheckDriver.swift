@@ -1,0 +1,85 @@
+import Gate
+import HTTP
+import Telemetry
+import Wire
+
+/// Requests on the check listeners: a proxy describes a request, and is answered whether it may pass.
+extension Worker {
+    /// Answers the check whose head is in `scratch.request`, parsed from `bytes`: decides about the request that it describes, as
+    /// about one that came from a client. The exchange may be over afterwards.
+    mutating func check(_ handle: Handle<Exchange>, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch) {
+        let exchange = handle.index
+        let client = exchanges[exchange].client.index
+        exchanges[exchange].method = scratch.request.method
+        exchanges[exchange].version = scratch.request.version
+        // Proxies copy a length and do not send the content. No next request can be told from content that is missing, so this answer
+        // is the connection's last.
+        if scratch.request.framing.hasContent { apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch) }
+        guard let endpoint = CheckEndpoint(path: bytes[scratch.request.path]) else {
+            return refuseCheck(exchange, .notFound, bytes, &scratch)
+        }
+        exchanges[exchange].check = endpoint
+        var described = ByteBuffer()
+        swap(&described, &scratch.described)
+        described.removeAll()
+        do throws(DescriptionFault) {
+            try admission.describe(scratch.request, bytes, at: endpoint, into: &described)
+            judge(handle, described.readable, bytes, isSampled: isSampled, &scratch)
+        } catch {
+            exchanges[exchange].record.error = error.text
+            refuseCheck(exchange, .badRequest(.description(error)), bytes, &scratch)
+        }
+        swap(&described, &scratch.described)
+    }
+
+    private mutating func judge(
+        _ handle: Handle<Exchange>, _ described: RawSpan, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch
+    ) {
+        switch scratch.request.parse(described, limits: settings.headLimits) {
+        case .complete:
+            decide(handle.index, described, isSampled: isSampled, &scratch)
+            if exchanges.isCurrent(handle) { exchanges[handle.index].hold(described) }
+        case .incomplete: preconditionFailure("a described head without an end")
+        case .invalid(let fault):
+            // It was read once, so it can be read again.
+            _ = scratch.request.parse(bytes, limits: settings.headLimits)
+            exchanges[handle.index].record.error = fault.text
+            refuseCheck(handle.index, Refusal(fault), bytes, &scratch)
+        }
+    }
+
+    /// Refuses a check that describes no request.
+    private mutating func refuseCheck(_ exchange: ExchangeIndex, _ refusal: Refusal, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        let peer = downstream.clients[exchanges[exchange].client.index].peer
+        admission.refuse(refusal, scratch.request, bytes, peer: peer, &scratch.decision)
+        identify(exchange, bytes, &scratch)
+        log(exchange, bytes, &scratch)
+        answer(exchange, with: refusal, &scratch)
+    }
+
+    /// Keeps the fields of the answer that lets the request pass, which may have to wait for limits.
+    mutating func keepPassage(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch) {
+        guard let endpoint = exchanges[exchange].check else { return }
+        scratch.decision.addPassage(at: endpoint, scratch.request, bytes, to: &exchanges[exchange].replayBuffer)
+    }
+
+    /// Lets the checked request pass.
+    mutating func letPass(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
+        var passage = ByteBuffer()
+        swap(&passage, &exchanges[exchange].replayBuffer)
+        exchanges[exchange].answerEdits.append(rendered: passage.readable)
+        swap(&passage, &exchanges[exchange].replayBuffer)
+        answer(exchange, status: 200, contentType: "", RawSpan(), &scratch)
+    }
+}
+
+extension CheckKind {
+    /// The metrics' label value.
+    init(_ endpoint: CheckEndpoint) {
+        switch endpoint {
+        case .check: self = .check
+        case .envoy: self = .envoy
+        case .nginx: self = .nginx
+        }
+    }
+}
