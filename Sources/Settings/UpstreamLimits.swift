@@ -3,7 +3,7 @@ internal import Wire
 /// When addresses of an upstream are ejected and how they come back, and its bounds on requests and retries: the options of an upstream
 /// line that begin with `eject-`, `max-` and `retry-`, `panic=` and `slow-start=`. Times are in milliseconds.
 package struct UpstreamLimits: Hashable, Sendable {
-    /// What is too slow (`eject-latency=`): so many times the other addresses' median, or so many milliseconds.
+    /// The bound on the time to a response (`eject-latency=`): so many times the other addresses' median, or so many milliseconds.
     package enum Latency: Hashable, Sendable {
         case factor(Int)
         case milliseconds(UInt32)

@@ -36,7 +36,7 @@ package struct UpstreamStatus: Sendable, Equatable {
     /// Whether so few addresses are available that all are used.
     package var isPanicking = false
     package var addresses: [Address]
-    /// What is counted for `max-requests`, `max-pending` and `retry-min`; the first two are 0 without a bound.
+    /// The counts for `max-requests`, `max-pending` and `retry-min`; the first two are 0 without a bound.
     package var requests = 0
     package var pending = 0
     package var retries = 0

@@ -110,7 +110,7 @@ import Wire
         #expect(run.addresses.pool.records.dropFirst().allSatisfy { $0.total == 0 })
     }
 
-    /// Whatever fails, and however the rules are set: never more are out than allowed, and requests always find an address.
+    /// With any failures and any rules: never more are out than allowed, and requests always find an address.
     @Test(arguments: 1...8 as ClosedRange<UInt64>) func theBoundOnEjectionsHolds(_ seed: UInt64) {
         var random = SplitMix64(seed: seed)
         let count = Int.random(in: 2...20, using: &random)

@@ -9,12 +9,12 @@ import Wire
 
 @testable import Proxy
 
-/// What a worker makes of the answers of its upstream's addresses.
+/// A worker's reaction to the answers of its upstream's addresses.
 @Suite(.ownThread, .timeLimit(.minutes(2)))
 struct OutlierWorkerTests {
     private static let good = Herd.answer(200)
 
-    /// What a judge announced.
+    /// The announcements of a judge.
     private final class Changes: Sendable {
         private let all = Mutex<[(address: UpstreamAddress, change: AddressChange)]>([])
         func add(_ address: UpstreamAddress, _ change: AddressChange) { all.withLock { $0.append((address, change)) } }

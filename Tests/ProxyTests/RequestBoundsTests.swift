@@ -149,7 +149,7 @@ struct RequestBoundsTests {
         let refused = try #require(clients.first { $0.isReady(milliseconds: 0) })
         let answer = try refused.receiveMessage()
         #expect(answer.status == 503 && answer.value(of: "Retry-After") == "1")
-        // What has its connection waits no more, however long its answer takes.
+        // A request that has its connection waits no more, however long its answer takes.
         let other = try begin(&worker, listener)
         for line in [upstream, other.upstream] { try line.send(ExchangeTests.ok) }
         try worker.turn(untilReadable: other.client)

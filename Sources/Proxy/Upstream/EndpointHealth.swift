@@ -91,7 +91,7 @@ struct EndpointHealth: Equatable, Sendable {
     static let whole = 1_000
     private static let least = 100
 
-    /// What it takes of a settled address's load, in thousandths: from a tenth, in a straight line.
+    /// Its share of a settled address's load, in thousandths: from a tenth, in a straight line.
     func share(at now: MonotonicTime, _ rules: OutlierRules) -> Int {
         guard let joinedAt, rules.slowStart > 0 else { return Self.whole }
         let part = now.nanoseconds(since: joinedAt) / (rules.slowStart * 1_000)

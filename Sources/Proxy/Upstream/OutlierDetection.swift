@@ -8,7 +8,7 @@ import Wire
 extension UpstreamPool {
     // MARK: watching, in every worker
 
-    /// What the window has brought, by address, if it is over; another one begins. Windows of all workers end together.
+    /// The answers of the window, by address, if it is over; another one begins. Windows of all workers end together.
     mutating func harvest(at now: MonotonicTime) -> [(number: Int, window: AnswerWindow)] {
         guard now >= windowEnd else { return [] }
         let interval = settings.outliers.interval * 1_000_000
@@ -116,7 +116,7 @@ extension OutlierRules.LatencyRule {
     }
 }
 
-/// What the judge knows of one address.
+/// The judge's knowledge of one address.
 struct EjectionRecord: Equatable, Sendable {
     /// The answers of all workers since the last judgement.
     var gathered = AnswerWindow()

@@ -4,7 +4,7 @@ package import Telemetry
 import Transport
 import Wire
 
-/// What a worker has seen of an address, for the worker that judges.
+/// A worker's observation of an address, for the worker that judges.
 package enum AddressSighting: Sendable {
     /// A suspect, the words for it, and the milliseconds that it asks for; nil for an ejection.
     case suspect(EjectionReason, detail: String, rest: UInt64?)

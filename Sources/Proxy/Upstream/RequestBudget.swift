@@ -28,7 +28,7 @@ final class SharedCount: Sendable {
     var value: Int { used.load(ordering: .relaxed) }
 }
 
-/// What an exchange counts for in its upstream's `RequestBudget`.
+/// The counts of its upstream's `RequestBudget` that an exchange is part of.
 struct RequestHoldings: OptionSet, Sendable {
     var rawValue: UInt8
 
