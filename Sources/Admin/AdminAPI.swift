@@ -1,6 +1,7 @@
 package import Accounts
 package import Gate
 package import HTTP
+package import Telemetry
 package import Wire
 
 /// The settings in force that the admin API depends on.
@@ -31,6 +32,7 @@ package struct AdminAPI: Sendable {
     let limiter: any AttemptLimiter
     /// The newest refusals: those of one request if its id is given, and at most the given number.
     let refusals: @Sendable (String?, Int) async -> [ExplainedRefusal]
+    let upstreams: @Sendable () async -> [UpstreamStatus]
     /// Writes the routes as members of an open object.
     let writeRoutes: @Sendable (inout JSONWriter) -> Void
     let plan: @Sendable () -> AdminPlan
@@ -39,6 +41,7 @@ package struct AdminAPI: Sendable {
     package init(
         token: @escaping @Sendable () -> AdminToken?, directory: AccountDirectory, administration: Administration,
         limiter: any AttemptLimiter, refusals: @escaping @Sendable (String?, Int) async -> [ExplainedRefusal],
+        upstreams: @escaping @Sendable () async -> [UpstreamStatus],
         writeRoutes: @escaping @Sendable (inout JSONWriter) -> Void, plan: @escaping @Sendable () -> AdminPlan,
         now: @escaping @Sendable () -> WallTime
     ) {
@@ -47,6 +50,7 @@ package struct AdminAPI: Sendable {
         self.administration = administration
         self.limiter = limiter
         self.refusals = refusals
+        self.upstreams = upstreams
         self.writeRoutes = writeRoutes
         self.plan = plan
         self.now = now
@@ -117,6 +121,9 @@ package struct AdminAPI: Sendable {
                 writeRoutes(&json)
                 json.endObject()
             }
+        case ("upstreams", 1):
+            try allow(["GET"], method)
+            return await showUpstreams()
         case ("decisions", 1):
             try allow(["GET"], method)
             return try await decisions(AdminQuery(request.query, knows: ["request_id", "limit"]))

@@ -14,6 +14,18 @@ package enum TypedText {
         return value
     }
 
+    /// A percentage in `range`.
+    package static func percentage(_ text: String, _ range: ClosedRange<Int>) throws(ParseError) -> Int {
+        guard text.hasSuffix("%"), text.utf8.count <= 5, text.utf8.dropLast().allSatisfy({ $0.isASCIIDigit }), let value = Int(text.dropLast())
+        else {
+            throw ParseError("is no percentage, write one from \(range.lowerBound)% to \(range.upperBound)%")
+        }
+        guard range.contains(value) else {
+            throw ParseError("is out of range, write a percentage from \(range.lowerBound)% to \(range.upperBound)%")
+        }
+        return value
+    }
+
     /// A duration in `range`, in milliseconds.
     package static func duration(_ text: String, _ range: ClosedRange<UInt64>) throws(ParseError) -> UInt64 {
         guard let value = DurationText.parse(text) else {

@@ -36,6 +36,8 @@ package struct UpstreamDeclaration: Hashable, Sendable {
     package var retries: UInt8 = 1
     /// The maximum number of connections of all workers to all addresses; nil for no bound.
     package var maxConnections: Int?
+    /// Ejections, and the bounds on requests and retries.
+    package var limits = UpstreamLimits()
     /// Whether requests go over HTTP/2: by ALPN to https, by prior knowledge to http.
     package var speaksHTTP2 = false
     /// Whether the upstream receives its own name as `Host` in place of the client's.
@@ -74,7 +76,7 @@ extension LineOption {
         LineOption("http2", "off or on", "HTTP/2, many requests on one connection: by ALPN over https://, by prior knowledge otherwise"),
         LineOption("host", "client or upstream", "the `Host` that the upstream receives: the client's, or the address's own"),
         LineOption("tls-ca", "a PEM file", "the CA of its certificate; the system's CAs by default"),
-    ]
+    ] + upstreamLimits
 }
 
 /// Parser of `TOLLGATE_UPSTREAM_<NAME>`: `URL… key=value…`.
@@ -103,6 +105,7 @@ enum UpstreamLine {
         }
         if let retries = line.count("retries", 0...5) { upstream.retries = UInt8(retries) }
         upstream.maxConnections = line.count("max-connections", 1...1_000_000)
+        upstream.limits = line.upstreamLimits()
         upstream.speaksHTTP2 = line.choice("http2", ["off", "on"]) == "on"
         upstream.sendsOwnHost = line.choice("host", ["client", "upstream"]) == "upstream"
         upstream.health = line.value("health") { text throws(ParseError) in

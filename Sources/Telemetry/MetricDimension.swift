@@ -3,6 +3,7 @@ enum MetricDimension {
     case route, policy, upstream, tier, issuer
     case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
+    case ejectionReason, upstreamBound
     case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
     case filterAction, filterFailure
     case refreshResult, refreshSource
@@ -19,7 +20,7 @@ enum MetricDimension {
         case .tier: "tier"
         case .issuer: "issuer"
         case .method: "method"
-        case .authReason, .retryReason: "reason"
+        case .authReason, .retryReason, .ejectionReason, .upstreamBound: "reason"
         case .result, .handshake: "result"
         case .algorithm: "alg"
         case .codeClass, .upstreamCodeClass: "code_class"
@@ -57,6 +58,8 @@ enum MetricDimension {
         case .handshake: HandshakeResult.allCases.map(\.text)
         case .tlsVersion: HandshakeVersion.allCases.map(\.text)
         case .retryReason: RetryReason.allCases.map(\.text)
+        case .ejectionReason: EjectionReason.allCases.map(\.text)
+        case .upstreamBound: UpstreamBound.allCases.map(\.text)
         case .limitSource: labels.words.limitSources
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
         case .redisResult: RedisCommandResult.allCases.map(\.text)
@@ -80,7 +83,7 @@ enum MetricDimension {
         case .upstream: labels.upstreams.isCurrent(index)
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
-        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
+        case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason, .upstreamBound,
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,

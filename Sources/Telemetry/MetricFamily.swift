@@ -3,6 +3,7 @@ enum MetricFamily: Int, CaseIterable {
     case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
     case connections, connectionsAccepted, tlsHandshakes, http2Ends
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
+    case upstreamEjected, upstreamPanic, upstreamRefusals, upstreamInFlight
     case checks
     case authDecisions, tokenVerifications, tokenVerificationDuration
     case tokenCacheHits, tokenCacheMisses, tokenCacheEvictions, tokenCacheEntries, unknownKeyIDs
@@ -88,7 +89,17 @@ extension MetricFamily {
             .init("upstream_healthy", .lowestGauge, [.upstream],
                 "Addresses of an upstream that get requests, as the worker that sees the fewest has it.")
         case .upstreamEjections:
-            .init("upstream_ejections_total", .counter, [.upstream], "Addresses set aside after failures.")
+            .init("upstream_ejections_total", .counter, [.upstream, .ejectionReason], "Addresses ejected, and why.")
+        case .upstreamEjected:
+            .init("upstream_ejected", .highestGauge, [.upstream], "Addresses of an upstream that are ejected now.")
+        case .upstreamPanic:
+            .init("upstream_panic", .highestGauge, [.upstream],
+                "1 while so few addresses of an upstream are available that all are used.")
+        case .upstreamRefusals:
+            .init("upstream_refused_total", .counter, [.upstream, .upstreamBound],
+                "Requests that were refused, or not retried, because of a bound of the upstream, and which.")
+        case .upstreamInFlight:
+            .init("upstream_requests_in_flight", .gauge, [.upstream], "Requests to an upstream under way.")
         case .checks:
             .init("forward_auth_checks_total", .counter, [.checkKind, .codeClass],
                 "Requests that a proxy had checked, by the endpoint and the verdict. They are among the requests, too.")

@@ -65,6 +65,35 @@ package enum RetryReason: Int, MetricLabelValue {
     var text: String { self == .connectFailed ? "connect_failed" : "\(self)" }
 }
 
+/// Why an address of an upstream was ejected.
+package enum EjectionReason: Int, MetricLabelValue {
+    /// Failures in a row.
+    case failures
+    /// Its share of successes.
+    case success
+    /// The time to the heads of its answers.
+    case latency
+    /// It asked for it by `Retry-After`.
+    case retryAfter
+
+    package var text: String { self == .retryAfter ? "retry_after" : "\(self)" }
+}
+
+/// A bound of an upstream that a request, or a retry, has met.
+package enum UpstreamBound: Int, MetricLabelValue {
+    case connections, requests, pending
+    case retryBudget
+
+    var text: String {
+        switch self {
+        case .connections: "max_connections"
+        case .requests: "max_requests"
+        case .pending: "max_pending"
+        case .retryBudget: "retry_budget"
+        }
+    }
+}
+
 /// Purpose of a Redis command.
 package enum RedisCommandKind: Int, MetricLabelValue {
     /// Charges limits.

@@ -121,7 +121,21 @@ extension WorkerMetrics {
     }
 
     /// An address of the upstream was ejected.
-    package mutating func upstreamEjected(upstream: LabelID) { add(1, .upstreamEjections, upstream.index) }
+    package mutating func upstreamEjected(upstream: LabelID, _ reason: EjectionReason) {
+        add(1, .upstreamEjections, upstream.index, reason.rawValue)
+    }
+
+    /// A request was refused, or not retried.
+    package mutating func upstreamRefused(upstream: LabelID, _ bound: UpstreamBound) {
+        add(1, .upstreamRefusals, upstream.index, bound.rawValue)
+    }
+
+    /// The upstream as this worker has it: its ejected addresses, whether it panics, and the requests under way.
+    package mutating func upstreamState(upstream: LabelID, ejected: Int, isPanicking: Bool, requests: Int) {
+        cells[layout[.upstreamEjected].cell(upstream.index)] = UInt64(clamping: ejected)
+        cells[layout[.upstreamPanic].cell(upstream.index)] = isPanicking ? 1 : 0
+        cells[layout[.upstreamInFlight].cell(upstream.index)] = UInt64(clamping: requests)
+    }
 
     /// Number of the upstream's addresses that get requests from this worker.
     package mutating func upstreamHealthy(upstream: LabelID, addresses: Int) {

@@ -84,7 +84,7 @@ struct RoomTests {
         for _ in 0..<2 where worker.worker.upstreams.longestIdle(0) == nil { worker.turn(waiting: 10) }
         var narrow = wide.settings
         narrow.maxConnections = 1
-        worker.worker.upstreams.directory.adopt([UpstreamSnapshot(settings: narrow, addresses: wide.addresses, connections: wide.connections)])
+        worker.worker.upstreams.directory.adopt([UpstreamSnapshot(settings: narrow, addresses: wide.addresses, connections: wide.connections)], at: EventLoop.now().monotonic)
         worker.worker.upstreams.closeRetired()
         try busy[2].send(ExchangeTests.ok)
         for line in lines { try worker.turn(untilReadable: line) }

@@ -20,7 +20,8 @@ struct SteppedWorker: ~Copyable {
         _ rules: [RouteRule], upstreams: [UpstreamSnapshot], settings: WorkerSettings = WorkerSettings(),
         local: [LocalHandler] = [], shared: consuming SharedCounting? = nil,
         makeRoom: @escaping @Sendable (String, Int) -> Bool = { _, _ in false },
-        sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) }
+        sessionExpiry: @escaping @Sendable (UUID, @escaping @Sendable (Int64?) -> Void) -> Void = { _, answer in answer(nil) },
+        services adjust: (inout WorkerServices) -> Void = { _ in }
     ) throws {
         let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         let address = try socket.localAddress()
@@ -29,6 +30,7 @@ struct SteppedWorker: ~Copyable {
         var services = WorkerServices(admin: RunningWorker.admin, local: local)
         services.makeRoom = makeRoom
         services.sessionExpiry = sessionExpiry
+        adjust(&services)
         let worker = try Worker(
             for: rules, upstreams: upstreams, settings: settings, waker: waker, mailbox: mailbox, services: services,
             listeners: [Listener(socket: socket)], shared: shared)

@@ -1,6 +1,7 @@
 import Gate
 import Glibc
 import Synchronization
+import Telemetry
 import TestThreads
 import Testing
 import Transport
@@ -51,22 +52,50 @@ import Wire
         #expect(choices(&round, 6) == [2, 2, 2])
     }
 
+    /// So many failures in a row of an address, as its worker judges them; whether the last one ejected it.
+    @discardableResult
+    private func fail(_ pool: inout UpstreamPool, _ number: Int, _ count: Int = 5, at seconds: UInt64, isBroken: Bool = false) -> Bool {
+        var isEjected = false
+        for _ in 0..<count {
+            isEjected = false
+            guard pool.endpoints[number].health.requestFailed(at: moment(seconds), isBrokenAnswer: isBroken, pool.settings.outliers) else {
+                continue
+            }
+            isEjected = pool.judge(number, .failures, at: moment(seconds)) != nil
+        }
+        return isEjected
+    }
+
+    private func probe(_ pool: inout UpstreamPool, _ number: Int, _ verdicts: [Bool], at seconds: UInt64 = 0) -> EndpointHealth.Change {
+        var last = EndpointHealth.Change.none
+        for good in verdicts {
+            last = pool.endpoints[number].health.probed(good: good, at: moment(seconds), pool.settings.outliers)
+            if last != .none { pool.records[number].probed(good: good, at: moment(seconds)) }
+        }
+        return last
+    }
+
+    private func learn(_ pool: inout UpstreamPool, _ number: Int, healthy: Bool) {
+        pool.endpoints[number].health.learned(healthy: healthy, at: moment(0), pool.settings.outliers)
+    }
+
     @Test func anEjectedAddressIsPassedOverUntilItsTimeIsOver() {
         var pool = pool(2)
-        for _ in 0..<EndpointHealth.failuresToEject { _ = pool.endpoints[0].health.requestFailed(at: moment(0)) }
+        #expect(fail(&pool, 0, at: 0) == true)
         #expect(choices(&pool, 4, at: 9) == [0, 4])
         #expect(choices(&pool, 4, at: 10) == [2, 2])
     }
 
     @Test func aGuessDoesNotTakeTheLastAddressAwayButAProbeDoes() {
         var pool = pool(2)
+        // The judge leaves one; as if two judged at once.
         for index in 0..<2 {
-            for _ in 0..<EndpointHealth.failuresToEject { _ = pool.endpoints[index].health.requestFailed(at: moment(0)) }
+            pool.endpoints[index].health.leave(Absence(reason: .failures, since: moment(0), until: moment(10)))
         }
         #expect(choices(&pool, 4) == [2, 2])
-        pool.endpoints[0].health.learned(healthy: false)
+        learn(&pool, 0, healthy: false)
         #expect(choices(&pool, 4) == [0, 4])
-        pool.endpoints[1].health.learned(healthy: false)
+        learn(&pool, 1, healthy: false)
         #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
     }
 
@@ -74,7 +103,7 @@ import Wire
         var pool = pool(2)
         pool.endpoints[1].outstanding = 5
         #expect(choices(&pool, 3, avoiding: 0) == [0, 3])
-        pool.endpoints[1].health.learned(healthy: false)
+        learn(&pool, 1, healthy: false)
         #expect(choices(&pool, 3, avoiding: 0) == [3, 0])
         var single = self.pool(1)
         #expect(choices(&single, 3, avoiding: 0) == [3])
@@ -82,9 +111,9 @@ import Wire
 
     @Test func withoutAddressesThereIsNone() {
         var pool = pool(1)
-        pool.endpoints[0].health.learned(healthy: false)
+        learn(&pool, 0, healthy: false)
         #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
-        pool.adopt(pool.settings, addresses: [])
+        pool.adopt(pool.settings, addresses: [], at: moment(0))
         #expect(pool.choose(avoiding: nil, at: moment(0)) == nil)
         var empty = UpstreamPool(settings: UpstreamSettings(name: "u"), addresses: [])
         #expect(empty.choose(avoiding: nil, at: moment(0)) == nil)
@@ -94,29 +123,29 @@ import Wire
 
     @Test func aReloadKeepsWhatIsKnownRetiresWhatIsGoneAndUsesEmptyPlacesAgain() {
         var pool = pool(2)
-        pool.endpoints[0].health.learned(healthy: false)
+        learn(&pool, 0, healthy: false)
         pool.endpoints[1].connections = 1
-        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3)])
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3)], at: moment(0))
         #expect(pool.endpoints.map(\.isRetired) == [false, true, false])
         #expect(pool.endpoints.map(\.health.isHealthy) == [false, true, true])
         #expect(choices(&pool, 3) == [0, 0, 3])
         // Its last connection has ended: its index is free, and every other stays valid.
         pool.endpoints[1].connections = 0
-        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3), Self.address(4)])
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(3), Self.address(4)], at: moment(0))
         #expect(pool.endpoints.map(\.address.address.description) == ["127.0.0.1:1", "127.0.0.1:4", "127.0.0.1:3"])
         #expect(pool.endpoints.map(\.isRetired) == [false, false, false])
         // One that comes back is the one that it was.
         pool.endpoints[2].connections = 1
-        pool.adopt(pool.settings, addresses: [Self.address(1)])
-        pool.adopt(pool.settings, addresses: [Self.address(3), Self.address(1)])
+        pool.adopt(pool.settings, addresses: [Self.address(1)], at: moment(0))
+        pool.adopt(pool.settings, addresses: [Self.address(3), Self.address(1)], at: moment(0))
         #expect(pool.endpoints.count == 3 && !pool.endpoints[2].isRetired && pool.endpoints[2].connections == 1)
     }
 
     @Test func anotherNameOrPathAtTheSameAddressIsAnotherPlace() {
         var pool = pool(1)
-        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(1, pathPrefix: "/v2")])
+        pool.adopt(pool.settings, addresses: [Self.address(1), Self.address(1, pathPrefix: "/v2")], at: moment(0))
         #expect(pool.endpoints.count == 2)
-        pool.adopt(pool.settings, addresses: [Self.address(1, authority: "other.test")])
+        pool.adopt(pool.settings, addresses: [Self.address(1, authority: "other.test")], at: moment(0))
         #expect(pool.endpoints.filter { !$0.isRetired }.map(\.address.authority) == ["other.test"])
     }
 
@@ -130,7 +159,7 @@ import Wire
         #expect(pools.reversed().map { $0.reserveConnection() } == [true, false, false, false])
         // A reload that lowers the bound closes nothing, and lets nothing more in until it holds.
         settings.maxConnections = 2
-        for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.address)) }
+        for index in pools.indices { pools[index].adopt(settings, addresses: pools[index].endpoints.map(\.address), at: moment(0)) }
         budget.release()
         #expect(!pools[0].reserveConnection())
         budget.release()
@@ -181,74 +210,74 @@ import Wire
     @Test(arguments: probes) func twoProbesInARowTurnAnAddress(
         _ probes: [Bool], _ change: EndpointHealth.Change, _ isHealthy: Bool
     ) {
-        var health = EndpointHealth()
-        var last = EndpointHealth.Change.none
-        for good in probes { last = health.probed(good: good) }
-        #expect(last == change)
-        #expect(health.isHealthy == isHealthy)
+        var pool = pool(1)
+        #expect(probe(&pool, 0, probes) == change)
+        #expect(pool.endpoints[0].health.isHealthy == isHealthy)
     }
 
     @Test func fiveFailuresInARowEjectLongerEachTime() {
-        var health = EndpointHealth()
+        var pool = pool(2)
         var now: UInt64 = 0
         for length: UInt64 in [10, 20, 40, 80, 160, 300, 300] {
-            for number in 1...5 {
-                #expect(health.requestFailed(at: moment(now)) == (number == 5 ? .ejected : .none))
-            }
-            #expect(health.isEjected(at: moment(now + length - 1)))
+            for number in 1...5 { #expect(fail(&pool, 0, 1, at: now) == (number == 5)) }
+            #expect(pool.endpoints[0].health.isEjected(at: moment(now + length - 1)))
             now += length
-            #expect(!health.isEjected(at: moment(now)))
+            #expect(!pool.endpoints[0].health.isEjected(at: moment(now)))
         }
     }
 
     /// Requests that were under way when it was set aside fail too.
     @Test func failuresDuringAnEjectionDoNotStretchItButTheRowGoesOn() {
-        var health = EndpointHealth()
-        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
-        for _ in 0..<7 { #expect(health.requestFailed(at: moment(9)) == .none) }
-        #expect(!health.isEjected(at: moment(10)))
-        #expect(health.requestFailed(at: moment(10)) == .ejected)
+        var pool = pool(2)
+        fail(&pool, 0, at: 0)
+        #expect(fail(&pool, 0, 7, at: 9) == false)
+        #expect(!pool.endpoints[0].health.isEjected(at: moment(10)))
+        #expect(fail(&pool, 0, 1, at: 10) == true)
     }
 
     @Test func aSuccessEndsTheSeries() {
-        var health = EndpointHealth()
+        var pool = pool(2)
         for _ in 0..<3 {
-            for _ in 0..<4 { #expect(health.requestFailed(at: moment(0)) == .none) }
-            health.answerBegan()
+            #expect(fail(&pool, 0, 4, at: 0) == false)
+            pool.endpoints[0].health.answerBegan()
         }
-        #expect(!health.isEjected(at: moment(0)))
-        // After an ejection, the next one is short again.
-        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
-        health.answerBegan()
-        health.answerEnded()
-        for _ in 0..<5 { _ = health.requestFailed(at: moment(20)) }
-        #expect(health.isEjected(at: moment(29)) && !health.isEjected(at: moment(30)))
+        #expect(!pool.endpoints[0].health.isEjected(at: moment(0)))
+        // After an ejection and as much time in use, the next one is short again.
+        fail(&pool, 0, at: 0)
+        pool.endpoints[0].health.answerBegan()
+        pool.endpoints[0].health.answerEnded()
+        fail(&pool, 0, at: 20)
+        #expect(pool.endpoints[0].health.isEjected(at: moment(29)) && !pool.endpoints[0].health.isEjected(at: moment(30)))
     }
 
     /// Each has a good head, which must not make up for what comes behind it.
     @Test func answersThatBreakBehindTheirHeadsCountUntilOneIsWhole() {
-        var health = EndpointHealth()
-        for _ in 0..<2 {
-            for _ in 0..<4 {
-                health.answerBegan()
-                #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .none)
+        var pool = pool(2)
+        func answers(_ count: Int) -> Bool {
+            var isEjected = false
+            for _ in 0..<count {
+                pool.endpoints[0].health.answerBegan()
+                isEjected = fail(&pool, 0, 1, at: 0, isBroken: true)
             }
-            health.answerBegan()
-            health.answerEnded()
+            return isEjected
         }
-        for _ in 0..<4 {
-            health.answerBegan()
-            #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .none)
+        for _ in 0..<2 {
+            #expect(answers(4) == false)
+            pool.endpoints[0].health.answerBegan()
+            pool.endpoints[0].health.answerEnded()
         }
-        health.answerBegan()
-        #expect(health.requestFailed(at: moment(0), isBrokenAnswer: true) == .ejected)
+        #expect(answers(4) == false)
+        #expect(answers(1) == true)
     }
 
     @Test func aGoodWordOfTheProbesEndsAnEjection() {
-        var health = EndpointHealth()
-        for _ in 0..<5 { _ = health.requestFailed(at: moment(0)) }
-        for good in [false, false, true, true] { _ = health.probed(good: good) }
-        #expect(health.isAvailable(at: moment(0)))
+        var pool = pool(2)
+        fail(&pool, 0, at: 0)
+        _ = probe(&pool, 0, [false, false, true, true])
+        #expect(pool.endpoints[0].health.isAvailable(at: moment(0)))
+        // And nothing is held against it: the next ejection is a first one.
+        fail(&pool, 0, at: 0)
+        #expect(!pool.endpoints[0].health.isEjected(at: moment(10)))
     }
 
     // MARK: retries
@@ -270,6 +299,25 @@ import Wire
         #expect(spent == 10)
     }
 
+    @Test func theShareOfRetriesIsAsConfigured() {
+        for (percent, earned) in [(0, 0), (10, 10), (50, 50), (100, 100)] {
+            var budget = RetryBudget(percent: percent)
+            while budget.spend() {}
+            var spent = 0
+            for _ in 0..<100 {
+                budget.requestSent()
+                while budget.spend() { spent += 1 }
+            }
+            #expect(spent == earned)
+        }
+        var none = RetryBudget(percent: 0)
+        #expect(none.spend() == false)
+        none.adopt(percent: 20)
+        #expect(none.spend() == true)
+        none.adopt(percent: 0)
+        #expect(none.spend() == false)
+    }
+
     static let faults: [(number: Int32, loss: UpstreamLoss)] = [
         (EMFILE, .shortage), (ENFILE, .shortage), (ENOBUFS, .shortage), (ENOMEM, .shortage), (EADDRNOTAVAIL, .shortage),
         (ECONNREFUSED, .notReached("connection refused")), (ENETUNREACH, .notReached("network is unreachable")),
@@ -280,6 +328,13 @@ import Wire
         #expect(UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: false))
         #expect(!UpstreamLoss.timeout.countsAgainstAddress(isBehindHead: true))
         #expect(UpstreamLoss.brokenAnswer.countsAgainstAddress(isBehindHead: true))
+    }
+
+    @Test func aBoundIsNotTheAddresssFaultAndNoRetryHelps() {
+        for loss in [UpstreamLoss.tooManyConnections, .tooManyRequests, .tooManyPending] {
+            #expect(!loss.countsAgainstAddress(isBehindHead: false) && !loss.isRetryable && loss.isUndelivered)
+            #expect(loss.refusal == .unavailable(.overload, retryAfterSeconds: 1) && loss.bound != nil)
+        }
     }
 
     @Test(arguments: faults) func onlyWhatTheGatewayLacksIsNotTheAddresssFault(_ number: Int32, _ loss: UpstreamLoss) {

@@ -6,6 +6,7 @@ import MemoryStore
 import Proxy
 import Settings
 import Synchronization
+import Telemetry
 import Testing
 import Transport
 import Wire
@@ -28,6 +29,7 @@ import Wire
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
+            upstreams: { Self.upstreams },
             writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
             plan: {
                 AdminPlan(
@@ -141,6 +143,30 @@ import Wire
         #expect(try await !ask("GET decisions?limit=1").text.contains("second"))
         #expect(try await ask("GET decisions?request_id=third").text == #"{"decisions":[]}"#)
         #expect(try await ask("POST decisions").status == 405)
+    }
+
+    private static let upstreams: [UpstreamStatus] = {
+        var ejected = UpstreamStatus.Address(text: "10.0.0.1:80/v2")
+        ejected.state = .ejected
+        ejected.reason = "failures"
+        ejected.detail = "5 failures in a row"
+        ejected.since = WallTime(seconds: 1_800_000_000)
+        ejected.until = WallTime(seconds: 1_800_000_010)
+        ejected.share = 0
+        ejected.ejections = 1
+        var status = UpstreamStatus(name: "api", addresses: [ejected, UpstreamStatus.Address(text: "10.0.0.2:80")])
+        status.isPanicking = true
+        return [status]
+    }()
+
+    @Test func upstreamsSayWhyAnAddressIsOut() async throws {
+        let expected =
+            #"{"upstreams":[{"name":"api","panic":true,"bounded_requests":0,"bounded_pending":0,"retries":0,"addresses":["#
+            + #"{"address":"10.0.0.1:80/v2","state":"ejected","reason":"failures","detail":"5 failures in a row","since":"2027-01-15T08:00:00.000Z","until":"2027-01-15T08:00:10.000Z","share":0,"ejections":1,"requests":0,"connections":0},"#
+            + #"{"address":"10.0.0.2:80","state":"in","share":100,"ejections":0,"requests":0,"connections":0}]}]}"#
+        #expect(try await ask("GET upstreams").text == expected)
+        #expect(try await ask("POST upstreams").status == 405)
+        #expect(try await ask("GET upstreams", token: nil).status == 401)
     }
 
     @Test func aUserOfAnOutsideIssuerIsNamedByItsSubject() async throws {

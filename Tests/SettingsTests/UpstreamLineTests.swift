@@ -1,3 +1,4 @@
+import Proxy
 import Testing
 
 @testable import Settings
@@ -24,6 +25,50 @@ import Testing
         #expect(upstream.maxConnections == nil)
         #expect(!upstream.sendsOwnHost)
         #expect(!upstream.speaksHTTP2)
+        #expect(upstream.limits == UpstreamLimits())
+    }
+
+    @Test func everyOptionOfEjectionsAndBoundsIsRead() {
+        let (upstream, faults) = parse(
+            "http://h eject-failures=3 eject-after=1s eject-max=50% eject-success=90% eject-latency=3x panic=30% slow-start=1m max-requests=100 max-pending=10 retry-budget=5% retry-min=0")
+        #expect(faults == [])
+        var limits = UpstreamLimits()
+        limits.ejectFailures = 3
+        limits.ejectAfterMilliseconds = 1_000
+        limits.ejectMax = 50
+        limits.ejectSuccess = 90
+        limits.ejectLatency = .factor(3)
+        limits.panic = 30
+        limits.slowStartMilliseconds = 60_000
+        limits.maxRequests = 100
+        limits.maxPending = 10
+        limits.retryPercent = 5
+        limits.retryMin = 0
+        #expect(upstream.limits == limits)
+        #expect(parse("http://h eject-latency=250ms").0.limits.ejectLatency == .milliseconds(250))
+        let (off, offFaults) = parse("http://h eject-failures=off eject-success=off eject-latency=off eject-max=0% panic=0% retry-budget=0%")
+        #expect(offFaults == [])
+        #expect(off.limits.ejectFailures == nil && off.limits.ejectSuccess == nil && off.limits.ejectLatency == nil)
+        #expect([off.limits.ejectMax, off.limits.panic, off.limits.retryPercent] == [0, 0, 0])
+    }
+
+    @Test func theWorkersGetTheOptions() {
+        let (upstream, _) = parse(
+            "http://h eject-failures=3 eject-after=1s eject-max=50% eject-success=off eject-latency=3x panic=30% slow-start=1m max-requests=100 max-pending=10 retry-budget=5% retry-min=0")
+        let settings = UpstreamSettings(upstream)
+        var rules = OutlierRules()
+        rules.failures = 3
+        rules.interval = 1_000
+        rules.mostEjected = 50
+        rules.leastSuccess = nil
+        rules.latency = .factor(3)
+        rules.panic = 30
+        rules.slowStart = 60_000
+        #expect(settings.outliers == rules)
+        #expect([settings.maxRequests, settings.maxPending, settings.retryPercent, settings.leastRetries] == [100, 10, 5, 0])
+        let defaults = UpstreamSettings(parse("http://h").0)
+        #expect(defaults.outliers == OutlierRules() && defaults.maxRequests == .max && defaults.maxPending == .max)
+        #expect(defaults.retryPercent == 20 && defaults.leastRetries == 3)
     }
 
     @Test func everyOptionIsRead() {
@@ -78,6 +123,21 @@ import Testing
         ("http://h retries=9", #""retries=9" is out of range, write a number from 0 to 5"#),
         ("http://h balance=best", #""balance=best" is not known, write least or round"#),
         ("http://h http2=h2c", #""http2=h2c" is not known, write off or on"#),
+        ("http://h eject-failures=0", #""eject-failures=0" is out of range, write a number from 1 to 1000"#),
+        ("http://h eject-failures=no", #""eject-failures=no" is no whole number, write one from 1 to 1000"#),
+        ("http://h eject-after=10ms", #""eject-after=10ms" is out of range, write a duration from 1s to 5m"#),
+        ("http://h eject-max=10", #""eject-max=10" is no percentage, write one from 0% to 100%"#),
+        ("http://h eject-max=101%", #""eject-max=101%" is out of range, write a percentage from 0% to 100%"#),
+        ("http://h eject-success=0%", #""eject-success=0%" is out of range, write a percentage from 1% to 100%"#),
+        ("http://h eject-latency=1x", #""eject-latency=1x" is out of range, write a factor from 2x to 100x"#),
+        ("http://h eject-latency=3", #""eject-latency=3" is no bound on the time to a response, write off, a factor like 3x or a duration like 500ms"#),
+        ("http://h eject-latency=1h", #""eject-latency=1h" is out of range, write a duration from 1ms to 10m"#),
+        ("http://h panic=half", #""panic=half" is no percentage, write one from 0% to 100%"#),
+        ("http://h slow-start=2h", #""slow-start=2h" is out of range, write a duration from 0ms to 1h"#),
+        ("http://h max-requests=0", #""max-requests=0" is out of range, write a number from 1 to 1000000"#),
+        ("http://h max-pending=x", #""max-pending=x" is no whole number, write one from 1 to 1000000"#),
+        ("http://h retry-budget=-5%", #""retry-budget=-5%" is no percentage, write one from 0% to 100%"#),
+        ("http://h retry-min=1001", #""retry-min=1001" is out of range, write a number from 0 to 1000"#),
         ("http://h tls-ca=x", "tls-ca= is for https:// addresses and there is none, remove it or write https://"),
     ]
 

@@ -29,8 +29,8 @@ import Wire
         let nasty = "a\"b\\c\nd"
         let labels = sampleLabels(upstreams: [nasty])
         var metrics = WorkerMetrics(labels)
-        metrics.upstreamEjected(upstream: labels.upstreams[0])
-        #expect(samples([metrics.snapshot()]).contains(#"tollgate_upstream_ejections_total{upstream="a\"b\\c\nd"} 1"#))
+        metrics.upstreamEjected(upstream: labels.upstreams[0], .latency)
+        #expect(samples([metrics.snapshot()]).contains(#"tollgate_upstream_ejections_total{upstream="a\"b\\c\nd",reason="latency"} 1"#))
     }
 
     @Test func theBucketsOfAHistogramNeverFall() {

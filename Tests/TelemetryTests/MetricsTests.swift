@@ -23,8 +23,10 @@ import Wire
         metrics.upstreamFinished(upstream: upstream, statusCode: 0, durationMicros: 5)
         metrics.upstreamConnections(upstream: upstream, .connecting, 1)
         metrics.upstreamRetry(upstream: upstream, .connectFailed)
-        metrics.upstreamEjected(upstream: upstream)
+        metrics.upstreamEjected(upstream: upstream, .failures)
         metrics.upstreamHealthy(upstream: upstream, addresses: 2)
+        metrics.upstreamRefused(upstream: upstream, .requests)
+        metrics.upstreamState(upstream: upstream, ejected: 1, isPanicking: true, requests: 7)
         metrics.authDecision(route: route, outcome: 1, reason: 1)
         metrics.authDecision(route: route, outcome: 0, reason: 0)
         metrics.tokenVerified(algorithm: 1, reason: 0, nanoseconds: 90_000)
@@ -57,7 +59,10 @@ import Wire
             #"tollgate_upstream_duration_seconds_bucket{upstream="content",le="+Inf"} 2"#,
             #"tollgate_upstream_connections{upstream="content",state="connecting"} 1"#,
             #"tollgate_upstream_retries_total{upstream="content",reason="connect_failed"} 1"#,
-            #"tollgate_upstream_ejections_total{upstream="content"} 1"#, #"tollgate_upstream_healthy{upstream="content"} 2"#,
+            #"tollgate_upstream_ejections_total{upstream="content",reason="failures"} 1"#, #"tollgate_upstream_healthy{upstream="content"} 2"#,
+            #"tollgate_upstream_refused_total{upstream="content",reason="max_requests"} 1"#,
+            #"tollgate_upstream_ejected{upstream="content"} 1"#, #"tollgate_upstream_panic{upstream="content"} 1"#,
+            #"tollgate_upstream_requests_in_flight{upstream="content"} 7"#,
             #"tollgate_auth_decisions_total{route="passages",outcome="refused",reason="expired"} 1"#,
             #"tollgate_auth_decisions_total{route="passages",outcome="accepted",reason="ok"} 1"#,
             #"tollgate_token_verifications_total{alg="ES256",result="ok"} 1"#,

@@ -135,7 +135,7 @@ extension Worker {
         _ exchange: ExchangeIndex, _ bytes: RawSpan, _ scratch: inout Scratch
     ) throws(FilterFailure) {
         let client = exchanges[exchange].client.index
-        upstreams.directory.answerBegan(exchanges[exchange].endpoint)
+        noteHead(exchange, bytes, scratch)
         exchanges[exchange].record.status = scratch.response.status
         telemetry.attemptEnded(&exchanges[exchange].record, status: scratch.response.status, at: now.monotonic)
         if exchanges[exchange].filter.plan == nil {
@@ -202,6 +202,7 @@ extension Worker {
 
     private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
+        if !exchanges[exchange].holdings.isEmpty { release([.request, .pending, .retry], exchange) }
         releasePipe(exchange)
         if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }

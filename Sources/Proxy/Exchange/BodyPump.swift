@@ -1,3 +1,4 @@
+import Gate
 import HTTP
 import Transport
 import Wire
@@ -149,6 +150,7 @@ extension Worker {
     mutating func pumpTrailers(
         _ direction: BodyDirection, _ exchange: ExchangeIndex, _ length: Int, of input: inout ByteBuffer, _ scratch: inout Scratch
     ) -> Bool {
+        if direction == .answer, exchanges[exchange].dialect == .grpc { noteGRPCStatus(exchange, scratch.trailers, input.readable) }
         let passes =
             switch direction {
             // A body that is dropped, or collected for a handler, has no use for them.
@@ -177,6 +179,7 @@ extension Worker {
     mutating func requestReceived(_ exchange: ExchangeIndex) {
         if exchanges[exchange].requestIsChunked { exchanges[exchange].appendEnd(ChunkWriter.lastChunk.rawBytes) }
         exchanges[exchange].state.requestReceived()
+        exchanges[exchange].record.wholeAt = now.monotonic
         switch exchanges[exchange].state.phase {
         case .collecting: startHandler(exchange)
         case .relaying: flushRequest(exchange)

@@ -61,6 +61,8 @@ package struct Exchange: ~Copyable {
     /// Milliseconds the upstream may take to its first byte, and between two.
     var timeout: UInt64 = 0
     var retriesLeft = 0
+    /// The counts of its upstream that it is part of.
+    var holdings = RequestHoldings()
     /// When the client gives up (`grpc-timeout`); nil for never.
     var deadline: MonotonicTime?
 

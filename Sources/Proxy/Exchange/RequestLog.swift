@@ -209,13 +209,15 @@ extension UpstreamLoss {
         case .brokenAnswer: "broken_answer"
         case .timeout: "timeout"
         case .tooManyConnections: "too_many_connections"
+        case .tooManyRequests: "too_many_requests"
+        case .tooManyPending: "too_many_pending"
         }
     }
 
     /// The metrics' label value.
     var retryReason: RetryReason {
         switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections: .connectFailed
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .tooManyConnections, .tooManyRequests, .tooManyPending: .connectFailed
         case .refused, .unprocessed: .refused
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer: .closed
         case .timeout: .timeout

@@ -3,28 +3,22 @@ import Synchronization
 /// The connections to one upstream that all workers hold together, busy, connecting or idle: `max-connections` is exact, without a
 /// share for each worker. Health checks are not counted. Any thread.
 package final class ConnectionBudget: Sendable {
-    private let used = Atomic<Int>(0)
+    private let used = SharedCount()
     private let idle = Atomic<Int>(0)
+    /// The bounds on its requests.
+    let requests = RequestBudget()
 
     /// The budget of an upstream without connections.
     package init() {}
 
     /// Reserves one connection, unless `limit` are held.
-    func acquire(within limit: Int) -> Bool {
-        var count = used.load(ordering: .relaxed)
-        while count < limit {
-            let (isTaken, now) = used.compareExchange(expected: count, desired: count + 1, ordering: .relaxed)
-            if isTaken { return true }
-            count = now
-        }
-        return false
-    }
+    func acquire(within limit: Int) -> Bool { used.acquire(within: limit) }
 
     /// Whether more than `limit` are held.
-    func isOver(_ limit: Int) -> Bool { used.load(ordering: .relaxed) > limit }
+    func isOver(_ limit: Int) -> Bool { used.value > limit }
 
     /// Releases one reservation.
-    func release() { used.wrappingSubtract(1, ordering: .relaxed) }
+    func release() { used.release() }
 
     /// One of the connections has become idle.
     func idleBegan() { idle.wrappingAdd(1, ordering: .relaxed) }

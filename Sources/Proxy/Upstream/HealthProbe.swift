@@ -99,9 +99,12 @@ extension Worker {
     }
 
     mutating func probeEnded(_ endpoint: EndpointIndex, good: Bool) {
-        switch upstreams.directory[endpoint].health.probed(good: good) {
-        case .none, .ejected: break
+        let rules = upstreams.directory.pools[endpoint.pool].settings.outliers
+        switch upstreams.directory[endpoint].health.probed(good: good, at: now.monotonic, rules) {
+        case .none: break
         case .turnedHealthy, .turnedUnhealthy:
+            upstreams.directory.pools[endpoint.pool].records[endpoint.number].probed(good: good, at: now.monotonic)
+            announcePanic(endpoint.pool)
             services.healthChanged(upstreams.directory.pools[endpoint.pool].settings.name, upstreams.directory.address(endpoint), good)
         }
     }

@@ -1,19 +1,34 @@
-/// Retry budget: bounds retries to a fifth of the requests, so that they do not overload a failing upstream. Each request earns a
-/// fifth of a retry, and at most ten are saved.
+/// Retry budget: bounds retries to a share of the requests, so that they do not overload a failing upstream. Each request earns that
+/// share of a retry, and at most ten are saved. One per worker and upstream.
 struct RetryBudget: Equatable, Sendable {
-    static let most = 50
-    static let perRetry = 5
+    /// In hundredths of a retry.
+    static let most = 1_000
+    static let perRetry = 100
 
-    private var fifths = most
+    /// Retries for a hundred requests.
+    private var percent: Int
+    private var hundredths: Int
+
+    /// A budget that has saved all that it may.
+    init(percent: Int = 20) {
+        self.percent = percent
+        hundredths = percent > 0 ? Self.most : 0
+    }
 
     mutating func requestSent() {
-        if fifths < Self.most { fifths += 1 }
+        if hundredths < Self.most { hundredths = min(hundredths + percent, Self.most) }
     }
 
     /// Spends one retry, if there is one.
     mutating func spend() -> Bool {
-        guard fifths >= Self.perRetry else { return false }
-        fifths -= Self.perRetry
+        guard hundredths >= Self.perRetry else { return false }
+        hundredths -= Self.perRetry
         return true
+    }
+
+    /// Adopts another share, and begins anew.
+    mutating func adopt(percent: Int) {
+        guard percent != self.percent else { return }
+        self = RetryBudget(percent: percent)
     }
 }

@@ -15,7 +15,9 @@ extension Worker {
         switch upstreams.reserveConnection(endpoint.pool) {
         case .reserved: connect(exchange, &scratch)
         // An idle connection that was used before its worker could close it may be followed by another.
-        case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic): waitForRoom(exchange)
+        case .idleElsewhere where mayWait || exchanges[exchange].mayWaitForRoom(at: now.monotonic):
+            guard mayBePending(exchange) else { return failed(exchange, .tooManyPending, wasUsed: false, &scratch) }
+            waitForRoom(exchange)
         case .idleElsewhere, .none: failed(exchange, .tooManyConnections, wasUsed: false, &scratch)
         }
     }

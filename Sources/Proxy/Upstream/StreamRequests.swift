@@ -6,12 +6,17 @@ import Wire
 extension Worker {
     // MARK: a stream for an exchange
 
-    /// Sends the request on a connection that has room, or makes it wait for one that is being established; false if there is none.
+    /// Sends the request on a connection that has room, or makes it wait for one that is being established, or refuses it if too many
+    /// wait; false if there is no such connection.
     mutating func findStream(_ exchange: ExchangeIndex, _ scratch: inout Scratch) -> Bool {
-        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint), addStream(exchange, on: connection) else {
-            return false
+        guard let connection = upstreams.connectionWithRoom(exchanges[exchange].endpoint) else { return false }
+        let isEstablished = upstreams.connections[connection].phase == .multiplexed
+        guard isEstablished || mayBePending(exchange) else {
+            failed(exchange, .tooManyPending, wasUsed: false, &scratch)
+            return true
         }
-        if upstreams.connections[connection].phase == .multiplexed {
+        guard addStream(exchange, on: connection) else { return false }
+        if isEstablished {
             connected(exchanges[exchange].upstream.index, &scratch)
             pingIfSilent(connection)
         }

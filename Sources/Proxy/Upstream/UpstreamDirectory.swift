@@ -60,9 +60,11 @@ struct UpstreamDirectory {
     private var numbers: [Int] = []
     /// Whether requests of some pool wait for a connection.
     var roomIsWanted = false
+    /// When windows of answers and absences are looked at next.
+    var watchesNext = MonotonicTime(nanoseconds: 0)
 
     init(_ declarations: [UpstreamSnapshot]) {
-        adopt(declarations)
+        adopt(declarations, at: MonotonicTime(nanoseconds: 0))
     }
 
     /// The metrics' label of the pool.
@@ -70,6 +72,9 @@ struct UpstreamDirectory {
         guard let index = numbers.firstIndex(of: pool) else { return .none }
         return labels.upstreams[index]
     }
+
+    /// The pools of the upstreams that are configured, in their order.
+    var poolsInUse: [Int] { numbers }
 
     /// The pool of the policy's upstream of this number; nil if there is none of that number.
     func pool(of number: Int) -> Int? { numbers.indices.contains(number) ? numbers[number] : nil }
@@ -90,10 +95,14 @@ struct UpstreamDirectory {
         pools[pool].choose(avoiding: avoided?.number, at: now).map { EndpointIndex(pool: pool, number: $0) }
     }
 
-    /// The head of an answer came from there. The table is written only if there is something to reset.
+    /// The head of a good answer came from there. The tables are only written if there is something to reset or to count.
     mutating func answerBegan(_ index: EndpointIndex) {
         if pools[index.pool].endpoints[index.number].health.hasFailures { self[index].health.answerBegan() }
+        if pools[index.pool].watchesAnswers { pools[index.pool].windows[index.number].successes += 1 }
     }
+
+    /// Whether the time to its head counts.
+    func watchesTimes(_ index: EndpointIndex) -> Bool { pools[index.pool].watchesTimes }
 
     /// A whole answer came from there.
     mutating func answerEnded(_ index: EndpointIndex) {
@@ -101,13 +110,13 @@ struct UpstreamDirectory {
     }
 
     /// Adopts a new configuration. Pools are matched by their upstream's name; one that is gone retires its addresses.
-    mutating func adopt(_ declarations: [UpstreamSnapshot]) {
+    mutating func adopt(_ declarations: [UpstreamSnapshot], at now: MonotonicTime) {
         for index in pools.indices where !declarations.contains(where: { $0.settings.name == pools[index].settings.name }) {
-            pools[index].adopt(pools[index].settings, addresses: [])
+            pools[index].adopt(pools[index].settings, addresses: [], at: now)
         }
         numbers = declarations.map { declaration in
             if let pool = pools.firstIndex(where: { $0.settings.name == declaration.settings.name }) {
-                pools[pool].adopt(declaration.settings, addresses: declaration.addresses)
+                pools[pool].adopt(declaration.settings, addresses: declaration.addresses, at: now)
                 return pool
             }
             pools.append(
@@ -117,16 +126,27 @@ struct UpstreamDirectory {
     }
 
     /// Adopts the addresses that a name resolves to now.
-    mutating func resolved(upstream name: String, to addresses: [UpstreamAddress]) {
+    mutating func resolved(upstream name: String, to addresses: [UpstreamAddress], at now: MonotonicTime) {
         guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
-        pools[pool].adopt(pools[pool].settings, addresses: addresses)
+        pools[pool].adopt(pools[pool].settings, addresses: addresses, at: now)
     }
 
     /// Adopts the verdict of the worker that probes on one address.
-    mutating func learned(upstream name: String, at address: UpstreamAddress, healthy: Bool) {
-        guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return }
-        for index in pools[pool].endpoints.indices where pools[pool].endpoints[index].address.isSame(as: address) {
-            pools[pool].endpoints[index].health.learned(healthy: healthy)
+    mutating func learned(upstream name: String, at address: UpstreamAddress, healthy: Bool, now: MonotonicTime) {
+        for endpoint in endpoints(of: name, at: address) {
+            self[endpoint].health.learned(healthy: healthy, at: now, pools[endpoint.pool].settings.outliers)
         }
+    }
+
+    /// Adopts the verdict of the worker that judges on one address.
+    mutating func learned(upstream name: String, at address: UpstreamAddress, absence: Absence) {
+        for endpoint in endpoints(of: name, at: address) { self[endpoint].health.leave(absence) }
+    }
+
+    /// The endpoint of this address that is in use, if there is one.
+    func endpoints(of name: String, at address: UpstreamAddress) -> [EndpointIndex] {
+        guard let pool = pools.firstIndex(where: { $0.settings.name == name }) else { return [] }
+        return pools[pool].endpoints.indices.filter { pools[pool].endpoints[$0].address.isSame(as: address) }
+            .map { EndpointIndex(pool: pool, number: $0) }
     }
 }

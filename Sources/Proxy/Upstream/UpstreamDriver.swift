@@ -13,12 +13,17 @@ extension Worker {
         upstreams.directory[endpoint].outstanding += 1
         exchanges[exchange].record.attempts += 1
         exchanges[exchange].record.sentAt = now.monotonic
+        guard mayBeUnderWay(exchange) else { return failed(exchange, .tooManyRequests, wasUsed: false, &scratch) }
         findConnection(exchange, mayWait: true, &scratch)
     }
 
     /// Connects for the exchange, within a reservation that was made.
     mutating func connect(_ exchange: ExchangeIndex, _ scratch: inout Scratch) {
         let endpoint = exchanges[exchange].endpoint
+        guard mayBePending(exchange) else {
+            upstreams.directory.pools[endpoint.pool].connections.release()
+            return failed(exchange, .tooManyPending, wasUsed: false, &scratch)
+        }
         do throws(SystemFault) {
             let upstream = try upstreams.open(endpoint, at: now.monotonic, in: loop)
             upstreams.connections[upstream].holdsRoom = true
@@ -105,6 +110,7 @@ extension Worker {
         upstreams.connections[upstream].http.requestSent(
             exchanges[exchange].method, on: .http1, mayUpgrade: exchanges[exchange].asksForTunnel)
         exchanges[exchange].state.connected()
+        if exchanges[exchange].holdings.contains(.pending) { release(.pending, exchange) }
         if exchanges[exchange].isForHTTP2 != upstreams.connections[upstream].isStream { exchanges[exchange].reframe() }
         exchanges[exchange].renewTimeout(at: now.monotonic)
         requestWritable(upstream, &scratch)
@@ -173,6 +179,7 @@ extension Worker {
         if !isStale, loss.countsAgainstAddress(isBehindHead: isBehindHead) {
             noteFailure(endpoint, isBrokenAnswer: isBehindHead)
         }
+        if let bound = loss.bound { telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, bound) }
         guard mayRetry(exchange, loss, isStale: isStale) else { return answerLost(exchange, loss, &scratch) }
         telemetry.metrics.upstreamRetry(
             upstream: exchanges[exchange].record.upstream, isStale ? .stale : loss.retryReason)
@@ -190,17 +197,9 @@ extension Worker {
         guard exchanges[exchange].state.isRetryable(after: loss, isIdempotent: isIdempotent) else { return false }
         // Not counted as a retry: each one uses up a stale connection, so it ends by itself.
         if isStale { return true }
-        guard exchanges[exchange].retriesLeft > 0, upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.spend() else {
-            return false
-        }
+        guard exchanges[exchange].retriesLeft > 0, takesRetry(exchange) else { return false }
         exchanges[exchange].retriesLeft -= 1
         return true
-    }
-
-    private mutating func noteFailure(_ endpoint: EndpointIndex, isBrokenAnswer: Bool) {
-        let change = upstreams.directory[endpoint].health.requestFailed(at: now.monotonic, isBrokenAnswer: isBrokenAnswer)
-        guard change == .ejected else { return }
-        telemetry.metrics.upstreamEjected(upstream: upstreams.directory.label(endpoint.pool, telemetry.labels))
     }
 
     /// Detaches the exchange's connection: keeps it for the next one, or closes it.

@@ -24,11 +24,15 @@ enum UpstreamLoss: Error, Equatable {
     case brokenAnswer
     case timeout
     case tooManyConnections
+    /// `max-requests`, or `max-pending`, is reached.
+    case tooManyRequests, tooManyPending
 
     /// Whether no upstream can have received any of the request.
     var isUndelivered: Bool {
         switch self {
-        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .tooManyConnections: true
+        case .notReached, .shortage, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .tooManyConnections,
+            .tooManyRequests, .tooManyPending:
+            true
         case .brokenWhileSending, .closedUnanswered, .badAnswer, .brokenAnswer, .timeout: false
         }
     }
@@ -36,21 +40,21 @@ enum UpstreamLoss: Error, Equatable {
     /// Whether it counts as a failure of the address. A stream that is silent after its head may just have nothing to send.
     func countsAgainstAddress(isBehindHead: Bool) -> Bool {
         switch self {
-        case .tooManyConnections, .shortage, .unprocessed: false
+        case .tooManyConnections, .tooManyRequests, .tooManyPending, .shortage: false
         case .timeout: !isBehindHead
-        case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .brokenWhileSending, .closedUnanswered, .badAnswer,
-            .brokenAnswer:
+        case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending, .closedUnanswered,
+            .badAnswer, .brokenAnswer:
             true
         }
     }
 
     /// Whether a retry may help. Not after a byte of an answer: the work was done, or the upstream is broken. Not after a timeout: the
-    /// work may be under way. A shortage of the gateway, and `max-connections`, concern all addresses alike.
+    /// work may be under way. A shortage of the gateway, and the upstream's bounds, concern all addresses alike.
     var isRetryable: Bool {
         switch self {
         case .notReached, .connectTimeout, .handshakeFailed, .notHTTP2, .refused, .unprocessed, .brokenWhileSending, .closedUnanswered:
             true
-        case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections: false
+        case .badAnswer, .brokenAnswer, .timeout, .shortage, .tooManyConnections, .tooManyRequests, .tooManyPending: false
         }
     }
 

@@ -46,6 +46,10 @@ extension Worker {
             }
             let available = upstreams.directory.pools[pool].availableCount(at: now.monotonic)
             telemetry.metrics.upstreamHealthy(upstream: label, addresses: available)
+            let condition = upstreams.directory.pools[pool].condition(at: now.monotonic)
+            telemetry.metrics.upstreamState(
+                upstream: label, ejected: condition.healthy - condition.available,
+                isPanicking: condition.isPanicking && condition.healthy > 0, requests: upstreams.directory.pools[pool].outstanding)
         }
     }
 }

@@ -128,6 +128,7 @@ extension Worker {
             downstream.pauseAccepting(until: nil, isServing: phase == .serving, in: loop)
         }
         probeIfDue()
+        watchOutliersIfDue()
         askForRoomIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
@@ -147,6 +148,7 @@ extension Worker {
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
             if case .makeRoom(let request) = message { request.answered() }
+            if case .reportUpstreams(let reply) = message { reply(upstreamStatuses()) }
             if case .reportRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
         }
     }

@@ -37,6 +37,12 @@ package enum WorkerMessage: Sendable {
     case redisMoved(RedisServer)
     /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
+    /// Another worker has seen something of an address; for the worker that judges.
+    case sighted(upstream: String, UpstreamAddress, AddressSighting)
+    /// The verdict of the worker that judges.
+    case left(upstream: String, UpstreamAddress, Absence)
+    /// Asks for the condition of the upstreams. The closure as in `report`.
+    case reportUpstreams(@Sendable ([UpstreamStatus]) -> Void)
     /// Another worker needs connections to an upstream: `RoomRequest.answered` must follow.
     case makeRoom(RoomRequest)
     /// All other workers have answered this worker's `makeRoom` for the upstream of this name.
@@ -76,6 +82,12 @@ package struct WorkerServices: Sendable {
     package var sawToken: @Sendable (TokenDelivery) -> Void = { _ in }
     /// A probe's verdict changed; broadcasts it to the other workers.
     package var healthChanged: @Sendable (String, UpstreamAddress, Bool) -> Void = { _, _, _ in }
+    /// Hands what this worker has seen of an address to the worker that judges; nil in that one.
+    package var reportSighting: (@Sendable (String, UpstreamAddress, AddressSighting) -> Void)?
+    /// This worker, which judges, has ejected an address, or its absence is over; tells the other workers.
+    package var addressChanged: @Sendable (String, UpstreamAddress, AddressChange) -> Void = { _, _, _ in }
+    /// The panic of an upstream has begun or ended, with so many of so many addresses available.
+    package var panicChanged: @Sendable (String, Bool, Int, Int) -> Void = { _, _, _, _ in }
     /// The `Date` of an upstream's answer to a probe, and our time then.
     package var sawClock: @Sendable (String, WallTime, WallTime) -> Void = { _, _, _ in }
     /// ALPN of an address with `http2=on` has chosen HTTP/1.1. Called for the first such connection, and again if one spoke HTTP/2 in
@@ -110,7 +122,7 @@ extension Worker {
             switch message {
             case .adopt(let policy, let declarations, let settings, let labels):
                 self.settings = settings
-                upstreams.directory.adopt(declarations)
+                upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
                 adopt(policy)
@@ -132,12 +144,16 @@ extension Worker {
             case .lease(let call, let reply): if shared == nil { reply(nil) } else { shared!.ask(call, reply, now.monotonic) }
             case .adoptCertificates(let context): downstream.adopt(context)
             case .resolved(let upstream, let addresses):
-                upstreams.directory.resolved(upstream: upstream, to: addresses)
+                upstreams.directory.resolved(upstream: upstream, to: addresses, at: now.monotonic)
                 upstreams.closeRetired()
             case .redisMoved(let server):
                 if shared != nil { shared!.redis.replace(addresses: server.addresses, serverName: server.name, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
-                upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy)
+                upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy, now: now.monotonic)
+            case .sighted(let upstream, let address, let sighting): sighted(upstream, address, sighting)
+            case .left(let upstream, let address, let absence):
+                upstreams.directory.learned(upstream: upstream, at: address, absence: absence)
+            case .reportUpstreams(let reply): reply(upstreamStatuses())
             case .makeRoom(let request): upstreams.yieldRoom(request)
             case .roomMade(let upstream):
                 if let pool = upstreams.directory.pools.firstIndex(where: { $0.settings.name == upstream }) { roomMade(pool, &scratch) }

@@ -18,6 +18,8 @@ struct RequestRecord: ~Copyable {
     var upstream = LabelID.none
     /// When the latest attempt was given to a connection.
     var sentAt = MonotonicTime(nanoseconds: 0)
+    /// When the last of its content arrived.
+    var wholeAt = MonotonicTime(nanoseconds: 0)
     var upstreamMicros: UInt64 = 0
     var upstreamStatus = 0
     var attempts = 0

@@ -130,6 +130,7 @@ struct AccountsAssembly: Sendable {
             token: { active.adminToken }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work), limiter: limiter,
             refusals: { await workers.refusals(of: $0, limit: $1) },
+            upstreams: { await workers.upstreams() },
             writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
             plan: {
                 let settings = active.configuration.settings

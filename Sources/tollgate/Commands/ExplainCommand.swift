@@ -105,6 +105,10 @@ enum ExplainCommand {
                 if decision.refusal == nil, case .forward = decision.verdict {
                     found.append(Explanation.Step("bearer", Self.bearer(policy.rules[decision.routeIndex])))
                 }
+                if decision.refusal == nil, case .forward(let index) = decision.verdict {
+                    let upstream = configuration.settings.upstreams[index].name
+                    found += AddressDiagnosis.find(upstream: upstream, configuration).map { Explanation.Step("address", $0) }
+                }
                 if decision.refusal == nil, !decision.requestEdits.addsNothing {
                     found.append(Explanation.Step("headers", Self.headers(decision)))
                 }

@@ -23,6 +23,8 @@ final class HealthBoard: Sendable {
         /// Why no change is notified of; nil while they are, and without a bus.
         var busProblem: String?
         var unhealthy: Set<String> = []
+        /// Ejected addresses, until when and why.
+        var ejected: [String: (until: Moment, detail: String)] = [:]
         /// Addresses with `http2=on` that chose HTTP/1.1.
         var choseHTTP1: Set<String> = []
         /// By worker: each has a connection of its own.
@@ -93,11 +95,43 @@ final class HealthBoard: Sendable {
         let key = "\(upstream) \(address)"
         state.withLock { state in
             if isHealthy { state.unhealthy.remove(key) } else { state.unhealthy.insert(key) }
+            if isHealthy { state.ejected[key] = nil }
         }
         if isHealthy {
             log.info("healthy again", ("upstream", upstream), ("address", address))
         } else {
             log.warning("unhealthy", ("upstream", upstream), ("address", address))
+        }
+    }
+
+    /// An address was ejected, or is in again.
+    func upstreamChanged(_ upstream: String, _ address: UpstreamAddress, _ change: AddressChange, at now: Moment) {
+        let address = "\(address.address)\(address.pathPrefix)"
+        let key = "\(upstream) \(address)"
+        switch change {
+        case .left(let absence, let detail):
+            let milliseconds = absence.until.nanoseconds(since: now.monotonic) / 1_000_000
+            let until = Moment(monotonic: absence.until, wall: WallTime(microseconds: now.wall.microseconds + Int64(milliseconds) * 1_000))
+            state.withLock { state in
+                state.ejected = state.ejected.filter { now.monotonic < $0.value.until.monotonic }
+                state.ejected[key] = (until, detail)
+            }
+            log.warning(
+                "ejected", ("upstream", upstream), ("address", address), ("reason", absence.reason.text), ("detail", detail),
+                ("for_s", "\((milliseconds + 500) / 1_000)"))
+        case .returned:
+            state.withLock { $0.ejected[key] = nil }
+            log.info("no longer ejected", ("upstream", upstream), ("address", address))
+        }
+    }
+
+    /// The panic of an upstream has begun or ended.
+    func panicChanged(_ upstream: String, begins: Bool, available: Int, of total: Int) {
+        let available = "\(available) of \(total)"
+        if begins {
+            log.warning("so few addresses are available that all are used", ("upstream", upstream), ("available", available))
+        } else {
+            log.info("enough addresses are available again", ("upstream", upstream), ("available", available))
         }
     }
 
@@ -229,10 +263,10 @@ final class HealthBoard: Sendable {
         }
     }
 
-    func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration) -> Readiness {
+    func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration, at now: MonotonicTime) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, redis, sentinelProblem, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.redis, $0.sentinelProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, unhealthy, ejected, redis, sentinelProblem, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.ejected, $0.redis, $0.sentinelProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil { readiness.add(redis, sentinelProblem, of: workers, configuration.settings.rateLimitFailure) }
@@ -251,6 +285,9 @@ final class HealthBoard: Sendable {
             }
         }
         for name in unhealthy.sorted() { readiness.add("upstream \(name)", .degraded, "does not answer its health check") }
+        for (name, ejection) in ejected.sorted(by: { $0.key < $1.key }) where now < ejection.until.monotonic && !unhealthy.contains(name) {
+            readiness.add("upstream \(name)", .degraded, "ejected until \(ISO8601.text(ejection.until.wall)): \(ejection.detail)")
+        }
         return readiness
     }
 }

@@ -153,6 +153,7 @@ extension UpstreamSettings {
         timeout = UInt64(declaration.timeoutMilliseconds)
         retries = Int(declaration.retries)
         maxConnections = declaration.maxConnections ?? .max
+        adopt(declaration.limits)
         health = declaration.health.map { check in
             switch check {
             case .path(let path): .path(path)
@@ -160,5 +161,24 @@ extension UpstreamSettings {
             }
         }
         sendsOwnHost = declaration.sendsOwnHost
+    }
+
+    private mutating func adopt(_ limits: UpstreamLimits) {
+        maxRequests = limits.maxRequests ?? .max
+        maxPending = limits.maxPending ?? .max
+        retryPercent = limits.retryPercent
+        leastRetries = limits.retryMin
+        outliers.failures = limits.ejectFailures
+        outliers.interval = UInt64(limits.ejectAfterMilliseconds)
+        outliers.mostEjected = limits.ejectMax
+        outliers.panic = limits.panic
+        outliers.slowStart = UInt64(limits.slowStartMilliseconds)
+        outliers.leastSuccess = limits.ejectSuccess
+        outliers.latency = limits.ejectLatency.map { latency in
+            switch latency {
+            case .factor(let factor): .factor(UInt64(factor))
+            case .milliseconds(let bound): .bound(milliseconds: UInt64(bound))
+            }
+        }
     }
 }

@@ -23,6 +23,23 @@ struct WorkerBroadcast: Sendable {
         return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
     }
 
+    /// The condition of the upstreams: as the first worker has it, which judges, with the requests and connections of all.
+    func upstreams() async -> [UpstreamStatus] {
+        let reports = await ask { reply in .reportUpstreams(reply) }
+        guard var statuses = reports.first else { return [] }
+        for report in reports.dropFirst() {
+            for index in statuses.indices {
+                if let same = report.first(where: { $0.name == statuses[index].name }) { statuses[index].add(same) }
+            }
+        }
+        return statuses
+    }
+
+    /// Passes the judge's verdict on an address on to the other workers.
+    func postVerdict(_ upstream: String, _ address: UpstreamAddress, _ absence: Absence) {
+        for mailbox in mailboxes.dropFirst() { mailbox.post(.left(upstream: upstream, address, absence)) }
+    }
+
     private func ask<Answer: Sendable>(_ question: (@escaping @Sendable (Answer) -> Void) -> WorkerMessage) async -> [Answer] {
         var answers: [Answer] = []
         for mailbox in mailboxes {

@@ -43,7 +43,7 @@ struct WorkerPlan: Sendable {
             process: {
                 health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
             },
-            readiness: { health.readiness(keySets.statuses, active.configuration) }, now: { EventLoop.now().wall },
+            readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
             hosts: { AdminHosts(active.configuration.settings.adminHosts) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts))
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
@@ -56,6 +56,12 @@ struct WorkerPlan: Sendable {
             health.upstreamChanged(upstream, address, isHealthy: isHealthy)
             workers.post(.learned(upstream: upstream, address, healthy: isHealthy))
         }
+        if id > 0 { services.reportSighting = { workers.first.post(.sighted(upstream: $0, $1, $2)) } }
+        services.addressChanged = { upstream, address, change in
+            if case .left(let absence, _) = change { workers.postVerdict(upstream, address, absence) }
+            health.upstreamChanged(upstream, address, change, at: EventLoop.now())
+        }
+        services.panicChanged = { health.panicChanged($0, begins: $1, available: $2, of: $3) }
         services.sawClock = { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) }
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }

@@ -1,0 +1,86 @@
+package import Telemetry
+package import Wire
+
+/// When an address of an upstream is ejected, for how long, how many may be out at a time, and how they come back: configuration, the
+/// same on every worker.
+package struct OutlierRules: Equatable, Sendable {
+    /// How long an address may take to the heads of its answers (`eject-latency=`).
+    package enum LatencyRule: Equatable, Sendable {
+        /// Its median may be so many times that of the others.
+        case factor(UInt64)
+        /// Its median may be so many milliseconds while that of the others is below.
+        case bound(milliseconds: UInt64)
+    }
+
+    /// Failures in a row that eject an address; nil for any number.
+    package var failures: Int? = 5
+    /// Milliseconds of a first ejection, of a window, and until a step of the back-off is forgotten.
+    package var interval: UInt64 = 10_000
+    /// Percentage of the addresses that may be ejected at a time; above 0 it is at least one address.
+    package var mostEjected = 10
+    /// Percentage of the addresses below which absences are ignored.
+    package var panic = 50
+    /// Milliseconds in which the load of an address that is new or has come back rises.
+    package var slowStart: UInt64 = 0
+    /// Percentage of successes below which an address is ejected; nil for any.
+    package var leastSuccess: Int? = 85
+    package var latency: LatencyRule?
+
+    package init() {}
+
+    /// Answers of an address in a window, and of the others together, below which nothing is concluded.
+    static let leastAnswers = 50
+    /// Addresses in use below which a window shows no outlier: of two that differ, either may be the odd one.
+    static let leastAddresses = 3
+    /// Milliseconds by which an outlier's median exceeds that of the others at least.
+    static let leastDelay: UInt64 = 10
+    /// Milliseconds of the longest ejection, unless the first is longer.
+    static let longestEjection: UInt64 = 300_000
+    /// Milliseconds of the longest `Retry-After` that is believed.
+    static let longestRest: UInt64 = 60_000
+
+    /// Milliseconds of an ejection after so many that are not forgotten.
+    func length(after ejections: Int) -> UInt64 {
+        min(interval << UInt64(min(ejections, 5)), max(interval, Self.longestEjection))
+    }
+
+    /// Whether answers are counted in windows.
+    var usesWindows: Bool { mostEjected > 0 && (leastSuccess != nil || latency != nil) }
+}
+
+/// The time that an address is out: it gets no new requests, unless panic ignores that.
+package struct Absence: Equatable, Sendable {
+    package var reason: EjectionReason
+    package var since: MonotonicTime
+    package var until: MonotonicTime
+}
+
+/// An answer as a sign of its address's health.
+enum AnswerSign: Equatable, Sendable {
+    /// Anything that says nothing against the address: also 4xx, which are about the request.
+    case good
+    /// 5xx that may be the request's or one route's doing: counts in the share of successes, not in a row.
+    case serverError
+    /// 502, 503, 504, or UNAVAILABLE of gRPC.
+    case unavailable
+    /// 429 or RESOURCE_EXHAUSTED with a time to wait.
+    case throttled
+
+    init(status: Int) {
+        switch status {
+        case 502, 503, 504: self = .unavailable
+        // 501 and 505 are about the request.
+        case 500, 506...599: self = .serverError
+        default: self = .good
+        }
+    }
+
+    /// By the number of a `grpc-status`. DEADLINE_EXCEEDED is as often the client's short deadline as the server's fault.
+    init(grpc: Int) {
+        switch grpc {
+        case 14: self = .unavailable
+        case 2, 13, 15: self = .serverError
+        default: self = .good
+        }
+    }
+}
