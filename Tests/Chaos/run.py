@@ -23,6 +23,7 @@ RECOVERY = 30
 # Seconds of a run that are for start and end.
 FRAME = 14
 MEMBERS = 15
+DEFAULT_TOPOLOGIES = ["single"]
 
 
 class Run:
@@ -190,7 +191,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keeps the logs of a run without violations, too")
     parser.add_argument("--verbose", action="store_true", help="prints each fault")
     options = parser.parse_args()
-    topologies = options.redis or ["single"]
+    topologies = options.redis or DEFAULT_TOPOLOGIES
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
     minutes = min(options.minutes, 10 / len(topologies))
     seconds = max(5.0, minutes * 60 - FRAME)
