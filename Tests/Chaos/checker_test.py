@@ -75,8 +75,9 @@ class FakeGateway:
                 method, target = head[0].split(" ")[:2]
                 status, said = self.answer(method, *target.partition("?")[::2], fields, json.loads(body or b"{}"))
                 content = json.dumps(said).encode()
-                more = "Retry-After: 1\r\n" if status == 429 and not self.service.breaks("429 without Retry-After") else ""
-                writer.write(f"HTTP/1.1 {status} X\r\nX-Request-Id: r\r\n{more}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+                more = "Retry-After: 1\r\n" if status in (429, 503) and not self.service.breaks("429 without Retry-After") else ""
+                more += "" if self.service.breaks("no X-Request-Id") else "X-Request-Id: r\r\n"
+                writer.write(f"HTTP/1.1 {status} X\r\n{more}Content-Length: {len(content)}\r\n\r\n".encode() + content)
         writer.close()
 
     def answer(self, method, path, query, fields, body):
@@ -167,7 +168,7 @@ BROKEN = {
     "premium content leaks": "not shown to a free caller", "a tier stays": "the tier of the caller", "503 for no reason": "is served",
     "500": "never answers 500", "tokens expire early": "until it expires", "tokens expire late": "expired token",
     "an account is lost": "can sign in", "a sign-in is to another account": "own account",
-    "429 without Retry-After": "429 has Retry-After",
+    "429 without Retry-After": "429 has Retry-After", "no X-Request-Id": "every answer has X-Request-Id",
 }
 
 

@@ -164,6 +164,10 @@ class Judge:
         """Whether the answer is one of the service and not of its failure. A failure needs an excuse."""
         self.ledger.count("answers")
         status = getattr(answer, "status", None)
+        if status is not None and answer.request_id == "none":
+            self.ledger.violated("every answer has X-Request-Id", ask, answer)
+        if status in (429, 503) and not answer.fields.get("retry-after", "").isdigit():
+            self.ledger.violated(f"{status} has Retry-After", ask, answer)
         if status is not None and status < 500:
             if status in (400, 404, 405, 408, 413, 431) and "refresh" not in ask.what:
                 self.ledger.violated("a well-formed request is not refused as malformed", ask, answer)
@@ -278,8 +282,6 @@ class Judge:
             return
         if answer.status == 429:
             self.ledger.count("limited")
-            if not answer.fields.get("retry-after", "").isdigit():
-                self.ledger.violated("429 has Retry-After", ask, answer)
         elif answer.status != 200:
             self.ledger.violated("a limited route answers 200 or 429", ask, answer)
         else:
