@@ -141,7 +141,7 @@ final class ChangeLogPoller: Sendable {
         // The mark first: a session that ends in between is then in the list, in the next reading, or in both.
         let mark = try await directory.changes(since: nil).next
         let ended = try await directory.endedSessions()
-        if !ended.isEmpty { events.broadcast(.ended(ended.map(RevokedSession.init))) }
+        if !ended.isEmpty { events.broadcast(.ended(ended.map { RevokedSession($0) })) }
         cache.evictAll()
         subjects.forgetAll()
         tiers.forgetAll()
@@ -162,7 +162,7 @@ final class ChangeLogPoller: Sendable {
         var identities: [TokenUser] = []
         for logged in changes {
             switch logged.change {
-            case .ended(let session): ended.append(RevokedSession(session))
+            case .ended(let session): ended.append(RevokedSession(session, heardAt: now.wall.seconds))
             case .account(let user, let entitlement): accounts.append((user, entitlement))
             case .accountDeleted(let user): accounts.append((user, nil))
             case .identity(let key): identities.append(TokenUser(key.subject, of: key.source.name))
@@ -183,8 +183,10 @@ final class ChangeLogPoller: Sendable {
 
 extension RevokedSession {
     /// Kept for the longest life of an access token and ten minutes for clock skew: no token of the session outlives that.
-    package init(_ session: EndedSession) {
-        let last = session.endedAt.seconds + SessionPolicy.longestAccessSeconds + 600
+    /// `heardAt`, in seconds since 1970: when a change that was just made was read here, for the clock of the gateway that ended
+    /// the session may be days behind.
+    package init(_ session: EndedSession, heardAt: Int64? = nil) {
+        let last = max(session.endedAt.seconds, heardAt ?? .min) + SessionPolicy.longestAccessSeconds + 600
         let until = max(last, session.expiresAt?.seconds ?? last)
         self.init(id: session.id.text, until: until, endedAt: session.endedAt.seconds)
     }

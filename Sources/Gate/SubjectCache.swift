@@ -55,6 +55,8 @@ struct SubjectCache {
     /// since 1970.
     mutating func find(_ subject: LimitKey, at now: Int64, _ hash: KeyedHash) -> (status: SubjectStatus, tierKey: LimitKey?)? {
         guard let entry = entries.find(subject), now < entry.until else { return nil }
+        // Later than any that is learned now: the clock was set back.
+        if entry.until != .max, entry.until > now + Self.unknownSeconds { return nil }
         if case .account(let id) = entry.status, let last = changed[Self.key(id, hash)], entry.changes < last { return nil }
         return (entry.status, entry.tierKey)
     }

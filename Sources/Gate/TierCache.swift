@@ -90,7 +90,8 @@ struct TierCache {
         switch entry.status {
         case .noAccount: break
         case .tier(_, let until): if until != .max && until <= now.seconds { entry.status = .tier(.lowest, until: .max) }
-        case .unavailable(let until): if until <= now.seconds { return nil }
+        // Learned in the future: the clock was set back, and `until` may be far off.
+        case .unavailable(let until): if until <= now.seconds || entry.learnedAt > now.seconds { return nil }
         }
         return entry
     }

@@ -24,10 +24,12 @@ package enum ProcessSignal: CaseIterable, Sendable, Equatable {
 
 /// Signals as events of one thread, instead of interrupting any thread.
 package enum Signals {
-    /// Blocks `signals` in this thread and in threads started later, so call it first. Ignores SIGPIPE.
+    /// Blocks `signals` in this thread and in threads started later, so call it first. Ignores SIGPIPE and SIGXFSZ.
     package static func block(_ signals: [ProcessSignal]) throws(SystemFault) {
         // A write to a closed connection then returns EPIPE, also inside libraries.
         _ = signal(SIGPIPE, SIG_IGN)
+        // A write beyond a file-size limit (`LimitFSIZE=`) then returns EFBIG, as one to a full disk returns ENOSPC.
+        _ = signal(SIGXFSZ, SIG_IGN)
         var set = Self.set(signals)
         let number = unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
         guard number == 0 else { throw SystemFault("block signals", errno: number) }

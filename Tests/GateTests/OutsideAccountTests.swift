@@ -115,6 +115,9 @@ import Wire
         #expect(harness.get("/api/x", token: token).status == 503)
         harness.advance(milliseconds: 1_000)
         #expect(harness.get("/api/x", token: token).verdict == .lookUp)
+        learn(harness, .unavailable)
+        harness.now.wall = WallTime(seconds: harness.now.wall.seconds - 600)
+        #expect(harness.get("/api/x", token: token).verdict == .lookUp)
     }
 
     @Test func aSubjectOfAnotherLineIsAnother() throws {

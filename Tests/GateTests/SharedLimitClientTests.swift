@@ -558,6 +558,18 @@ private struct Told {
         #expect(GatewayHeartbeat.gateways(try link.ask(["EVAL", GatewayHeartbeat.source, "1"] + words(7)).integer) == 1)
     }
 
+    /// Otherwise each gateway would believe to be the only one, and admit the whole rate by itself.
+    @Test func aServerOutOfMemoryForgetsNoGateway() throws {
+        let server = try RedisServer()
+        let link = try server.connect()
+        let count = { (id: UInt64) in try link.ask(["EVAL", GatewayHeartbeat.source, "1"] + words(id)) }
+        #expect(try [1, 2, 3].map { try count($0).integer } == [1, 2, 3])
+        try link.ask("CONFIG", "SET", "maxmemory", "1")
+        #expect(try GatewayHeartbeat.gateways(count(1).integer) == nil)
+        try link.ask("CONFIG", "SET", "maxmemory", "0")
+        #expect(try count(1).integer == 3)
+    }
+
     @Test(arguments: [nil, 0, -1, 1 << 40] as [Int64?]) func anInvalidCountIsRejected(_ reply: Int64?) {
         #expect(GatewayHeartbeat.gateways(reply) == nil)
     }

@@ -108,6 +108,16 @@ import Wire
         #expect(harness.get("/api/x", token: Self.token()).verdict == .lookUp)
     }
 
+    /// Otherwise the user would be refused for as long as the clock was wrong.
+    @Test func aFailedLookUpIsForgottenWhenTheClockIsSetBack() throws {
+        let harness = try Self.harness([Self.premium()])
+        let learned = now(harness)
+        harness.admission.learn([UserTier(user: TokenUser(Self.user), status: .unavailable(until: learned + 1), version: -1, learnedAt: learned)])
+        #expect(harness.get("/premium/x", token: Self.token()).status == 503)
+        harness.now.wall = WallTime(seconds: learned - 600)
+        #expect(harness.get("/premium/x", token: Self.token()).verdict == .lookUp)
+    }
+
     @Test func withoutAnAccountTheTokensClaimCounts() throws {
         let harness = try Self.harness()
         // A name that no account has, an account that does not exist, and a gateway without accounts.

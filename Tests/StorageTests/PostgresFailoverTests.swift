@@ -52,6 +52,24 @@ import Wire
         _ = try await pair.store.opened("b@x")
     }
 
+    /// A proxy takes connections for a server that is gone, and closes them.
+    @Test func theNewPrimaryIsFoundBehindAProxyThatClosesConnections() async throws {
+        let primary = try PostgresCluster()
+        defer { primary.end() }
+        let database = try primary.newDatabaseName()
+        let standby = try PostgresCluster(following: primary)
+        defer { standby.end() }
+        let proxy = try CommitCutter(before: primary)
+        defer { proxy.end() }
+        let store = try Bench(url: proxy.url(database, then: standby)).store
+        let user = try await store.opened("a@x").account.id
+        let position = try primary.run("SELECT pg_current_wal_lsn()")
+        try await eventually { try standby.run("SELECT pg_last_wal_replay_lsn() >= '\(position)'") == "t" }
+        try primary.stop()
+        try standby.promote()
+        try await eventually { (try? await store.account(user))?.id == user }
+    }
+
     /// The new primary may have lost transactions and give their numbers out again, so a position of the old one says nothing.
     @Test func theChangeLogIsReadAnewFromAnotherServer() async throws {
         let pair = try Pair()

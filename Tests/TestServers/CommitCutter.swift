@@ -52,6 +52,11 @@ public final class CommitCutter: Sendable {
     /// The URL of a database of the server, through the relay.
     public func url(_ database: String) -> String { PostgresCluster.url([folder], database) }
 
+    /// The URL of a database that is on `standby`, too, which comes second.
+    public func url(_ database: String, then standby: PostgresCluster) -> String {
+        PostgresCluster.url([folder, standby.path], database)
+    }
+
     /// Cuts the next commits. `meanwhile` runs once, when the first of them has met its fate and its sender does not know yet.
     public func cutNext(_ fates: Fate..., meanwhile: (@Sendable () -> Void)? = nil) {
         plan.withLock { $0 = Plan(fates: fates, meanwhile: meanwhile) }

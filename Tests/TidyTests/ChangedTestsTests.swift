@@ -22,7 +22,7 @@ import Testing
         (["docs/settings.md"], ["TidyTests", "SettingsTests.ShippedFileTests", "EndToEndTests.DocumentExampleTests"]),
         (["docs/limits.md", "Tests/EndToEndTests/LimitTests.swift"], ["TidyTests", "EndToEndTests"]),
         (["deploy/systemd/tollgate.service"], ["TidyTests", "SettingsTests", "EndToEndTests.ServiceUnitTests", "EndToEndTests.PackageTests"]),
-        (["LICENSE"], ["TidyTests"]),
+        (["LICENSE"], ["TidyTests"]), (["Tests/Chaos/faults.py"], ["TidyTests", "Chaos"]),
         (["Package.swift"], everything), (["deploy/changed-tests"], everything), (["somewhere/else"], everything),
         (["Sources/NoSuchTarget/X.swift"], everything), ([], []),
     ] as [([String], Set<String>)])
@@ -46,6 +46,8 @@ import Testing
 
     @Test(arguments: [
         (["--chnged"], "'--chnged' is no option"), (["--filter"], "--filter needs a value"), (["--list"], "--list needs --changed"),
+        (["--seed", "1"], "--seed needs --chaos"), (["--chaos", "--seed"], "--seed needs a value"),
+        (["--chaos", "--filter", "x"], "--chaos goes with no option but its own"),
         (["--changed", "no-such-commit"], "no-such-commit is no commit"), (["--changed", "--filter", "x"], "--changed chooses the tests"),
     ])
     func wrongArgumentsAreToldBeforeAnythingIsDone(_ arguments: [String], _ message: String) throws {

@@ -162,4 +162,10 @@ import Wire
         thread.join()
         #expect(seen.withLock { $0 } == [.user2, nil, .user1])
     }
+
+    @Test(arguments: [SIGPIPE, SIGXFSZ]) func `a write that fails ends no process`(_ number: Int32) throws {
+        try Signals.block([])
+        // Its default would end the tests.
+        #expect(kill(getpid(), number) == 0)
+    }
 }

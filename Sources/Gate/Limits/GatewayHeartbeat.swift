@@ -16,7 +16,7 @@ package enum GatewayHeartbeat {
     static let life: UInt64 = 5_000
 
     /// The source as it is loaded. A key of another type is replaced. Entries in the future, left by a clock that was set
-    /// back, are removed.
+    /// back, are removed. Of any other error, like OOM, nothing is deleted: the last number stands.
     package static let source = source(
         clock: "local time = redis.call('TIME') local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)")
 
@@ -28,6 +28,7 @@ package enum GatewayHeartbeat {
         local score = string.format('%.0f', now)
         local added = redis.pcall('ZADD', KEYS[1], score, ARGV[1])
         if type(added) == 'table' then
+          if not string.find(added.err, 'WRONGTYPE', 1, true) then return added end
           redis.call('DEL', KEYS[1])
           redis.call('ZADD', KEYS[1], score, ARGV[1])
         end

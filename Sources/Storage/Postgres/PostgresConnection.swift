@@ -31,7 +31,13 @@ internal import CPostgres
             ("connect_timeout", Self.connectSeconds), ("application_name", "tollgate"), ("target_session_attrs", "read-write"),
             ("dbname", url), ("client_encoding", "UTF8"),
         ]
-        guard let handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
+        guard var handle = unsafe Self.connect(settings) else { throw .lost("libpq has no memory") }
+        while unsafe PQstatus(handle) != CONNECTION_OK, let left = unsafe ServersLeft(behind: handle),
+            let next = unsafe Self.connect(settings + left.settings)
+        {
+            unsafe PQfinish(handle)
+            unsafe handle = next
+        }
         unsafe self.handle = handle
         guard unsafe PQstatus(handle) == CONNECTION_OK else { throw lost() }
         // By default libpq writes notices to standard error.

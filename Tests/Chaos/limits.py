@@ -1,0 +1,74 @@
+"""The bounds of limits over a run: by the access logs of all gateways, and by the upstreams' own count."""
+import glob
+import json
+import re
+import subprocess
+
+from world import LIMITS
+
+# Bursts that may pass beyond the bound for each fault that makes gateways count for themselves, or loses counts in Redis
+# (docs/limits.md).
+BURSTS_PER_FAULT = 3
+
+
+class Slack:
+    """What may pass beyond burst + rate × T: for each fault three bursts, and in each second in which a gateway counted for
+    itself its share of the rate, while the others count in Redis. `spans` are the (begin, end) of the faults."""
+
+    def __init__(self, spans, fallback_seconds):
+        self.spans, self.fallback_seconds = spans, fallback_seconds
+
+    def allowed(self, rate, burst, begin=0.0, end=float("inf")):
+        """A fault counts until five seconds after its end, for as long as a heartbeat counts a gateway that is gone."""
+        faults = sum(first <= end and begin <= last + 5 for first, last in self.spans)
+        alone = sum(begin - 1 <= second <= end + 1 for second in self.fallback_seconds)
+        return burst * (BURSTS_PER_FAULT * faults + (1 if alone else 0)) + rate * alone
+
+
+def fallbacks(gateways):
+    """The seconds in which any gateway has counted for itself."""
+    seconds = set()
+    for gateway in gateways:
+        for path in glob.glob(f"{gateway.folder}/output-*"):
+            with open(path, errors="replace") as log:
+                for line in log:
+                    if '"limit_source":"fallback"' in line and (found := re.search(r'"limit_at":(\d+)', line)):
+                        seconds.add(int(found[1]) // 1_000_000)
+    return seconds
+
+
+def verify(binary, gateways, slack, judge):
+    """`tollgate limits verify` over the logs; its violations must be within the slack. Returns the largest excess in bursts."""
+    logs = [path for gateway in gateways for path in sorted(glob.glob(f"{gateway.folder}/output-*"))]
+    done = subprocess.run([binary, "limits", "verify", "--json"] + logs, capture_output=True, text=True)
+    try:
+        report = json.loads(done.stdout)
+    except ValueError:
+        judge.ledger.violated(f"limits verify reads the logs: {done.stdout}{done.stderr}")
+        return 0.0
+    judge.ledger.count("logged grants", report["grants"])
+    worst = 0.0
+    for violation in report["violations"]:
+        rate, burst = LIMITS["/counted/" + violation["route"]]
+        allowed = slack.allowed(rate, burst, violation["from_us"] / 1e6, violation["to_us"] / 1e6)
+        excess = violation["admitted"] - violation["bound"]
+        worst = max(worst, excess / burst)
+        if excess > allowed:
+            judge.ledger.violated(f"a limit keeps its bound and {allowed} requests for faults: {violation}")
+    return worst
+
+
+def compare(world, slack, judge):
+    """The upstreams' own counts, by route and user; returns the largest excess in bursts."""
+    arrived = {}
+    for path, user, when in world.recorded("counted"):
+        arrived.setdefault((path, user), []).append(when)
+    worst = 0.0
+    for (path, user), times in arrived.items():
+        rate, burst = LIMITS[path]
+        # A second for requests that were admitted at different times and arrive at once.
+        length = max(times) - min(times) + 1
+        plain = burst + rate * length
+        worst = max(worst, (len(times) - plain) / burst)
+        judge.ceiling(f"{path} of {user} in {length:.1f} s", len(times), plain + slack.allowed(rate, burst))
+    return worst
