@@ -51,7 +51,7 @@ import Testing
     func anAddressThatFailsIsEjectedAndComesBackByItself(_ failure: String) throws {
         let answer = Watched(failure)
         let upstreams = [try Self.upstream(answer), try Upstream(), try Upstream()]
-        let gateway = try Self.gateway(upstreams, "balance=round eject-after=2s retries=0")
+        let gateway = try Self.gateway(upstreams, "balance=round eject-after=5s retries=0")
         for _ in 0..<15 { _ = try gateway.ask("GET /x") }
         try gateway.waitForLog("ejected")
         let line = try #require(gateway.process.complaints.now.first { $0.contains("ejected") })
@@ -95,7 +95,8 @@ import Testing
     }
 
     @Test func aServerThatIsStartedAgainIsUsedAgain() throws {
-        let first = try Upstream()
+        // Kept connections would outlive its listener.
+        let first = try Upstream(Upstream.saying("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"))
         let stays = try Upstream()
         let gateway = try Self.gateway([first, stays], "balance=round eject-after=1s")
         #expect(try Self.getsRequests(first, gateway))
@@ -117,7 +118,7 @@ import Testing
     }
 
     @Test func aTimeToWaitIsKept() throws {
-        let answer = Watched("HTTP/1.1 503 Busy\r\nRetry-After: 2\r\nContent-Length: 4\r\n\r\nbusy")
+        let answer = Watched("HTTP/1.1 503 Busy\r\nRetry-After: 5\r\nContent-Length: 4\r\n\r\nbusy")
         let upstreams = [try Self.upstream(answer), try Upstream()]
         let gateway = try Self.gateway(upstreams, "balance=round")
         var statuses: [Int] = []

@@ -81,6 +81,14 @@ struct Herd: ~Copyable {
         return zip(asked, before).map { $0 - $1 }
     }
 
+    /// Ends the window of answers that is under way, and has it judged.
+    mutating func endWindow() {
+        stepped.turn()
+        stepped.pass(milliseconds: pool.windowEnd.nanoseconds(since: stepped.worker.now.monotonic) / 1_000_000 + 1)
+        // Windows and absences are looked at once a second.
+        for _ in 0..<2 { stepped.pass(milliseconds: 1_001) }
+    }
+
     /// An answer of this status, with these fields.
     static func answer(_ status: Int, _ fields: String...) -> String {
         "HTTP/1.1 \(status) Text\r\n" + (fields + ["Content-Length: 2", "Connection: close"]).joined(separator: "\r\n") + "\r\n\r\nok"

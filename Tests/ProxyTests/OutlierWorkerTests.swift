@@ -211,16 +211,16 @@ struct OutlierWorkerTests {
 
     @Test func anAddressWithFewerSuccessesIsEjectedWhenItsWindowEnds() throws {
         let changes = Changes()
-        var herd = try Herd(3, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
-        // A row of five never comes together, and 500 is no part of one.
-        herd.stepped.pass(milliseconds: 10_000)
+        var herd = try Herd(
+            3, { $0.outliers.interval = 100_000 }, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
+        // 500 is no part of a row.
+        herd.endWindow()
         #expect(try herd.ask(180, [Herd.answer(500), Self.good, Self.good]) == [60, 60, 60])
         #expect(changes.words == [])
-        herd.stepped.pass(milliseconds: 10_000)
-        herd.stepped.pass(milliseconds: 1_000)
+        herd.endWindow()
         #expect(changes.words == ["success"])
         #expect(try herd.ask(6, [Self.good, Self.good, Self.good]) == [0, 3, 3])
-        herd.stepped.pass(milliseconds: 11_000)
+        herd.stepped.pass(milliseconds: 101_000)
         #expect(changes.words == ["success", "returned"])
         #expect(try herd.ask(6, [Self.good, Self.good, Self.good]) == [2, 2, 2])
         herd.end()
@@ -229,11 +229,14 @@ struct OutlierWorkerTests {
     @Test func anAddressThatIsSlowIsEjectedWhenItsWindowEnds() throws {
         let changes = Changes()
         var herd = try Herd(
-            3, { $0.outliers.latency = .factor(3) }, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
-        herd.stepped.pass(milliseconds: 10_000)
+            3,
+            {
+                $0.outliers.latency = .factor(3)
+                $0.outliers.interval = 100_000
+            }, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
+        herd.endWindow()
         #expect(try herd.ask(165, [Self.good, Self.good, Self.good], after: [5, 5, 150]) == [55, 55, 55])
-        herd.stepped.pass(milliseconds: 10_000)
-        herd.stepped.pass(milliseconds: 1_000)
+        herd.endWindow()
         #expect(changes.words == ["latency"])
         #expect(try herd.ask(6, [Self.good, Self.good, Self.good]) == [3, 3, 0])
         herd.end()
@@ -241,8 +244,11 @@ struct OutlierWorkerTests {
 
     /// Otherwise clients that send slowly could have an address ejected.
     @Test func theTimeThatAClientTakesToSendIsNotTheAddresss() throws {
-        var herd = try Herd(3) { $0.outliers.latency = .factor(3) }
-        herd.stepped.pass(milliseconds: 10_000)
+        var herd = try Herd(3) {
+            $0.outliers.latency = .factor(3)
+            $0.outliers.interval = 100_000
+        }
+        herd.endWindow()
         let client = try Line(to: herd.stepped.address)
         try client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nConnection: close\r\n\r\nab")
         let (number, line) = try herd.accept()
@@ -306,16 +312,16 @@ struct OutlierWorkerTests {
 
     @Test func aWorkersWindowCountsForTheJudge() throws {
         let changes = Changes()
-        var judge = try Herd(3, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
-        judge.stepped.pass(milliseconds: 10_000)
+        var judge = try Herd(
+            3, { $0.outliers.interval = 100_000 }, services: { $0.addressChanged = { _, address, change in changes.add(address, change) } })
+        judge.endWindow()
         #expect(try judge.ask(120, [Self.good, Self.good, Self.good]) == [40, 40, 40])
         let addresses = judge.snapshot.addresses
         for (number, failures) in [(0, 0), (1, 0), (2, 40)] {
             let window = AnswerWindow(successes: 40 - failures, failures: failures)
             judge.stepped.post(.sighted(upstream: "back", addresses[number], .window(window)))
         }
-        judge.stepped.pass(milliseconds: 10_000)
-        judge.stepped.pass(milliseconds: 1_000)
+        judge.endWindow()
         #expect(changes.words == ["success"] && changes.now[0].address === addresses[2])
         judge.end()
     }

@@ -49,7 +49,7 @@ import Testing
         let (off, offFaults) = parse("http://h eject-failures=off eject-success=off eject-latency=off eject-max=0% panic=0% retry-budget=0%")
         #expect(offFaults == [])
         #expect(off.limits.ejectFailures == nil && off.limits.ejectSuccess == nil && off.limits.ejectLatency == nil)
-        #expect([off.limits.ejectMax, off.limits.panic, off.limits.retryPercent] == [0, 0, 0])
+        #expect(off.limits.ejectMax == 0 && off.limits.panic == 0 && off.limits.retryPercent == 0)
     }
 
     @Test func theWorkersGetTheOptions() {
