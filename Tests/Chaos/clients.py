@@ -45,7 +45,7 @@ class Client:
     def name(self):
         return f"client {self.number}"
 
-    async def ask(self, gateway, what, parts, method, target, token=None, body=None, admin=False, spare=False):
+    async def ask(self, gateway, what, parts, method, target, token=None, body=None, admin=False, spare=False, refusals=()):
         """The question as it is judged, and its answer or NoAnswer. `spare`: over a connection of its own."""
         fields = {"X-Forwarded-For": f"10.7.{self.number // 250}.{self.number % 250 + 1}", "X-User-Id": "forged"}
         if token:
@@ -53,7 +53,7 @@ class Client:
         if body is not None:
             body = json.dumps(body).encode()
         connection = Connection() if spare else self.connections.setdefault((gateway.name, admin), Connection())
-        asked = Ask(self.name, gateway, what, parts, time.time(), incarnation=gateway.incarnation)
+        asked = Ask(self.name, gateway, what, parts, time.time(), incarnation=gateway.incarnation, refusals=refusals)
         try:
             answer = await connection.ask(gateway.admin if admin else gateway.address, method, target, fields, body)
         except NoAnswer as failure:
@@ -157,7 +157,7 @@ class Member(Client):
 
     async def send_refresh(self, token, gateway, spare=False):
         return await self.ask(gateway, "a refresh", ENDPOINT, "POST", self.contract.refresh,
-                              body={self.contract.refresh_field: token}, spare=spare)
+                              body={self.contract.refresh_field: token}, spare=spare, refusals=(400,))
 
     def take(self, asked, answer):
         """Judges the answer of a refresh, and keeps the pair."""
@@ -193,7 +193,7 @@ class Member(Client):
         session.sign_outs += 1
         if self.contract.name == "password":
             asked, answer = await self.ask(gateway, "the end of a session", ENDPOINT, "DELETE", f"/admin/api/sessions/{session.id}",
-                                           ADMIN_TOKEN, admin=True)
+                                           ADMIN_TOKEN, admin=True, refusals=(404,))
             if not self.judge.is_definite(asked, answer):
                 return
             if answer.status not in (200, 204, 404) or (answer.status == 404 and session.sign_outs < 2):
@@ -284,7 +284,7 @@ class Member(Client):
     async def check_all(self):
         """With everything whole: each action at each gateway must succeed."""
         while self.session is None or self.session.state == ENDING:
-            await self.step(self.look)
+            await (self.open() if self.session is None else self.sign_out())
         for gateway in self.gateways:
             await self.refresh()
             await self.look(gateway)

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 
+from processes import ENVIRONMENT
 from world import LIMITS
 
 # Bursts that may pass beyond the bound for each fault that makes gateways count for themselves, or loses counts in Redis
@@ -40,7 +41,7 @@ def fallbacks(gateways):
 def verify(binary, gateways, slack, judge):
     """`tollgate limits verify` over the logs; its violations must be within the slack. Returns the largest excess in bursts."""
     logs = [path for gateway in gateways for path in sorted(glob.glob(f"{gateway.folder}/output-*"))]
-    done = subprocess.run([binary, "limits", "verify", "--json"] + logs, capture_output=True, text=True)
+    done = subprocess.run([binary, "limits", "verify", "--json"] + logs, capture_output=True, text=True, env=ENVIRONMENT)
     try:
         report = json.loads(done.stdout)
     except ValueError:

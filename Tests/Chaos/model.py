@@ -103,6 +103,8 @@ class Ask:
     sent: float
     received: float = 0.0
     incarnation: int = 0
+    # Statuses of malformed requests by which this one may be refused.
+    refusals: tuple = ()
 
 
 OPEN, ENDING, ENDED = "open", "ending", "ended"
@@ -169,7 +171,7 @@ class Judge:
         if status in (429, 503) and not answer.fields.get("retry-after", "").isdigit():
             self.ledger.violated(f"{status} has Retry-After", ask, answer)
         if status is not None and status < 500:
-            if status in (400, 404, 405, 408, 413, 431) and "refresh" not in ask.what:
+            if status in (400, 404, 405, 408, 413, 431) and status not in ask.refusals:
                 self.ledger.violated("a well-formed request is not refused as malformed", ask, answer)
                 return False
             return True

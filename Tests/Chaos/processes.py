@@ -10,6 +10,9 @@ import socket
 import subprocess
 import time
 
+# The environment without settings of the gateway, which would add to those of the suite.
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if not name.startswith(("TOLLGATE_", "DATABASE_URL", "REDIS_URL", "SMTP_URL", "PG"))}
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 
@@ -54,7 +57,7 @@ async def run(*words, user=None):
     """Runs a program to its end, and returns its output; raises SetupError if it fails."""
     process = await asyncio.create_subprocess_exec(
         program(words[0]), *words[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
-        preexec_fn=_begin(user))
+        env=ENVIRONMENT, preexec_fn=_begin(user))
     output, complaints = await process.communicate()
     if process.returncode != 0:
         raise SetupError(f"{' '.join(words)}: {complaints.decode()}{output.decode()}")
@@ -82,7 +85,7 @@ class Process:
         with open(self.output, "ab") as output, open(self.complaints, "ab") as complaints:
             self.popen = subprocess.Popen(
                 [program(words[0])] + words[1:], stdin=subprocess.DEVNULL, stdout=output, stderr=complaints, cwd=self.folder,
-                env={**os.environ, **(environment or {})}, preexec_fn=_begin(self.user))
+                env={**ENVIRONMENT, **(environment or {})}, preexec_fn=_begin(self.user))
         self.is_stopped = False
 
     def text(self):

@@ -147,7 +147,8 @@ class Run:
         slack = limits.Slack(self.spans, limits.fallbacks(self.world.gateways))
         by_logs = limits.verify(self.options.binary, self.world.gateways, slack, self.judge)
         by_count = limits.compare(self.world, slack, self.judge)
-        self.excess = f"{by_logs:.1f} bursts by the logs, {by_count:.1f} by the upstreams' count, with {len(self.spans)} faults that touch limits"
+        self.excess = (f"{by_logs:.1f} bursts by the logs, {by_count:.1f} by the upstreams' count, "
+                       f"with {len(self.spans)} faults that touch limits")
 
     def report(self):
         name = f"seed {self.seed}, Redis as {self.topology}"
@@ -175,7 +176,8 @@ class Run:
         print("\n".join("    " + line for line in self.timeline))
         for violation in violations[:10]:
             print(violation)
-        print(f"logs and databases are in {self.folder}; the same faults again: deploy/test --chaos --seed {self.seed} --redis {self.topology}")
+        print(f"logs and databases are in {self.folder}; the same faults again: "
+              f"deploy/test --chaos --seed {self.seed} --redis {self.topology}")
         return False
 
 
@@ -184,7 +186,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=None, help="repeats the sequence of faults of an earlier run")
     parser.add_argument("--minutes", type=float, default=2.0, help="for each topology; at most 10 in all")
-    parser.add_argument("--redis", action="append", choices=sorted(TOPOLOGIES), help="the topology of Redis; several are run one after the other")
+    parser.add_argument("--redis", action="append", choices=sorted(TOPOLOGIES),
+                        help="the topology of Redis; several are run one after the other")
     parser.add_argument("--binary", default=os.environ.get("TOLLGATE_BINARY", f"{root}/.build/release/tollgate"))
     parser.add_argument("--alone", action="store_true", help="one fault at a time, to measure the time to recover of each")
     parser.add_argument("--only", action="append", metavar="FAULT", help="faults of this name alone, like gateway-killed")
