@@ -72,10 +72,11 @@ package struct Admission: ~Copyable {
     /// Decides everything but the limits. If it returns true, `decision.charge` must be counted: write the verdict into
     /// `decision.limitVerdict` and call `charged`, or, if Redis counts, keep a `PendingLimit` until the verdict is there.
     ///
-    /// `refresh` is the result of the refresh that an earlier decision about the request asked for.
+    /// `refresh` is the result of the refresh that an earlier decision about the request asked for. `isShedding`: refuses it as soon
+    /// as its dialect is known, because the gateway has no room for it.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
-        _ decision: inout Decision
+        isShedding: Bool = false, _ decision: inout Decision
     ) -> Bool {
         let isGRPC = head.isGRPC(bytes)
         decision.reset(dialect: isGRPC ? .grpc : policy.dialect, corsNumber: policy.defaultCORS)
@@ -87,6 +88,10 @@ package struct Admission: ~Copyable {
         let gate = policy.gates[route]
         decision.routeIndex = route
         decision.use(gate.dialect)
+        guard !isShedding else {
+            decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))
+            return false
+        }
         if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail

@@ -8,6 +8,7 @@ enum MetricDimension {
     case refreshResult, refreshSource
     case http2End
     case streamKind, streamEnd
+    case overload
 
     /// The label's name.
     var label: String {
@@ -31,7 +32,7 @@ enum MetricDimension {
         case .redisResult: "result"
         case .phase: "phase"
         case .filterAction: "action"
-        case .filterFailure, .http2End, .streamEnd: "reason"
+        case .filterFailure, .http2End, .streamEnd, .overload: "reason"
         case .streamKind: "kind"
         }
     }
@@ -63,6 +64,7 @@ enum MetricDimension {
         case .http2End: HTTP2EndReason.allCases.map(\.text)
         case .streamKind: StreamKind.allCases.map(\.text)
         case .streamEnd: StreamEndReason.allCases.map(\.text)
+        case .overload: OverloadReason.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -78,7 +80,7 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
-            .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
+            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
             .filterFailure, .http2End, .streamKind, .streamEnd:

@@ -203,6 +203,8 @@ extension Worker {
     private mutating func closeExchange(_ exchange: ExchangeIndex, isComplete: Bool) {
         cancelWait(exchange)
         releasePipe(exchange)
+        releaseSlot(exchange)
+        releaseLocalSlot(exchange)
         if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)

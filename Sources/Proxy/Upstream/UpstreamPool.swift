@@ -35,7 +35,10 @@ struct EndpointIndex: Equatable, Sendable {
 
 /// One address of an upstream, with this worker's view of it.
 struct Endpoint {
-    let address: UpstreamAddress
+    /// Replaced by one that is the same (`isSame`) when its rank changes.
+    var address: UpstreamAddress
+    /// Its credit in smooth weighted round robin; see `chooseByRank`.
+    var credit = 0
     var health = EndpointHealth()
     /// Requests of this worker that were sent there and are not answered.
     var outstanding = 0
@@ -63,6 +66,8 @@ struct UpstreamPool {
     var room = RoomQueue()
     var budget = RetryBudget()
     private var turn = 0
+    /// Whether priorities or weights of the addresses differ, as only those of SRV records do.
+    private(set) var isRanked = false
     /// When its addresses are probed next.
     var nextProbe = MonotonicTime(nanoseconds: 0)
 
@@ -70,6 +75,7 @@ struct UpstreamPool {
         self.settings = settings
         self.connections = connections
         endpoints = addresses.map { Endpoint(address: $0) }
+        isRanked = addresses.haveRanks
     }
 
     /// Reserves one more connection within `max-connections`, if there is room.
@@ -88,6 +94,7 @@ struct UpstreamPool {
     /// wrong, and must not take the last address away.
     mutating func choose(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         if endpoints.count == 1 { return endpoints[0].health.isHealthy && !endpoints[0].isRetired ? 0 : nil }
+        if isRanked { return chooseByRank(avoiding: avoided, at: now) }
         turn &+= 1
         var best: Int?
         var bestScore = Int.max
@@ -112,8 +119,11 @@ struct UpstreamPool {
     /// while it is in use.
     mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress]) {
         self.settings = settings
+        isRanked = addresses.haveRanks
         for index in endpoints.indices {
-            endpoints[index].isRetired = !addresses.contains { endpoints[index].address.isSame(as: $0) }
+            let same = addresses.first { endpoints[index].address.isSame(as: $0) }
+            endpoints[index].isRetired = same == nil
+            if let same { endpoints[index].address = same }
         }
         for address in addresses where !endpoints.contains(where: { $0.address.isSame(as: address) }) {
             let endpoint = Endpoint(address: address)
