@@ -91,7 +91,7 @@ let package = Package(
         .testTarget(
             name: "GateTests", dependencies: ["Gate", "Credentials", "FilterReference", "HTTP", "Wire"], swiftSettings: tests),
         .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Wire"], swiftSettings: tests),
-        .testTarget(name: "TransportTests", dependencies: ["Transport", "Wire"], swiftSettings: tests),
+        .testTarget(name: "TransportTests", dependencies: ["TestServers", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestThreads", "Transport", "Wire"], swiftSettings: tests),
         .testTarget(
             name: "ProxyTests",
@@ -122,7 +122,7 @@ let package = Package(
             linkerSettings: program),
         // Threads for tests that wait.
         .target(name: "TestThreads", path: "Tests/TestThreads", swiftSettings: tests),
-        // Test support: real servers (PostgreSQL) and a mail sink.
+        // Test support: real servers (PostgreSQL), a mail sink and a name server.
         .target(name: "TestServers", path: "Tests/TestServers", swiftSettings: tests),
         .testTarget(
             name: "StorageTests",

@@ -1,8 +1,14 @@
 #define _GNU_SOURCE
 #include "clinux.h"
+#include <arpa/nameser.h>
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <resolv.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -87,4 +93,30 @@ struct scheduling {
 void clinux_give_way(int nice, uint64_t turn) {
     struct scheduling wish = {.size = sizeof wish, .policy = SCHED_OTHER, .nice = nice, .runtime = turn};
     if (syscall(SYS_sched_setattr, 0, &wish, 0) != 0) setpriority(PRIO_PROCESS, 0, nice);
+}
+
+int clinux_query_srv(const char *name, uint32_t server, uint16_t port, uint8_t *answer, int capacity) {
+    struct __res_state state;
+    memset(&state, 0, sizeof state);
+    if (res_ninit(&state) != 0) return -NO_RECOVERY;
+    if (port != 0) {
+        state.nscount = 1;
+        state.nsaddr_list[0] = (struct sockaddr_in){
+            .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {.s_addr = htonl(server)}};
+    }
+    int length = res_nsearch(&state, name, ns_c_in, ns_t_srv, answer, capacity);
+    int fault = state.res_h_errno > 0 ? state.res_h_errno : NO_RECOVERY;
+    res_nclose(&state);
+    if (length < 0) return -fault;
+    return length < capacity ? length : capacity;
+}
+
+long clinux_raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+    if (limit.rlim_cur < limit.rlim_max) {
+        struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &raised) == 0) limit = raised;
+    }
+    return limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > 1L << 30 ? 1L << 30 : (long)limit.rlim_cur;
 }

@@ -75,10 +75,11 @@ package struct Admission: ~Copyable {
     /// `decision.limitVerdict` and call `charged`, or, if Redis counts, keep a `PendingLimit` until the verdict is there.
     ///
     /// `refresh` is the result of the refresh that an earlier decision about the request asked for. With `check` the head is that of
-    /// a `DescribedRequest`, which the verdict `.forward` only lets pass.
+    /// a `DescribedRequest`, which the verdict `.forward` only lets pass. `isShedding`: refuses it as soon as its dialect is known,
+    /// because the gateway has no room for it.
     package mutating func admit(
         _ head: borrowing RequestHead, _ bytes: RawSpan, peer: Peer, at now: Moment, refresh: RefreshAnswer? = nil,
-        check: CheckEndpoint? = nil, _ decision: inout Decision
+        check: CheckEndpoint? = nil, isShedding: Bool = false, _ decision: inout Decision
     ) -> Bool {
         // A refusal in gRPC's form is a 200, which a proxy takes for leave to pass.
         let isGRPC = check == nil && head.isGRPC(bytes)
@@ -98,6 +99,10 @@ package struct Admission: ~Copyable {
         let gate = policy.gates[route]
         decision.routeIndex = route
         decision.use(gate.dialect)
+        guard !isShedding else {
+            decision.refuse(.unavailable(.overload, retryAfterSeconds: 1))
+            return false
+        }
         if isGRPC, !readTimeout(head, bytes, &decision) { return false }
         decision.forwardsAuthorization = gate.forwardsAuthorization
         decision.forwardsEmail = gate.forwardsEmail

@@ -74,6 +74,11 @@ package struct Configuration: Sendable {
     package var idleTimeoutMilliseconds: UInt32 = 0
     package var drainTimeoutMilliseconds: UInt32 = 0
     package var maxConnections = 0
+    package var maxRequests = 0
+    package var maxLocalRequests = 0
+    /// In bytes.
+    package var maxBuffers = 0
+    package var dnsRefreshMilliseconds: UInt32 = 0
     package var http2Streams = 0
     package var http2StreamWindow = 0
     package var http2ConnectionWindow = 0

@@ -54,7 +54,7 @@ extension Setting {
         "An outside issuer: `issuer=URL audience=A jwks=URL-or-file algorithms=RS256,ES256`, or `secret-file=F algorithms=HS256`; then `user-claim=sub tier-claim=tier tier-from=claim tier-url=URL tier-max-age=60s email-claim=email max-lifetime=7d refresh=URL refresh-contract=password`, and `accounts=on` lets its subjects be imported accounts, whose sessions go on. Without `issuer=` it matches only tokens without `iss`; only `audience=any` accepts any `aud`.")
     package static let upstream = Setting(
         "TOLLGATE_UPSTREAM_", .line, .lines(\.upstreams) { entry, name, _ in UpstreamLine.parse(entry, name: name) },
-        "One or more base URLs (`http://`, `https://`, `unix:/path`), then `balance=least|round health=/healthz|grpc timeout=30s connect-timeout=2s retries=1 max-connections=N max-requests=N max-pending=N retry-budget=20% retry-min=3 eject-failures=5 eject-after=10s eject-max=10% eject-success=85% eject-latency=off panic=50% slow-start=0s http2=off|on host=client|upstream tls-ca=FILE`.")
+        "One or more base URLs (`http://`, `https://`, `srv+http://` and `srv+https://` with a name that has DNS SRV records, `unix:/path`), then `balance=least|round health=/healthz|grpc timeout=30s connect-timeout=2s retries=1 max-connections=N max-requests=N max-pending=N retry-budget=20% retry-min=3 eject-failures=5 eject-after=10s eject-max=10% eject-success=85% eject-latency=off panic=50% slow-start=0s http2=off|on host=client|upstream tls-ca=FILE`.")
     package static let route = Setting(
         "TOLLGATE_ROUTE_", .line, .lines(\.routes) { RouteLine.parse($0, name: $1, tiers: $2.configuration.tiers) },
         "`[METHODS] [HOST]/PATH upstream=NAME key=value …`; `tollgate help routes` lists the keys.")
@@ -89,7 +89,19 @@ extension Setting {
         "The time for requests under way to finish after SIGTERM before they are cut off.")
     package static let maxConnections = Setting(
         "TOLLGATE_MAX_CONNECTIONS", .count(1...16_777_216), .count(\.maxConnections), default: "100000",
-        "The maximum number of client connections, over all workers; beyond it new ones are closed at once.")
+        "The maximum number of client connections, over all workers; at most half of the descriptors that the process may have. When it is reached, idle ones are closed and further ones wait in the kernel's queue.")
+    package static let maxRequests = Setting(
+        "TOLLGATE_MAX_REQUESTS", .count(1...16_777_216), .count(\.maxRequests), default: "20000",
+        "The maximum number of requests under way, over all workers; beyond it new ones get 503 with `Retry-After` at once. Streams (`tollgate_streams_open`) do not count, nor does the admin listener.")
+    package static let maxLocalRequests = Setting(
+        "TOLLGATE_MAX_LOCAL_REQUESTS", .count(1...1_000_000), .count(\.maxLocalRequests), default: "1000",
+        "The maximum number of requests under way to the gateway's own endpoints (sign-in and the like), over all workers; beyond it, and while three quarters of `TOLLGATE_MAX_REQUESTS` are under way, they get 503 with `Retry-After`.")
+    package static let maxBuffers = Setting(
+        "TOLLGATE_MAX_BUFFERS", .size((1 << 20)...(1 << 42)), .size(\.maxBuffers), default: "1GiB",
+        "The memory that heads and bodies on their way may take, over all workers, as counted twice a second; beyond it new requests get 503 with `Retry-After`.")
+    package static let dnsRefresh = Setting(
+        "TOLLGATE_DNS_REFRESH", .duration(1_000...86_400_000), .milliseconds(\.dnsRefreshMilliseconds), default: "30s",
+        "How often names of upstreams are looked up; after a failure it is tried again within 5 s, and the last known addresses stay in use.")
     package static let http2Streams = Setting(
         "TOLLGATE_HTTP2_STREAMS", .count(1...1_000), .count(\.http2Streams), default: "100",
         "The maximum number of requests under way on one HTTP/2 connection of a client; further ones are refused and may be tried again.")
@@ -174,7 +186,7 @@ extension Setting {
         jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
-        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, http2Streams, http2StreamWindow,
+        headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
     ]

@@ -4,6 +4,8 @@ package import Wire
 package enum UpstreamEndpoint: Hashable, Sendable {
     /// A host name (lower case) or an IP address, and a port, by default the scheme's.
     case host(String, port: UInt16)
+    /// A name (lower case) whose SRV records say hosts and ports (RFC 2782).
+    case service(String)
     case unix(path: String)
 }
 
@@ -11,7 +13,8 @@ package enum UpstreamEndpoint: Hashable, Sendable {
 package struct UpstreamBase: Hashable, Sendable {
     package var isTLS: Bool
     package var endpoint: UpstreamEndpoint
-    /// The `Host` field with `host=upstream`: the host and, unless it is the scheme's, the port.
+    /// The `Host` field with `host=upstream`: the host and, unless it is the scheme's, the port. Of a service its domain, for which
+    /// its certificate must be, too: the targets of SRV records come from DNS, which proves nothing (RFC 6125 §6.2.1).
     package var hostField: String
     /// The prefix of each request's path: empty, or `/…` without a slash at the end.
     package var pathPrefix: String
@@ -128,10 +131,14 @@ enum UpstreamLine {
 }
 
 extension UpstreamBase {
-    /// Parses `http://host:port`, `https://host/base` or `unix:/path`.
+    /// Parses `http://host:port`, `https://host/base`, `srv+http://name`, `srv+https://name/base` or `unix:/path`.
     package init(_ text: String) throws(ParseError) {
         if text.hasPrefix("unix:") {
             self = try Self(unix: text)
+            return
+        }
+        if text.hasPrefix("srv+") {
+            self = try Self(service: text)
             return
         }
         let isTLS = text.hasPrefix("https://")
@@ -154,6 +161,25 @@ extension UpstreamBase {
             throw ParseError("is no unix socket, write unix: and an absolute path of at most 107 bytes")
         }
         self.init(isTLS: false, endpoint: .unix(path: path), hostField: "localhost", pathPrefix: "", text: text)
+    }
+
+    private init(service text: String) throws(ParseError) {
+        let isTLS = text.hasPrefix("srv+https://")
+        guard isTLS || text.hasPrefix("srv+http://") else {
+            throw ParseError("is no service in DNS, write one like srv+http://_http._tcp.example.org")
+        }
+        let rest = text.dropFirst(isTLS ? 12 : 11)
+        let slash = rest.firstIndex(of: "/") ?? rest.endIndex
+        guard !rest[..<slash].contains(":") else {
+            throw ParseError("has a port, but those of a service are in its SRV records: leave it out")
+        }
+        let name = try TypedText.hostName(String(rest[..<slash]))
+        let domain = name.split(separator: ".").drop { $0.hasPrefix("_") }.joined(separator: ".")
+        guard !domain.isEmpty else {
+            throw ParseError("names no domain, write one like srv+http://_http._tcp.example.org")
+        }
+        self.init(
+            isTLS: isTLS, endpoint: .service(name), hostField: domain, pathPrefix: try Self.prefix(rest[slash...]), text: text)
     }
 
     private static func prefix(_ path: Substring) throws(ParseError) -> String {

@@ -104,6 +104,14 @@ extension ExpositionWriter {
         }
         sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
         write(process.attempts)
+        let active = family(.overloadActive)
+        for reason in OverloadReason.allCases {
+            sample(active, [("reason", reason.text)], process.overload.reasons.contains(reason) ? 1 : 0)
+        }
+        let limit = family(.overloadLimit)
+        for reason in OverloadReason.allCases {
+            if let bound = process.overload.limits[reason] { sample(limit, [("reason", reason.text)], Int64(clamping: bound)) }
+        }
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

@@ -10,6 +10,7 @@ enum MetricDimension {
     case http2End
     case streamKind, streamEnd
     case checkKind
+    case overload
 
     /// The label's name.
     var label: String {
@@ -33,7 +34,7 @@ enum MetricDimension {
         case .redisResult: "result"
         case .phase: "phase"
         case .filterAction: "action"
-        case .filterFailure, .http2End, .streamEnd: "reason"
+        case .filterFailure, .http2End, .streamEnd, .overload: "reason"
         case .streamKind: "kind"
         case .checkKind: "endpoint"
         }
@@ -69,6 +70,7 @@ enum MetricDimension {
         case .streamKind: StreamKind.allCases.map(\.text)
         case .streamEnd: StreamEndReason.allCases.map(\.text)
         case .checkKind: CheckKind.allCases.map(\.text)
+        case .overload: OverloadReason.allCases.map(\.text)
         case .phase: OverheadPhase.allCases.map(\.text)
         case .filterAction: FilterAction.allCases.map(\.text)
         case .filterFailure: FilterFailureReason.allCases.map(\.text)
@@ -84,7 +86,7 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason, .upstreamBound,
-            .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
+            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
             .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind:

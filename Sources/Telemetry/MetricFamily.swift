@@ -1,7 +1,7 @@
 /// Metrics that workers count. A new one is a case, its row in `description`, and the method that feeds it.
 enum MetricFamily: Int, CaseIterable {
     case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
-    case connections, connectionsAccepted, tlsHandshakes, http2Ends
+    case connections, connectionsAccepted, tlsHandshakes, http2Ends, overloadSheds
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
     case upstreamEjected, upstreamPanic, upstreamRefusals, upstreamInFlight
     case checks
@@ -75,6 +75,9 @@ extension MetricFamily {
         case .http2Ends:
             .init("http2_connections_ended_total", .counter, [.http2End],
                 "HTTP/2 connections that the gateway ended because the client broke a rule or a bound, by which.")
+        case .overloadSheds:
+            .init("overload_sheds_total", .counter, [.overload],
+                "Requests refused at once because a bound of the gateway was reached, by which; for connections, pauses of accepting.")
         case .upstreamRequests:
             .init("upstream_requests_total", .counter, [.upstream, .upstreamCodeClass],
                 "Attempts to have a request answered by an upstream.")

@@ -22,6 +22,20 @@ package enum ConnectionState: Int, MetricLabelValue {
     var text: String { "\(self)" }
 }
 
+/// The bound of the gateway that was reached.
+package enum OverloadReason: Int, MetricLabelValue {
+    /// Client connections: accepting pauses.
+    case connections
+    /// Requests under way.
+    case requests
+    /// Requests under way to the gateway's own endpoints.
+    case local
+    /// Memory of heads and bodies on their way.
+    case buffers
+
+    package var text: String { "\(self)" }
+}
+
 /// State of an upstream connection.
 package enum UpstreamConnectionState: Int, MetricLabelValue {
     case connecting, idle, active

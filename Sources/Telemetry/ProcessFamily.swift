@@ -8,6 +8,7 @@ enum ProcessFamily: CaseIterable {
     case busLag, busConnected, busMessages
     case tierLookups
     case limitEvictions, refusedAttempts
+    case overloadActive, overloadLimit
 
     var description: ProcessFamilyDescription {
         switch self {
@@ -45,6 +46,12 @@ enum ProcessFamily: CaseIterable {
                 "Hints heard on the bus; refused ones did not come from a gateway that knows the secret.")
         case .tierLookups:
             .init("tier_lookups_total", "counter", ["issuer", "result"], "Times that an outside issuer's tier server was asked.")
+        case .overloadActive:
+            .init("overload_active", "gauge", ["reason"], "1 while a bound of the gateway makes it shed load, and for 5 s after.")
+        case .overloadLimit:
+            .init(
+                "overload_limit", "gauge", ["reason"],
+                "The bounds in force: client connections, requests under way, those of them to own endpoints, and bytes of heads and bodies.")
         case .limitEvictions:
             .init(
                 "ratelimit_evictions_total", "counter", [],

@@ -96,6 +96,9 @@ extension WorkerMetrics {
     /// The gateway ended an HTTP/2 connection.
     package mutating func http2Ended(_ reason: HTTP2EndReason) { add(1, .http2Ends, reason.rawValue) }
 
+    /// A request was refused because of a bound, or accepting paused.
+    package mutating func shed(_ reason: OverloadReason) { add(1, .overloadSheds, reason.rawValue) }
+
     /// 1 to 5 for a status, 0 for none.
     private static func codeClass(_ statusCode: Int) -> Int {
         statusCode >= 100 && statusCode < 600 ? statusCode / 100 : 0

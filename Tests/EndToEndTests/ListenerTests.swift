@@ -122,29 +122,4 @@ import Testing
         #expect(try slow.answer().text == "ok")
         #expect(try gateway.process.exitCode(seconds: 10) == 0)
     }
-
-    @Test func clientsPastTheBoundOfAllWorkersAreSentAway() throws {
-        let upstream = try Upstream()
-        let gateway = try Gateway(
-            """
-            TOLLGATE_WORKERS=2
-            TOLLGATE_MAX_CONNECTIONS=4
-            TOLLGATE_UPSTREAM_U="\(upstream.url)"
-            TOLLGATE_ROUTE_ALL="/* upstream=u auth=none"
-            """)
-        // The kernel spreads connections over the workers, each of which serves half of the bound.
-        let connections = try (0..<60).map { _ in try gateway.connect() }
-        var served = 0
-        for connection in connections {
-            do {
-                served += try connection.ask("GET /x").status == 200 ? 1 : 0
-            } catch {
-                // Sent away.
-            }
-        }
-        #expect(served == 4)
-        #expect(try gateway.askAdmin("/livez").status == 200, "who looks after the gateway still gets in")
-        for connection in connections { connection.close() }
-        try eventually("room for new ones") { (try? gateway.ask("GET /x").status) == 200 }
-    }
 }

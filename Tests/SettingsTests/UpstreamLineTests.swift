@@ -92,6 +92,15 @@ import Testing
         #expect(upstream.bases.map(\.hostField) == ["a", "b", "a"])
     }
 
+    @Test func aServiceIsANameInDNS() {
+        let (upstream, faults) = parse("srv+http://_HTTP._tcp.api.example.org srv+https://api.service.consul/v1/")
+        #expect(faults == [])
+        #expect(upstream.bases.map(\.endpoint) == [.service("_http._tcp.api.example.org"), .service("api.service.consul")])
+        #expect(upstream.bases.map(\.hostField) == ["api.example.org", "api.service.consul"])
+        #expect(upstream.bases.map(\.isTLS) == [false, true])
+        #expect(upstream.bases.map(\.pathPrefix) == ["", "/v1"])
+    }
+
     @Test func aServerOfGRPCIsAskedByItsOwnHealthService() {
         let (upstream, faults) = parse("http://h:1 http2=on health=grpc")
         #expect(faults == [] && upstream.health == .grpc && upstream.health?.text == "grpc")
@@ -101,6 +110,10 @@ import Testing
         ("", "has no address, write one like http://127.0.0.1:9001"),
         ("127.0.0.1:9001", #""127.0.0.1:9001" is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path"#),
         ("ftp://h", #""ftp://h" is no address of an upstream, write one like http://127.0.0.1:9001, https://example.org or unix:/path"#),
+        ("srv+ftp://h", #""srv+ftp://h" is no service in DNS, write one like srv+http://_http._tcp.example.org"#),
+        ("srv+http://h:80", #""srv+http://h:80" has a port, but those of a service are in its SRV records: leave it out"#),
+        ("srv+http://_http._tcp", #""srv+http://_http._tcp" names no domain, write one like srv+http://_http._tcp.example.org"#),
+        ("srv+http:///x", #""srv+http:///x" is no host name, write one like gateway.example.org, without a port"#),
         ("http://", #""http://" has no usable host, write a name or an address, like http://127.0.0.1:9001"#),
         ("http://a_b!", #""http://a_b!" has no usable host, write a name or an address, like http://127.0.0.1:9001"#),
         ("http://h:0", #""http://h:0" has no usable port, write one from 1 to 65535"#),

@@ -74,6 +74,113 @@ import Wire
         log.close()
     }
 
+    @Test func rotatedAnswersAreNoChange() throws {
+        let (names, told) = (Names(), Mailboxes())
+        names.answer("10.0.0.1", "10.0.0.2")
+        let log = try ServerLog(Configuration())
+        let resolver = try UpstreamResolver([upstream("http://back.test:80")], log: log, lookUp: names.lookUp) { name, _ in told.add(name) }
+        _ = resolver.snapshots()
+        names.answer("10.0.0.2", "10.0.0.1")
+        #expect(resolver.lookAgain())
+        #expect(told.all == [])
+        log.close()
+    }
+
+    @Test func aReloadDuringAnOutageTakesNoAddressAway() throws {
+        let names = Names()
+        names.answer("10.0.0.1")
+        let log = try ServerLog(Configuration())
+        let declared = [upstream("http://back.test:80")]
+        let resolver = try UpstreamResolver(declared, log: log, lookUp: names.lookUp) { _, _ in }
+        _ = resolver.snapshots()
+        names.answer()
+        let after = resolver.adopt(declared, try resolver.contexts(for: declared))
+        #expect(after[0].addresses.map(\.address.description) == ["10.0.0.1:80"])
+        #expect(!resolver.lookAgain(), "and it is tried again soon")
+        log.close()
+    }
+
+    // MARK: services
+
+    /// A name server of hosts and services, of which some may be away.
+    private final class Zone: Sendable {
+        let hosts = Mutex<[String: [String]]>([:])
+        let services = Mutex<[ServiceRecord]?>(nil)
+
+        func resolver(_ declared: UpstreamDeclaration, _ log: ServerLog, _ told: Mailboxes = Mailboxes()) throws -> UpstreamResolver {
+            try UpstreamResolver(
+                [declared], log: log,
+                lookUp: { host, port throws(SystemFault) in
+                    guard let found = self.hosts.withLock({ $0[host] }) else { throw SystemFault("find \(host)", reason: "no server") }
+                    return found.compactMap { SocketAddress(parsing: "\($0):\(port)") }
+                },
+                lookUpService: { name throws(SystemFault) in
+                    guard let found = self.services.withLock({ $0 }) else { throw SystemFault("find \(name)", reason: "no server") }
+                    return found
+                }
+            ) { told.add("\($1.map(\.address.description))") }
+        }
+    }
+
+    @Test func aServiceIsItsTargetsByPriorityAndWeight() throws {
+        let zone = Zone()
+        zone.hosts.withLock { $0 = ["a.test": ["10.0.0.1", "[fd00::1]"], "b.test": ["10.0.0.2"]] }
+        zone.services.withLock {
+            $0 = [
+                ServiceRecord(priority: 1, weight: 10, port: 81, target: "a.test"),
+                ServiceRecord(priority: 1, weight: 0, port: 82, target: "b.test"),
+                // The same address again, no port, and a service that is said not to exist.
+                ServiceRecord(priority: 2, weight: 1, port: 82, target: "b.test"),
+                ServiceRecord(priority: 2, weight: 1, port: 0, target: "a.test"),
+                ServiceRecord(priority: 3, weight: 1, port: 80, target: ""),
+            ]
+        }
+        let log = try ServerLog(Configuration())
+        let resolver = try zone.resolver(upstream("srv+https://_https._tcp.api.test/v1"), log)
+        let addresses = resolver.snapshots()[0].addresses
+        #expect(addresses.map(\.address.description) == ["10.0.0.1:81", "[fd00::1]:81", "10.0.0.2:82"])
+        #expect(addresses.map(\.rank) == [.init(priority: 1, weight: 500), .init(priority: 1, weight: 500), .init(priority: 1, weight: 1)])
+        // The certificate must be for the domain that the operator wrote, not for a name that DNS says.
+        #expect(addresses.allSatisfy { $0.tls != nil && $0.serverName == "api.test" && $0.authority == "api.test" && $0.pathPrefix == "/v1" })
+        log.close()
+    }
+
+    @Test func aTargetOrAServiceThatCannotBeFoundKeepsItsLastAddresses() throws {
+        let (zone, told) = (Zone(), Mailboxes())
+        let (a, b) = (ServiceRecord(priority: 0, weight: 1, port: 80, target: "a.test"), ServiceRecord(priority: 0, weight: 1, port: 80, target: "b.test"))
+        zone.hosts.withLock { $0 = ["a.test": ["10.0.0.1"], "b.test": ["10.0.0.2"]] }
+        zone.services.withLock { $0 = [a, b] }
+        let log = try ServerLog(Configuration())
+        let resolver = try zone.resolver(upstream("srv+http://api.test"), log, told)
+        _ = resolver.snapshots()
+        zone.hosts.withLock { $0["a.test"] = nil }
+        #expect(!resolver.lookAgain())
+        zone.services.withLock { $0 = nil }
+        #expect(!resolver.lookAgain())
+        #expect(told.all == [])
+        // A server that the service no longer lists is gone.
+        zone.services.withLock { $0 = [b] }
+        #expect(resolver.lookAgain())
+        #expect(told.all == [#"["10.0.0.2:80"]"#])
+        zone.services.withLock { $0 = [a, b] }
+        #expect(!resolver.lookAgain())
+        #expect(told.all.count == 1, "addresses of a target that had left are not kept for its return")
+        log.close()
+    }
+
+    @Test func aNewWeightIsAChange() throws {
+        let (zone, told) = (Zone(), Mailboxes())
+        zone.hosts.withLock { $0 = ["a.test": ["10.0.0.1"]] }
+        zone.services.withLock { $0 = [ServiceRecord(priority: 0, weight: 1, port: 80, target: "a.test")] }
+        let log = try ServerLog(Configuration())
+        let resolver = try zone.resolver(upstream("srv+http://api.test"), log, told)
+        _ = resolver.snapshots()
+        zone.services.withLock { $0 = [ServiceRecord(priority: 0, weight: 2, port: 80, target: "a.test")] }
+        #expect(resolver.lookAgain())
+        #expect(told.all.count == 1)
+        log.close()
+    }
+
     // MARK: reloads
 
     private static let authority = """

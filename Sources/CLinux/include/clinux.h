@@ -41,3 +41,8 @@ void clinux_give_way(int nice, uint64_t turn);
 // Names the calling thread; the kernel keeps 15 bytes.
 int clinux_name_thread(const char *name);
 int clinux_temporary_file(char *template_path);
+// Looks up SRV records by the system's resolver (resolv.conf(5) with its search list). Blocks. With a `port` other than 0 the query
+// goes to `server` alone, an IPv4 address; both in host order. Returns the length of the answer, or the negated h_errno (netdb.h).
+int clinux_query_srv(const char *name, uint32_t server, uint16_t port, uint8_t *answer, int capacity);
+// Raises the soft limit on descriptors to the hard one; returns the limit in force, at most 2^30, or -1.
+long clinux_raise_descriptor_limit(void);

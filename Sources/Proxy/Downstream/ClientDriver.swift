@@ -181,7 +181,11 @@ extension Worker {
         } else if downstream.listeners[downstream.clients[client].listener].isCheck {
             check(exchange, input.readable, isSampled: isSampled, &scratch)
         } else {
-            decide(exchange.index, input.readable, isSampled: isSampled, &scratch)
+            // Others wait for its connection.
+            if downstream.clientsWait, !downstream.clients[client].isStream {
+                apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
+            }
+            decide(exchange.index, input.readable, isSampled: isSampled, shedding: takeSlot(exchange.index), &scratch)
             if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }
         }
         input.discard(length)

@@ -13,14 +13,19 @@ extension Worker {
     @discardableResult
     mutating func accept(_ listener: Int, _ scratch: inout Scratch) -> Bool {
         // Bounded per turn, so that a flood of new connections does not starve the others.
+        // Operators still reach the admin listeners of a full gateway.
+        let isBounded = !downstream.listeners[listener].isAdmin
+        if isBounded, pauseWhenFull(&scratch) { return false }
         for _ in 0..<64 {
+            // Whether another client waits is known when the loop reports the listener again.
+            if isBounded, isFull { return true }
             switch downstream.listeners[listener].socket.accept() {
             case .accepted(let socket, let address): open(socket, address, listener, &scratch)
             case .wouldBlock: return false
             case .failed(let number):
                 if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
                     services.shortage(SystemFault("accept a connection", errno: number))
-                    let end = now.monotonic.advanced(milliseconds: 100)
+                    let end = now.monotonic.advanced(milliseconds: Downstream.acceptPause)
                     downstream.pauseAccepting(until: end, isServing: phase == .serving, in: loop)
                 }
                 return false
@@ -30,10 +35,6 @@ extension Worker {
     }
 
     private mutating func open(_ socket: Socket, _ address: SocketAddress, _ listener: Int, _ scratch: inout Scratch) {
-        // Operators still reach the admin listeners of a full gateway.
-        guard downstream.listeners[listener].isAdmin || downstream.connections < settings.maxClients else {
-            return socket.close()
-        }
         let handle = downstream.clients.acquire()
         let client = handle.index
         downstream.clients[client].peer = Peer(

@@ -16,8 +16,13 @@ struct Downstream: ~Copyable {
     var timers: TimerWheel
     /// Connections of the admin listeners, for which a drain does not wait.
     var adminClients = 0
-    /// When accepting is tried again after the process ran out of descriptors.
+    /// When accepting is tried again after the process ran out of descriptors, or while there are as many clients as may be.
     var acceptPausedUntil: MonotonicTime?
+    /// Whether it pauses because there are as many clients as may be, and more wait.
+    var clientsWait = false
+
+    /// Milliseconds until accepting is tried again.
+    static var acceptPause: UInt64 { 100 }
 
     init(_ listeners: [Listener], now: MonotonicTime) {
         self.listeners = listeners
@@ -37,9 +42,11 @@ struct Downstream: ~Copyable {
 
     /// Stops accepting until then, or resumes it. `isServing`: the listeners of routes are open. While draining they are closed, and
     /// their descriptors may be other sockets'.
-    mutating func pauseAccepting(until end: MonotonicTime?, isServing: Bool, in loop: borrowing EventLoop) {
+    mutating func pauseAccepting(
+        until end: MonotonicTime?, isServing: Bool, sparingAdmin: Bool = false, in loop: borrowing EventLoop
+    ) {
         acceptPausedUntil = end
-        for index in listeners.indices where isServing || listeners[index].isAdmin {
+        for index in listeners.indices where listeners[index].isAdmin ? !sparingAdmin : isServing {
             do throws(SystemFault) {
                 try loop.modify(listeners[index].socket, token: Token(listener: index).bits, end == nil ? .read : Interest())
             } catch {
@@ -132,7 +139,9 @@ struct Downstream: ~Copyable {
 
     /// Everything has gone out: closes, or lingers until the client has read it.
     mutating func finishClosing(_ client: ClientIndex, at now: MonotonicTime, in loop: borrowing EventLoop) {
-        guard clients[client].phase == .flushing(lingering: true), !clients[client].inputEnded else {
+        // While clients wait for connections, one lingers only if it has sent more, which a close would answer with a reset.
+        let mayClose = clients[client].inputEnded || clientsWait && !clients[client].connection.socket.isReadable
+        guard clients[client].phase == .flushing(lingering: true), !mayClose else {
             // Without close-notify, a client cannot tell an answer that ends with the connection from one that was cut.
             clients[client].connection.notifyClose()
             return close(client)

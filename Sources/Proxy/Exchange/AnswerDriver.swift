@@ -204,6 +204,8 @@ extension Worker {
         cancelWait(exchange)
         if !exchanges[exchange].holdings.isEmpty { release([.request, .pending, .retry], exchange) }
         releasePipe(exchange)
+        releaseSlot(exchange)
+        releaseLocalSlot(exchange)
         if exchanges[exchange].live != nil { closeStream(exchange, isComplete: isComplete) }
         if exchanges[exchange].deadline != nil { deadlines.clear(exchange) }
         finishRecord(exchange)

@@ -98,6 +98,8 @@ struct AnswerFilter: ~Copyable {
 
     /// The head for the client, without its end, until some of the content may go out.
     var head = ByteBuffer()
+    /// Bytes of head and content that wait here.
+    var bufferedBytes: Int { head.count + passed.count + packed.count + piece.count }
     /// Whether content goes through here.
     private(set) var isJudging = false
     /// Judges the content while it is JSON.

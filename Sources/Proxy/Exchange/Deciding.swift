@@ -7,12 +7,15 @@ import Wire
 /// Asks Gate about a request and starts what it decided.
 extension Worker {
     /// Decides about the request whose head is in `scratch.request`, parsed from `bytes`. The exchange may be over afterwards.
-    mutating func decide(_ exchange: ExchangeIndex, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch) {
+    /// `shedding`: the bound that leaves no room for it; then it is refused in its route's dialect, and its token is not looked at.
+    mutating func decide(
+        _ exchange: ExchangeIndex, _ bytes: RawSpan, isSampled: Bool, shedding: OverloadReason? = nil, _ scratch: inout Scratch
+    ) {
         let client = exchanges[exchange].client.index
         let start = isSampled ? EventLoop.now().monotonic : now.monotonic
         let isCharged = admission.admit(
             scratch.request, bytes, peer: downstream.clients[client].peer, at: now, refresh: exchanges[exchange].refresh,
-            check: exchanges[exchange].check, &scratch.decision)
+            check: exchanges[exchange].check, isShedding: shedding != nil, &scratch.decision)
         if scratch.decision.handshake != nil { exchanges[exchange].socket = admission.openSocket(&scratch.decision) }
         let wait = isCharged && scratch.decision.refusal == nil ? charge(exchange, &scratch) : nil
         if isSampled {
@@ -40,9 +43,16 @@ extension Worker {
             }
         case .local(let service):
             identify(exchange, bytes, &scratch)
+            guard takeLocalSlot(exchange) else {
+                if let wait { shared!.limitClient.cancel(wait) }
+                noteShed(exchange, .local)
+                log(exchange, bytes, &scratch)
+                return answer(exchange, with: .unavailable(.overload, retryAfterSeconds: 1), &scratch)
+            }
             prepareLocal(exchange, services.local[Int(service)], bytes, &scratch)
         case .refuse(let refusal):
             identify(exchange, bytes, &scratch)
+            if let shedding, case .unavailable(.overload, _) = refusal { noteShed(exchange, shedding) }
             log(exchange, bytes, &scratch)
             return answer(exchange, with: refusal, &scratch)
         case .answer(let status):

@@ -33,6 +33,9 @@ package struct Exchange: ~Copyable {
     var local: LocalExchange?
     /// Deadline of the wait under way; nil for a wait that has none.
     var waitsUntil: MonotonicTime?
+    /// Whether it counts for `maxRequests`, and for `maxLocalRequests`.
+    var holdsSlot = false
+    var holdsLocalSlot = false
     /// When it first found no room for a connection; nil until then.
     var wantsRoomSince: MonotonicTime?
 

@@ -119,16 +119,13 @@ extension Worker {
 
     // MARK: pipes
 
-    /// Pipes of one worker, of two descriptors each. Above it, bodies are copied.
-    private static var mostPipes: Int { 256 }
-
     /// Pipes that are kept for later exchanges.
     private static var mostIdlePipes: Int { 32 }
 
     /// Gives the exchange a pipe, unless it has one; false if there is none to be had.
     private mutating func acquirePipe(_ exchange: ExchangeIndex) -> Bool {
         if exchanges[exchange].pipe != nil { return true }
-        guard let count = pipes, count < Self.mostPipes, let pipe = KernelPipe() else { return false }
+        guard let count = pipes, count < settings.maxPipes, let pipe = KernelPipe() else { return false }
         exchanges[exchange].pipe = consume pipe
         pipes = count + 1
         return true

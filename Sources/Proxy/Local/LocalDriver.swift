@@ -25,7 +25,10 @@ extension Worker {
         guard var local = exchanges[exchange].local.take() else { return }
         local.request.body = exchanges[exchange].replayBuffer.readable.array
         waitForHandler(exchange)
-        LocalService.start(local.handler, local.request, for: exchanges.handle(exchange), answeringTo: mailbox)
+        let holdsSlot = exchanges[exchange].holdsLocalSlot
+        exchanges[exchange].holdsLocalSlot = false
+        LocalService.start(
+            local.handler, local.request, for: exchanges.handle(exchange), holdsSlot: holdsSlot, answeringTo: mailbox)
     }
 
     /// Writes a handler's answer and ends the exchange.

@@ -10,13 +10,13 @@ enum LocalService {
 
     /// Starts `handler`; its answer is posted to the loop that owns the exchange. Does not block.
     static func start(
-        _ handler: @escaping LocalHandler, _ request: LocalRequest, for exchange: Handle<Exchange>,
+        _ handler: @escaping LocalHandler, _ request: LocalRequest, for exchange: Handle<Exchange>, holdsSlot: Bool,
         answeringTo mailbox: Mailbox<WorkerMessage>
     ) {
         // Unstructured, because a loop is no async parent: it ends with the handler, and the handle drops a stale answer.
         Task {
             let response = await handler(request)
-            mailbox.post(.answered(exchange, response))
+            mailbox.post(.answered(exchange, response, heldSlot: holdsSlot))
         }
     }
 }

@@ -26,6 +26,7 @@ extension Worker {
     @discardableResult
     mutating func openStream(_ exchange: ExchangeIndex, _ kind: StreamKind, _ scratch: inout Scratch) -> Bool {
         let handle = exchanges.handle(exchange)
+        releaseSlot(exchange)
         var live = LiveStream(
             kind, exchanges[exchange].life, exchanges[exchange].streamRule, isReadable: !exchanges[exchange].frames.isNone,
             at: now.monotonic)

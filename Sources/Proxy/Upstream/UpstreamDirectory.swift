@@ -18,10 +18,12 @@ package final class UpstreamAddress: Sendable {
     package let pathPrefix: String
     /// Whether requests go over HTTP/2: by ALPN with TLS, and by prior knowledge without.
     package let speaksHTTP2: Bool
+    /// Its priority and share among the addresses of its upstream.
+    package let rank: AddressRank
 
     package init(
         address: SocketAddress, tls: TLSClientContext? = nil, serverName: String = "", authority: String = "localhost",
-        pathPrefix: String = "", speaksHTTP2: Bool = false
+        pathPrefix: String = "", speaksHTTP2: Bool = false, rank: AddressRank = AddressRank()
     ) {
         self.address = address
         addressText = address.description
@@ -30,9 +32,10 @@ package final class UpstreamAddress: Sendable {
         self.authority = authority
         self.pathPrefix = pathPrefix
         self.speaksHTTP2 = speaksHTTP2
+        self.rank = rank
     }
 
-    /// Whether both are the same address, reached in the same way.
+    /// Whether both are the same address, reached in the same way; its rank may differ.
     func isSame(as other: UpstreamAddress) -> Bool {
         address == other.address && tls === other.tls && serverName == other.serverName && authority == other.authority
             && pathPrefix == other.pathPrefix && speaksHTTP2 == other.speaksHTTP2

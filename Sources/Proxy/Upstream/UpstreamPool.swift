@@ -45,7 +45,10 @@ struct EndpointIndex: Equatable, Sendable {
 
 /// One address of an upstream, with this worker's view of it.
 struct Endpoint {
-    let address: UpstreamAddress
+    /// Replaced by one that is the same (`isSame`) when its rank changes.
+    var address: UpstreamAddress
+    /// Its credit in smooth weighted round robin; see `chooseByRank`.
+    var credit = 0
     var health = EndpointHealth()
     /// Requests of this worker that were sent there and are not answered.
     var outstanding = 0
@@ -84,6 +87,8 @@ struct UpstreamPool {
     var awaitsJudgement = false
     var wasPanicking = false
     private var turn = 0
+    /// Whether priorities or weights of the addresses differ, as only those of SRV records do.
+    private(set) var isRanked = false
     /// When its addresses are probed next.
     var nextProbe = MonotonicTime(nanoseconds: 0)
 
@@ -94,6 +99,7 @@ struct UpstreamPool {
         windows = addresses.map { _ in AnswerWindow() }
         records = addresses.map { _ in EjectionRecord() }
         budget = RetryBudget(percent: settings.retryPercent)
+        isRanked = addresses.haveRanks
         prepareWindows()
     }
 
@@ -120,6 +126,7 @@ struct UpstreamPool {
     /// Addresses that are out or fail their probes are not chosen while there are enough others; see `chooseAmongUnsettled`.
     mutating func choose(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         if endpoints.count == 1 { return endpoints[0].health.isHealthy && !endpoints[0].isRetired ? 0 : nil }
+        if isRanked { return chooseByRank(avoiding: avoided, at: now) }
         turn &+= 1
         var best: Int?
         var bestScore = Int.max
@@ -142,14 +149,19 @@ struct UpstreamPool {
     ///   the others. If all fail their probes, none is chosen.
     /// - Without panic, an address that is out is only chosen if there is no other: a guess must not take the last one away.
     private mutating func chooseAmongUnsettled(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
+        guard let (eligibility, count) = eligible(avoiding: avoided, at: now) else { return nil }
+        return leastLoaded(of: count, eligibility, at: now)
+    }
+
+    /// Which addresses the request may take, and how many; nil if there are none.
+    mutating func eligible(avoiding avoided: Int?, at now: MonotonicTime) -> (Eligibility, count: Int)? {
         for index in endpoints.indices { endpoints[index].health.advance(to: now, settings.outliers) }
         let condition = condition(at: now)
         guard condition.healthy > 0 else { return nil }
         var eligibility = Eligibility(condition, avoided, now)
         var count = endpoints.indices.count { eligibility.admits($0, endpoints[$0]) }
         while count == 0, eligibility.widen() { count = endpoints.indices.count { eligibility.admits($0, endpoints[$0]) } }
-        guard count > 0 else { return nil }
-        return leastLoaded(of: count, eligibility, at: now)
+        return count > 0 ? (eligibility, count) : nil
     }
 
     /// The least loaded of the `count` eligible addresses; of those with the same load the next in turn.
@@ -185,14 +197,14 @@ struct UpstreamPool {
     }
 
     /// Which addresses a request may take. It begins with the best, and widens while there is none.
-    private struct Eligibility {
+    struct Eligibility {
         private enum Preference { case available, usable, any }
         private var preference = Preference.available
         private let condition: Condition
         private let avoided: Int?
         private let now: MonotonicTime
 
-        init(_ condition: Condition, _ avoided: Int?, _ now: MonotonicTime) {
+        fileprivate init(_ condition: Condition, _ avoided: Int?, _ now: MonotonicTime) {
             (self.condition, self.avoided, self.now) = (condition, avoided, now)
         }
 
@@ -206,7 +218,7 @@ struct UpstreamPool {
         }
 
         /// Whether there was anything to widen.
-        mutating func widen() -> Bool {
+        fileprivate mutating func widen() -> Bool {
             switch preference {
             case .available: preference = .usable
             case .usable: preference = .any
@@ -248,12 +260,14 @@ struct UpstreamPool {
     /// while it is in use. One that joins others starts slowly.
     mutating func adopt(_ settings: UpstreamSettings, addresses: [UpstreamAddress], at now: MonotonicTime = MonotonicTime(nanoseconds: 0)) {
         self.settings = settings
+        isRanked = addresses.haveRanks
         budget.adopt(percent: settings.retryPercent)
         let stays = endpoints.contains { endpoint in !endpoint.isRetired && addresses.contains { endpoint.address.isSame(as: $0) } }
         for index in endpoints.indices {
-            let isGone = !addresses.contains { endpoints[index].address.isSame(as: $0) }
-            if endpoints[index].isRetired, !isGone, stays { endpoints[index].health.joined(at: now, settings.outliers) }
-            endpoints[index].isRetired = isGone
+            let same = addresses.first { endpoints[index].address.isSame(as: $0) }
+            if endpoints[index].isRetired, same != nil, stays { endpoints[index].health.joined(at: now, settings.outliers) }
+            endpoints[index].isRetired = same == nil
+            if let same { endpoints[index].address = same }
         }
         for address in addresses where !endpoints.contains(where: { $0.address.isSame(as: address) }) {
             var endpoint = Endpoint(address: address)

@@ -30,6 +30,7 @@ package struct Worker: ~Copyable {
     var admission: Admission
     /// Limits counted in Redis together with other gateways; nil if this process counts alone.
     var shared: SharedCounting?
+    var load: WorkerLoad
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
     var now: Moment
@@ -78,6 +79,7 @@ extension Worker {
         if !downstream.unsettled.isEmpty || !upstreams.unsettled.isEmpty { return 0 }
         // Health probes are started once a turn. Log lines and the end of a drain need shorter waits.
         var shortest: Int32 = telemetry.hasLines || phase != .serving ? 100 : 1_000
+        if downstream.acceptPausedUntil != nil { shortest = min(shortest, 100) }
         if upstreams.directory.roomIsWanted { shortest = min(shortest, 100) }
         if exchanges.count > 0 { shortest = streams.millisecondsToNext(now.monotonic, longest: shortest) }
         shortest = downstream.timers.millisecondsToNext(now.monotonic, longest: shortest)
@@ -124,9 +126,8 @@ extension Worker {
     }
 
     private mutating func finishTurn(_ scratch: inout Scratch) {
-        if let until = downstream.acceptPausedUntil, now.monotonic >= until {
-            downstream.pauseAccepting(until: nil, isServing: phase == .serving, in: loop)
-        }
+        if downstream.acceptPausedUntil != nil { resumeAcceptingIfDue() }
+        countBuffersIfDue()
         probeIfDue()
         watchOutliersIfDue()
         askForRoomIfDue(&scratch)
@@ -175,6 +176,7 @@ extension Worker {
         self.upstreams = Upstreams(upstreams, now: now.monotonic)
         self.admission = admission
         self.shared = shared
+        load = WorkerLoad(services.bounds)
         self.telemetry = telemetry
         try downstream.watchListeners(in: self.loop)
     }

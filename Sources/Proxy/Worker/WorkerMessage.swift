@@ -47,8 +47,8 @@ package enum WorkerMessage: Sendable {
     case makeRoom(RoomRequest)
     /// All other workers have answered this worker's `makeRoom` for the upstream of this name.
     case roomMade(upstream: String)
-    /// The answer of a local handler.
-    case answered(Handle<Exchange>, LocalResponse)
+    /// The answer of a local handler, and whether it held a slot of `maxLocalRequests`.
+    case answered(Handle<Exchange>, LocalResponse, heldSlot: Bool)
     /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// Asks for the newest refusals, at most `limit`, or those of one request. The closure as in `report`.
@@ -95,6 +95,10 @@ package struct WorkerServices: Sendable {
     package var choseHTTP1: @Sendable (String, UpstreamAddress) -> Void = { _, _ in }
     /// The process has no descriptor, port or memory left for a connection. Called each time.
     package var shortage: @Sendable (SystemFault) -> Void = { _ in }
+    /// Load was shed because of this bound. Called at most once a second for each while that goes on.
+    package var shed: @Sendable (OverloadReason) -> Void = { _ in }
+    /// The counts of the bounds on load, which all workers share.
+    package var bounds = LoadBounds()
     /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no
     /// other worker.
     package var makeRoom: @Sendable (String, Int) -> Bool = { _, _ in false }
@@ -122,6 +126,7 @@ extension Worker {
             switch message {
             case .adopt(let policy, let declarations, let settings, let labels):
                 self.settings = settings
+                load.requests.releaseSpare()
                 upstreams.directory.adopt(declarations, at: now.monotonic)
                 upstreams.closeRetired()
                 telemetry.adopt(labels)
@@ -157,7 +162,9 @@ extension Worker {
             case .makeRoom(let request): upstreams.yieldRoom(request)
             case .roomMade(let upstream):
                 if let pool = upstreams.directory.pools.firstIndex(where: { $0.settings.name == upstream }) { roomMade(pool, &scratch) }
-            case .answered(let exchange, let response): answered(exchange, response, &scratch)
+            case .answered(let exchange, let response, let heldSlot):
+                if heldSlot { load.local.release(chunk: 1) }
+                answered(exchange, response, &scratch)
             case .report(let reply):
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())

@@ -31,8 +31,24 @@ package struct WorkerSettings: Sendable {
     package var upstreamPingTimeout: UInt64 = 15_000
     /// Between two PINGs while the silence lasts: gRPC's servers take more for abuse.
     package var upstreamPingInterval: UInt64 = 300_000
-    /// Client connections of this worker; above it a new one is closed at once.
+    /// Client connections of this worker; at so many, accepting pauses.
     package var maxClients = 100_000
+    /// Requests under way of all workers, streams and the admin listeners' excepted; beyond it new ones are refused.
+    package var maxRequests = 1_000_000
+    /// Slots for them that a worker takes at once: `WorkerSlots.chunk`.
+    package private(set) var requestChunk = 16
+    /// Requests under way of all workers to the gateway's own endpoints.
+    package var maxLocalRequests = 1_000_000
+    /// Pipes for splicing, of two descriptors each; above it, bodies are copied.
+    package var maxPipes = 256
+    /// Bytes of heads and bodies that wait in all workers.
+    package var maxBuffers = Int.max
 
     package init() {}
+
+    /// Bounds the requests of so many workers.
+    package mutating func limitRequests(_ limit: Int, workers: Int) {
+        maxRequests = limit
+        requestChunk = WorkerSlots.chunk(of: limit, workers: workers)
+    }
 }

@@ -5,6 +5,7 @@ internal import HTTP
 internal import Proxy
 internal import Settings
 internal import Telemetry
+internal import Transport
 
 extension MetricLabels {
     mutating func declare(_ configuration: GatewayConfiguration) {
@@ -27,6 +28,11 @@ extension WorkerSettings {
         http2 = HTTP2Bounds(
             streams: configuration.settings.http2Streams, streamWindow: configuration.settings.http2StreamWindow,
             connectionWindow: configuration.settings.http2ConnectionWindow)
-        maxClients = max(1, configuration.settings.maxConnections / workers)
+        let limits = LoadLimits(configuration.settings, workers: workers, descriptors: DescriptorLimit.raise())
+        maxClients = max(1, limits.connections / workers)
+        limitRequests(limits.requests, workers: workers)
+        maxLocalRequests = limits.localRequests
+        maxPipes = limits.pipesOfWorker
+        maxBuffers = limits.buffers
     }
 }

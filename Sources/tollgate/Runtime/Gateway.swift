@@ -48,11 +48,18 @@ struct Gateway {
         self.workers = workers
         let health = HealthBoard(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
         self.health = health
+        let limits = LoadLimits(settings, workers: count, descriptors: DescriptorLimit.raise())
+        health.limits(limits)
+        if limits.isShortOfDescriptors, settings.origins[Setting.maxConnections.name] != nil {
+            log.warning(
+                "few descriptors, so fewer client connections than TOLLGATE_MAX_CONNECTIONS allows",
+                ("connections", "\(limits.connections)"), ("detail", "raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)"))
+        }
         let active = ActiveConfiguration(
             configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, log: log)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
-        resolver = try UpstreamResolver(settings.upstreams, log: log) { upstream, addresses in
+        resolver = try UpstreamResolver(settings.upstreams, every: settings.dnsRefreshMilliseconds, log: log) { upstream, addresses in
             let texts = addresses.map(\.address.description).joined(separator: " ")
             log.info("addresses changed", ("upstream", upstream), ("addresses", texts))
             workers.post(.resolved(upstream: upstream, addresses))
@@ -114,6 +121,7 @@ struct Gateway {
     private mutating func look(_ socket: String?) {
         notifySystemd(.alive, socket: socket)
         let moment = EventLoop.now()
+        health.lookForCalm(at: moment.monotonic)
         do {
             if let context = try certificates.rotated(now: moment.monotonic) { workers.post(.adoptCertificates(context)) }
         } catch {
@@ -186,11 +194,13 @@ struct Gateway {
             let token = try AdminToken.open(configuration.settings)
             // The last step that may fail; if it does, nothing has changed.
             try accounts.adopt(configuration)
-            let upstreams = resolver.adopt(configuration.settings.upstreams, contexts)
+            let settings = configuration.settings
+            let upstreams = resolver.adopt(settings.upstreams, every: settings.dnsRefreshMilliseconds, contexts)
             let generation = keySets.nextGeneration()
             courier.adopt(configuration.mail)
             log.writeOutboxChannels(of: configuration.mail)
             health.adopt(configuration)
+            health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
             try active.adopt(
                 configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
             // After the configuration, so that its first keys of this generation are not ignored.

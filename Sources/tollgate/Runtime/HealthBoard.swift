@@ -174,6 +174,34 @@ final class HealthBoard: Sendable {
         if shortageInterval.begins(at: now) { log.error("out of resources", ("error", fault.description)) }
     }
 
+    // MARK: overload
+
+    /// The bounds on load of the configuration in force.
+    func limits(_ limits: LoadLimits) {
+        state.withLock { $0.process.overload.limits = limits.byReason }
+    }
+
+    /// A worker shed load; logged when that begins.
+    func shed(_ reason: OverloadReason, at now: MonotonicTime) {
+        let (begins, limit) = state.withLock { ($0.process.overload.shed(reason, at: now), $0.process.overload.limits[reason]) }
+        guard begins else { return }
+        let detail =
+            switch reason {
+            case .connections: "TOLLGATE_MAX_CONNECTIONS, or the limit on descriptors (ulimit -n): clients wait until a connection ends"
+            case .requests: "TOLLGATE_MAX_REQUESTS: further requests get 503"
+            case .local: "TOLLGATE_MAX_LOCAL_REQUESTS, or three quarters of TOLLGATE_MAX_REQUESTS: sign-ins and the like get 503"
+            case .buffers: "TOLLGATE_MAX_BUFFERS: further requests get 503"
+            }
+        log.warning("overload begins", ("bound", reason.text), ("limit", limit.map { "\($0)" } ?? "-"), ("detail", detail))
+    }
+
+    /// Logs the overloads that are over. Called once a second.
+    func lookForCalm(at now: MonotonicTime) {
+        for ended in state.withLock({ $0.process.overload.ended(by: now) }) {
+            log.info("overload ends", ("bound", ended.reason.text), ("lasted_ms", "\(ended.milliseconds)"))
+        }
+    }
+
     // MARK: accounts
 
     /// The store does not answer; logged until it does.
@@ -268,6 +296,7 @@ final class HealthBoard: Sendable {
         let (isDraining, unhealthy, ejected, redis, sentinelProblem, accountsProblem, carrier, busProblem) = state.withLock {
             ($0.isDraining, $0.unhealthy, $0.ejected, $0.redis, $0.sentinelProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
+        let overloads = state.withLock { $0.process.overload.reasons }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
         if configuration.redis != nil { readiness.add(redis, sentinelProblem, of: workers, configuration.settings.rateLimitFailure) }
         if configuration.settings.usesStore {
@@ -283,6 +312,10 @@ final class HealthBoard: Sendable {
             } else {
                 readiness.add("keys of \(status.name)", status.problem == nil ? .ready : .degraded, status.problem)
             }
+        }
+        if !overloads.isEmpty {
+            // Not unready: a load balancer that took an overloaded gateway away would give its load to the others.
+            readiness.add("load", .degraded, "at its bound: " + overloads.map(\.text).joined(separator: ", "))
         }
         for name in unhealthy.sorted() { readiness.add("upstream \(name)", .degraded, "does not answer its health check") }
         for (name, ejection) in ejected.sorted(by: { $0.key < $1.key }) where now < ejection.until.monotonic && !unhealthy.contains(name) {

@@ -22,6 +22,9 @@ final class RecurringThread: Sendable {
         thread.withLock { $0 = started }
     }
 
+    /// Ends the pause under way, or the next one.
+    func runSoon() { waker.wake() }
+
     /// Waits for the task under way. Blocks.
     func stop() {
         isStopping.store(true, ordering: .releasing)

@@ -33,6 +33,7 @@ struct WorkerPlan: Sendable {
     let adminAPI: AdminAPI
     let refreshes: TokenRefreshes
     let expiries: SessionExpiries
+    let bounds = LoadBounds()
 
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
@@ -64,6 +65,8 @@ struct WorkerPlan: Sendable {
         services.panicChanged = { health.panicChanged($0, begins: $1, available: $2, of: $3) }
         services.sawClock = { health.sawClock(HealthBoard.clock(upstream: $0), date: $1, now: $2) }
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
+        services.shed = { health.shed($0, at: EventLoop.now().monotonic) }
+        services.bounds = bounds
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
