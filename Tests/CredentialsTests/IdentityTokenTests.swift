@@ -41,7 +41,7 @@ import Wire
         #expect(isProven)
     }
 
-    /// Whatever audience and use is trusted; the same claims under another type pass.
+    /// For any trusted audience and use; the same claims under another type pass.
     @Test func noVerifierTakesIt() throws {
         let key = Keys.es256
         let token = try Self.issue(key)
