@@ -75,7 +75,8 @@ package final class SubjectLookups: Sendable {
         }
     }
 
-    private func status(_ user: TokenUser) async -> SubjectStatus {
+    /// The account of a trust line's subject.
+    package func status(_ user: TokenUser) async -> SubjectStatus {
         guard let source = user.issuer.flatMap({ IdentitySource(trustLine: $0) }),
             let key = IdentityKey(source, subject: user.id)
         else { return .unknown }

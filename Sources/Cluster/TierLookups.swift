@@ -88,6 +88,18 @@ package final class TierLookups: Sendable {
         }
     }
 
+    /// The tier of this user, as workers learn it.
+    package func tier(of user: TokenUser) async -> TierStatus {
+        let now = EventLoop.now().wall
+        let known: UserTier? = state.withLock { state in
+            guard case .server? = state.source(of: user) else { return nil }
+            return state.known.fresh(user, at: now).map { state.scale.status(of: user, $0) }
+        }
+        if let known { return known.status }
+        let answer = await answer(to: user, state.withLock { $0.source(of: user) })
+        return state.withLock { Self.status(of: user, answer, &$0, now) }.status
+    }
+
     /// The configuration changed: workers look up every tier again. Any thread.
     package func adopt(_ scale: TierScale, _ sources: [String: IssuerTiers]) {
         state.withLock { state in

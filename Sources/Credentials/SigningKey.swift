@@ -65,23 +65,29 @@ package struct SigningKey: Sendable {
 
     /// Issues a signed token in compact serialisation (RFC 7515 §7.1).
     package func issue(_ claims: TokenClaims) throws(KeyFault) -> String {
+        let token = try sign(claims.json().readable, type: "JWT")
+        return token.rawBytes.text
+    }
+
+    /// The token with this payload, which is JSON; `type` becomes its `typ`.
+    func sign(_ payload: RawSpan, type: StaticString) throws(KeyFault) -> [UInt8] {
         var token = ByteBuffer(capacity: 1024)
-        Base64URL.encode(headerJSON().readable, into: &token)
+        Base64URL.encode(headerJSON(type).readable, into: &token)
         token.append(UInt8(ascii: "."))
-        Base64URL.encode(claims.json().readable, into: &token)
+        Base64URL.encode(payload, into: &token)
         guard let signature = verificationKey.material.sign(token.readable, algorithm) else {
             throw KeyFault("OpenSSL could not sign with \(algorithm.name)")
         }
         token.append(UInt8(ascii: "."))
         Base64URL.encode(signature.rawBytes, into: &token)
-        return token.readable.text
+        return token.readable.array
     }
 
-    private func headerJSON() -> ByteBuffer {
+    private func headerJSON(_ type: StaticString) -> ByteBuffer {
         var json = JSONWriter()
         json.beginObject()
         json.field("alg", algorithm.name)
-        json.field("typ", "JWT" as StaticString)
+        json.field("typ", type)
         if let kid { json.field("kid", kid) }
         json.endObject()
         return json.finish()

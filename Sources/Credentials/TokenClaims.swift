@@ -16,6 +16,8 @@ package struct TokenClaims: Sendable {
     /// Seconds since 1970.
     package var issuedAt: Int64
     package var expiresAt: Int64
+    /// `auth_time`: when the user signed in, in seconds since 1970.
+    package var authenticatedAt: Int64?
     package var tokenID: String?
     package var sessionID: String?
     package var email: String?
@@ -45,7 +47,7 @@ package struct TokenClaims: Sendable {
     }
 
     private static let ownNames: Set = [
-        "iss", "aud", "sub", "iat", "exp", "jti", "sid", "email", "tier", "token_type", "actor_type", "actor_id",
+        "iss", "aud", "sub", "iat", "exp", "auth_time", "jti", "sid", "email", "tier", "token_type", "actor_type", "actor_id",
     ]
 
     func json() -> ByteBuffer {
@@ -56,6 +58,7 @@ package struct TokenClaims: Sendable {
         write("sub", subject, &json)
         json.field("iat", Int(issuedAt))
         json.field("exp", Int(expiresAt))
+        if let authenticatedAt { json.field("auth_time", Int(authenticatedAt)) }
         write("jti", tokenID, &json)
         write("sid", sessionID, &json)
         write("email", email, &json)

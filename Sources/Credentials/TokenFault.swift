@@ -30,7 +30,7 @@ package enum TokenFault: Error, Equatable, Sendable {
     case wrongAudience
     /// `exp` − `iat` exceeds the issuer's maximum, or `iat` is missing.
     case lifetimeTooLong
-    /// The token declares itself a refresh or an ID token.
+    /// The token declares itself a refresh or an ID token, or one that a gateway signed for an upstream.
     case notAnAccessToken
     /// The user claim is missing, empty, no string, or longer than 256 bytes.
     case noSubject

@@ -1,6 +1,6 @@
 import Wire
 
-/// A token's JOSE header (RFC 7515 §4): `alg`, `kid` and extensions. Keys in or behind the header (`jwk`, `jku`, `x5c`, `x5u`)
+/// A token's JOSE header (RFC 7515 §4): `alg`, `typ`, `kid` and extensions. Keys in or behind the header (`jwk`, `jku`, `x5c`, `x5u`)
 /// are ignored, since a sender must not choose the key that verifies its token (RFC 8725 §3.10).
 struct TokenHeader: ~Copyable {
     private var members = JSONMembers()
@@ -26,7 +26,14 @@ struct TokenHeader: ~Copyable {
         do throws(JSONMembers.Fault) { try members.load(base64URL: letters) } catch { throw TokenFault(error) }
         algorithm = try Self.algorithm(members)
         try Self.refuseExtensions(members)
+        try Self.refuseIdentityToken(members)
         try loadKeyID()
+    }
+
+    /// Refuses the tokens that gateways sign for upstreams, whatever their keys and claims (RFC 8725 §3.11).
+    private static func refuseIdentityToken(_ members: borrowing JSONMembers) throws(TokenFault) {
+        guard case .string(let type)? = members["typ"] else { return }
+        if members.text(type, equals: IdentityToken.type.rawBytes) { throw .notAnAccessToken }
     }
 
     /// `alg`, which is checked before anything else.

@@ -6,6 +6,8 @@ package struct UnverifiedClaims: Sendable, Equatable {
     package let issuer: String?
     /// The user claim: a string, or a whole number as it is spelled; nil if absent.
     package let user: String?
+    /// `aud`, one string or an array of them.
+    package let audiences: [String]
 
     /// nil if `token` is no JWT.
     package init?(_ token: RawSpan, userClaim: String) {
@@ -13,6 +15,7 @@ package struct UnverifiedClaims: Sendable, Equatable {
             let claims = try JSONMembers(claimsOf: token)
             issuer = claims.string("iss")
             user = Self.user(claims, userClaim)
+            audiences = claims.audiences
         } catch {
             return nil
         }
@@ -27,6 +30,29 @@ package struct UnverifiedClaims: Sendable, Equatable {
             return out.readable.text
         case .number(let slice)?: return claims.source(slice).text
         case nil, .bool?, .null?, .array?, .object?: return nil
+        }
+    }
+}
+
+extension JSONMembers {
+    fileprivate var audiences: [String] {
+        switch self["aud"] {
+        case .string?: return [string("aud")].compactMap(\.self)
+        case .array(let slice)?:
+            var reader = JSONReader(source(slice))
+            var found: [String] = []
+            do throws(JSONFault) {
+                while true {
+                    switch try reader.next() {
+                    case .string(let text) where reader.depth == 1: found.append(reader.string(text))
+                    case .end: return found
+                    case .string, .number, .bool, .null, .key, .beginArray, .endArray, .beginObject, .endObject: continue
+                    }
+                }
+            } catch {
+                return found  // Cannot happen: the array was validated when it was loaded.
+            }
+        case nil, .number?, .bool?, .null?, .object?: return []
         }
     }
 }

@@ -14,6 +14,8 @@ package struct VerifiedToken: Sendable {
     package let expiresAt: Int64
     /// `iat`, in seconds since 1970.
     package let issuedAt: Int64?
+    /// When the user signed in (`auth_time`), in seconds since 1970; nil if the token does not say.
+    package let authenticatedAt: Int64?
     /// Bit n: requirement n of the trust is satisfied.
     package let requirementMask: UInt64
     /// Whether the gateway issued the token.
@@ -64,6 +66,7 @@ package struct VerifiedToken: Sendable {
         algorithm = proof.algorithm
         expiresAt = times.expiresAt
         issuedAt = times.issuedAt
+        authenticatedAt = times.authenticatedAt
         requirementMask = trust.requirementMask(claims)
         isOwn = rules.isOwn
         hasActor = claims.hasValue("actor_type") || claims.hasValue("actor_id")

@@ -6,7 +6,7 @@ package import Wire
 /// and no allocation for a request whose token is cached.
 ///
 /// The order is fixed: client address, preflight, path, route, origin, WebSocket handshake, `grpc-timeout`, `Authorization`, internal
-/// caller, token, actor, claims, tier, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
+/// caller, token, actor, claims, tier, age of the sign-in, size, limit. A refusal ends it. The limit comes last, so a request refused for another reason is
 /// not charged.
 package struct Admission: ~Copyable {
     private let pin = AddressPin()
@@ -22,9 +22,10 @@ package struct Admission: ~Copyable {
     /// By the issuer's index in the policy's trust.
     private(set) var tierKeys: [LimitKey]
     var subjects: SubjectCache
+    var signedIdentities: SignedIdentities
 
     /// `Retry-After` when an issuer's keys have never been fetched, in seconds. Fetches are retried every 10 s.
-    private static let keysRetrySeconds: UInt32 = 10
+    static let keysRetrySeconds: UInt32 = 10
 
     /// `limiter` is shared by all workers of the process, and outlives policies.
     package init(policy: Policy, limiter: SharedLimiter, cacheCapacity: Int = 65_536) {
@@ -35,6 +36,7 @@ package struct Admission: ~Copyable {
         tierCache = TierCache(capacity: cacheCapacity)
         tierKeys = Self.tierKeys(policy, limiter.hash)
         subjects = SubjectCache(capacity: cacheCapacity)
+        signedIdentities = SignedIdentities(capacity: cacheCapacity)
     }
 
     /// Switches to `policy`. Cached tokens survive if their key does and the rules by which they were verified are the same.
@@ -48,6 +50,8 @@ package struct Admission: ~Copyable {
         }
         limits = CompiledLimits(policy, limiter.hash)
         tierKeys = Self.tierKeys(policy, limiter.hash)
+        // Their routes, tiers and signing key may have changed.
+        signedIdentities.removeAll()
         self.policy = policy
     }
 
@@ -109,7 +113,7 @@ package struct Admission: ~Copyable {
         decision.keptFields = gate.keptFields
         if head.fields.contains(.upgrade), !readHandshake(gate, head, bytes, &decision) { return false }
         guard admitsOrigin(head, &decision), identify(gate, head, bytes, peer, refresh, now.wall, &decision),
-            admitsActor(gate, to: &decision), authorise(gate, &decision)
+            admitsActor(gate, to: &decision), authorise(gate, now.wall, &decision)
         else { return false }
         if case .length(let length) = head.framing, length > gate.bodyLimit {
             decision.refuse(.payloadTooLarge)
@@ -122,6 +126,7 @@ package struct Admission: ~Copyable {
             // The end of a WebSocket that is only checked is not seen.
             if decision.handshake != nil, check == nil, !chargeSocket(route, gate, head, bytes, &decision) { return false }
             if !gate.forwardsEmail, let identity = decision.identity { decision.requestEdits.hide(identity.emailLength) }
+            if gate.signsIdentity, !signIdentity(route, now.wall, &decision) { return false }
         case .local(let number):
             // Behind the proxy that asks is something else.
             guard check == nil else {
@@ -165,7 +170,8 @@ package struct Admission: ~Copyable {
             decision.internalCaller = InternalCaller.match(
                 policy.internals, head, bytes, decision.client, peer.certificateNames)
             guard decision.internalCaller >= 0 else {
-                decision.refuse(.forbidden(.caller), .refused, .caller)
+                // RFC 7662 §2.3 asks for 401 at the gateway's own endpoint.
+                decision.refuse(gate.target.isLocal ? .unauthorized(.caller) : .forbidden(.caller), .refused, .caller)
                 return false
             }
         case .required, .optional: break
@@ -197,6 +203,7 @@ package struct Admission: ~Copyable {
         let entry = cache.lookup(token, at: seconds)
         if entry >= 0 {
             decision.tokenSource = .hit
+            decision.tokenSerial = cache.serial(entry)
             decision.identity = cache.identity(entry)
             cache.append(entry, to: &decision.requestEdits, key: &decision.keyBytes)
         } else {
@@ -239,7 +246,7 @@ package struct Admission: ~Copyable {
             if identity.isOwn, verified.sessionID.byteCount > 0 {
                 decision.effects.deliveredToken = TokenDelivery(session: verified.sessionID.text, token: verified.tokenID.text)
             }
-            cache.insert(
+            decision.tokenSerial = cache.insert(
                 token, identity, key: decision.keyBytes.readable, fields: decision.requestEdits.http1, at: seconds)
             return .accepted
         case .failure(let fault):
@@ -292,8 +299,9 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    /// Whether the caller meets the route's claims and tier. Anonymous callers get 401, because a token may help.
-    private func authorise(_ gate: RouteGate, _ decision: inout Decision) -> Bool {
+    /// Whether the caller meets the route's claims and tier, and has signed in lately enough. Anonymous callers get 401, because a
+    /// token may help.
+    private func authorise(_ gate: RouteGate, _ now: WallTime, _ decision: inout Decision) -> Bool {
         if gate.claims != 0 {
             guard let identity = decision.identity else { return refuseAnonymous(&decision) }
             guard identity.claims & gate.claims == gate.claims else {
@@ -302,7 +310,20 @@ package struct Admission: ~Copyable {
             }
         }
         if let tier = gate.tier, !holds(tier, gate, &decision) { return false }
-        return settleUnknownTier(gate, &decision)
+        guard settleUnknownTier(gate, &decision) else { return false }
+        return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
+    }
+
+    /// Whether the sign-in is at most `maxAge` seconds old (RFC 9470). Looked at after claims and tier: a caller that lacks those is
+    /// not asked to sign in first. A token that does not say when its user signed in, or names a time in the future, is refused.
+    private func hasSignedInLately(_ maxAge: UInt32, _ now: Int64, _ decision: inout Decision) -> Bool {
+        guard let identity = decision.identity else { return refuseAnonymous(&decision) }
+        if let signedInAt = identity.signedInAt {
+            let age = now - signedInAt
+            if age <= Int64(maxAge), age >= -policy.trust.clockSkewSeconds { return true }
+        }
+        decision.refuse(.unauthorized(.signInTooOld(maxAge: maxAge)), .refused, .signInTooOld)
+        return false
     }
 
     private func holds(_ tier: Tier, _ gate: RouteGate, _ decision: inout Decision) -> Bool {

@@ -1,6 +1,6 @@
 import Credentials
 import HTTP
-import Wire
+package import Wire
 
 /// Checks of a verified token: whether its session was revoked, and the user's current tier.
 extension Admission {
@@ -87,6 +87,11 @@ extension Admission {
             let key = session.id.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) }
             revoked.insert(key, until: session.until, endedAt: session.endedAt, at: now)
         }
+    }
+
+    /// Whether tokens of this session, or the outside token with this id, are refused.
+    package func hasEnded(_ id: UUID) -> Bool {
+        revoked.contains(id.text.withRawBytes { LimitSubject.session($0, issuer: ownIssuer, limiter.hash) })
     }
 
     /// Updates the tier cache. What was pushed also invalidates the subjects of the account.

@@ -25,6 +25,7 @@ package enum AuthOutcome: UInt8, CaseIterable, Sendable {
 /// Reason of that result, from a closed set that can be a metric label.
 package enum AuthReason: UInt8, CaseIterable, Sendable {
     case none, missing, severalAuthorizations, revoked, caller, actor, claims, tier, accountsUnavailable, refreshMismatch, refreshUnavailable
+    case signInTooOld
     case foreignOrigin
     case tooLarge, malformed, duplicateMember, unsupportedAlgorithm, criticalExtension, wrongIssuer, algorithmNotAllowed
     case keysUnavailable, unknownKey, badSignature, expired, notYetValid, noExpiry, wrongAudience, lifetimeTooLong
@@ -67,6 +68,7 @@ package enum AuthReason: UInt8, CaseIterable, Sendable {
         case .accountsUnavailable: "accounts_unavailable"
         case .refreshMismatch: "refresh_mismatch"
         case .refreshUnavailable: "refresh_unavailable"
+        case .signInTooOld: "sign_in_too_old"
         case .foreignOrigin: "foreign_origin"
         case .tooLarge: TokenFault.tooLarge.reason
         case .malformed: TokenFault.malformed.reason

@@ -92,6 +92,8 @@ package struct Decision: ~Copyable {
     package internal(set) var handshake: WebSocketHandshake?
     /// The WebSocket to count, where the route has a maximum.
     var socket: SocketCharge?
+    /// The token's serial in the token cache; 0 if it is not cached.
+    var tokenSerial: UInt64 = 0
     /// Set once a token was accepted.
     package internal(set) var identity: Identity?
     /// Key of the user in the tier cache; nil if the token's claim counts.
@@ -155,6 +157,7 @@ package struct Decision: ~Copyable {
         auth = .notLooked
         authReason = .none
         tokenSource = .none
+        tokenSerial = 0
         forwardsAuthorization = false
         forwardsEmail = false
         keptFields = []

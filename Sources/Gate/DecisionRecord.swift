@@ -31,6 +31,8 @@ package struct DecisionRecord: ~Copyable {
     /// Seconds since 1970.
     private(set) var decidedAt: Int64 = 0
     private(set) var hasOwnSession = false
+    /// `Identity.signedInAt`.
+    private(set) var signedInAt: Int64?
     private(set) var sessionEndedAt: Int64?
     private(set) var offersRefresh = false
     private(set) var refreshRole = RefreshRole.none
@@ -73,6 +75,7 @@ package struct DecisionRecord: ~Copyable {
         tierOrigin = decision.tierOrigin
         decidedAt = now.seconds
         hasOwnSession = decision.identity?.isOwn == true && decision.sessionID.byteCount > 0
+        signedInAt = decision.identity?.signedInAt
         sessionEndedAt = decision.sessionEndedAt
         offersRefresh = decision.offersRefresh
         refreshRole = decision.refreshRole

@@ -8,6 +8,8 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
     case password, provider, dlauth, apple, anonymous, problem
     /// `password` at the endpoints of that contract, which use one code for every 401.
     case passwordContract
+    /// That of OAuth 2.0 (RFC 6749 §5.2), at the endpoints of RFC 7009 and RFC 7662.
+    case oauth
     /// That of gRPC, for requests of gRPC whatever the route's format is: HTTP 200 and no content, the refusal as `grpc-status` and
     /// `grpc-message` (trailers-only).
     case grpc
@@ -28,13 +30,14 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         case .apple: "apple"
         case .anonymous: "anonymous"
         case .problem: "problem"
+        case .oauth: "oauth"
         case .grpc: "grpc"
         }
     }
 
     package var contentType: StaticString {
         switch self {
-        case .password, .passwordContract, .provider, .dlauth, .apple, .anonymous: "application/json; charset=utf-8"
+        case .password, .passwordContract, .provider, .dlauth, .apple, .anonymous, .oauth: "application/json; charset=utf-8"
         case .problem: "application/problem+json"
         case .grpc: "application/grpc"
         }
@@ -75,6 +78,10 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
             json.field("error", code)
             json.field("message", message)
             if let upgradeURL { json.field("upgrade_url", upgradeURL) }
+        case .oauth:
+            json.field("error", code)
+            json.field("error_description", message)
+            if let upgradeURL { json.field("upgrade_url", upgradeURL) }
         case .problem:
             json.field("type", "about:blank" as StaticString)
             json.field("title", StatusText.reason(Int(status)))
@@ -102,6 +109,7 @@ package enum Dialect: UInt8, CaseIterable, Sendable {
         case .password, .provider, .apple, .anonymous, .problem, .grpc: refusal.code.text
         case .passwordContract: refusal.status == 401 ? RefusalCode.unauthorized.text : refusal.code.text
         case .dlauth: Self.dlauthCode(refusal)
+        case .oauth: Self.oauthCode(refusal)
         }
     }
 }

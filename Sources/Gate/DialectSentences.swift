@@ -9,7 +9,7 @@ extension Dialect {
         case .provider: Self.providerSentence(refusal) ?? Self.sentence(refusal)
         case .dlauth: Self.dlauthSentence(refusal) ?? Self.sentence(refusal)
         case .anonymous: Self.anonymousSentence(refusal) ?? Self.sentence(refusal)
-        case .apple, .problem, .grpc: Self.sentence(refusal)
+        case .apple, .problem, .oauth, .grpc: Self.sentence(refusal)
         }
     }
 
@@ -17,7 +17,7 @@ extension Dialect {
     static func dlauthCode(_ refusal: Refusal) -> StaticString {
         switch refusal.code {
         case .badRequest: "validation_error"
-        case .unauthorized: refusal == .unauthorized(.missing) ? "unauthorized" : "invalid_token"
+        case .unauthorized: if case .unauthorized(.token) = refusal { "invalid_token" } else { "unauthorized" }
         case .tokenExpired: "token_expired"
         case .tokenRevoked: "token_revoked"
         case .forbidden: "forbidden"
@@ -40,11 +40,26 @@ extension Dialect {
         }
     }
 
+    /// The error code of RFC 6749 §5.2 that comes closest; those of §4.1.2.1 for what is the server's fault.
+    static func oauthCode(_ refusal: Refusal) -> StaticString {
+        switch refusal.code {
+        case .unauthorized: "invalid_client"
+        case .tokenExpired, .tokenRevoked: "invalid_token"
+        case .forbidden, .premiumRequired: "access_denied"
+        case .badRequest, .notFound, .methodNotAllowed, .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed,
+            .upgradeRequired, .headersTooLarge, .notImplemented, .versionNotSupported:
+            "invalid_request"
+        case .rateLimited, .unavailable, .timeout: "temporarily_unavailable"
+        case .internalError, .badGateway: "server_error"
+        }
+    }
+
     private static func passwordSentence(_ refusal: Refusal) -> StaticString? {
         guard case .unauthorized(let why) = refusal else { return nil }
         return switch why {
         case .missing: "Authentication credentials were not provided."
         case .token, .revoked: "Invalid or expired token"
+        case .signInTooOld, .caller: nil
         }
     }
 
@@ -53,7 +68,7 @@ extension Dialect {
         return switch why {
         case .missing: "Missing or invalid authorization header"
         case .token(let fault): fault.isExpired ? "Access token expired" : nil
-        case .revoked: nil
+        case .revoked, .signInTooOld, .caller: nil
         }
     }
 
@@ -84,6 +99,8 @@ extension Dialect {
         case .unauthorized(.token(let fault)):
             fault.isExpired ? "The access token has expired." : "The access token is not valid."
         case .unauthorized(.revoked): "The session has ended."
+        case .unauthorized(.signInTooOld): "This needs a more recent sign-in."
+        case .unauthorized(.caller): "Only internal callers may do this."
         case .forbidden(.claims): "The access token does not permit this."
         case .forbidden(.actor): "A token with an actor cannot be used here."
         case .forbidden(.caller): "Only internal callers may do this."

@@ -6,8 +6,8 @@ import Wire
 /// decision, so the two cannot differ.
 package struct Explanation: Sendable, Equatable {
     package struct Step: Sendable, Equatable {
-        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `size`, `limit`, `filter`,
-        /// `cause` or `verdict`; `tollgate explain` adds more.
+        /// `client`, `path`, `route`, `cors`, `caller`, `identity`, `standing`, `refresh`, `tier`, `sign-in`, `size`, `limit`,
+        /// `filter`, `cause` or `verdict`; `tollgate explain` adds more.
         package let name: String
         package let text: String
 
@@ -58,10 +58,11 @@ package struct Explanation: Sendable, Equatable {
         if case .answer = note.verdict { return }
         if refusal == .forbidden(.origin) || refusal == .forbidden(.preflight) { return }
         if rule.auth == .internal { add("caller", Self.caller(note, policy)) }
-        if refusal != .forbidden(.caller) { add("identity", Self.identity(note, policy)) }
+        if refusal != .forbidden(.caller), refusal != .unauthorized(.caller) { add("identity", Self.identity(note, policy)) }
         if let source = Self.tierSource(note, policy) { add("standing", source) }
         if note.offersRefresh { add("refresh", Self.refresh(note)) }
         if let tier = rule.tier { add("tier", Self.tier(note, policy, needed: tier)) }
+        if let maxAge = rule.maxAgeSeconds { add("sign-in", Self.signIn(note, maxAge)) }
         if refusal == .payloadTooLarge { add("size", "the content is larger than \(rule.bodyLimit) bytes") }
         for index in rule.limits.indices { add("limit", Self.limit(note, rule, index)) }
         if refusal == nil || refusal == .premiumRequired, !rule.filters.isEmpty { add("filter", Self.filter(note, rule, policy)) }
@@ -161,6 +162,14 @@ package struct Explanation: Sendable, Equatable {
         if note.shadowed.contains(.tier) { return "\(name) is needed and missing, shadow mode lets it pass" }
         guard let own = note.tier else { return "\(name) is needed" }
         return own >= needed ? "\(name) is needed and held" : "\(name) is needed, \(policy.tiers.name(of: own)) is held"
+    }
+
+    private static func signIn(_ note: borrowing DecisionRecord, _ maxAge: UInt32) -> String {
+        let needed = "at most \(maxAge) s ago is needed"
+        guard note.issuerIndex >= 0 else { return needed }
+        guard let signedInAt = note.signedInAt else { return "\(needed), the token has no auth_time" }
+        let age = note.decidedAt - signedInAt
+        return age < 0 ? "\(needed), auth_time is \(-age) s in the future" : "\(needed), it was \(age) s ago"
     }
 
     private static func filter(_ note: borrowing DecisionRecord, _ rule: RouteRule, _ policy: Policy) -> String {

@@ -14,6 +14,8 @@ package struct Identity: Sendable {
     package let expiresAt: Int64
     /// `iat`, in seconds since 1970; 0 if unknown.
     package let issuedAt: Int64
+    /// When the user signed in (`auth_time`), in seconds since 1970; nil if the token does not say.
+    let signedInAt: Int64?
     package let algorithm: SigningAlgorithm
     /// The tier that the token claims, the lowest if none; a tier from the accounts or a tier server overrides it.
     package let tier: Tier
@@ -64,6 +66,7 @@ package struct Identity: Sendable {
         keySerial = token.keySerial
         expiresAt = token.expiresAt
         issuedAt = token.issuedAt ?? 0
+        signedInAt = token.authenticatedAt
         algorithm = token.algorithm
         tier = rank ?? .lowest
         tierClaim = rank != nil ? .known : token.tier.byteCount == 0 ? .missing : .unknown

@@ -13,6 +13,8 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
     /// The token's `iss`; the trust line's name if its tokens have none.
     case tokenIssuer
     case actorType, actorID
+    /// A JWT that says the same as the other fields; for routes with `identity=signed`. Rendered last: see `AdmissionIdentity`.
+    case signedIdentity
 
     package var name: StaticString {
         switch self {
@@ -25,6 +27,7 @@ package enum IdentityHeader: UInt8, CaseIterable, Sendable {
         case .tokenIssuer: "X-Token-Issuer"
         case .actorType: "X-Actor-Type"
         case .actorID: "X-Actor-Id"
+        case .signedIdentity: "X-Tollgate-Identity"
         }
     }
 }
@@ -55,7 +58,7 @@ struct IdentityWriter {
                 _ = write(header, token.email, &edits)
                 if !token.isEmailProven { emailLength = edits.http1.byteCount }
             // Rendered per request, because a tier may change during a token's life.
-            case .userTier, .userPremium: break
+            case .userTier, .userPremium, .signedIdentity: break
             case .sessionID: sessionID = write(header, token.sessionID, &edits)
             case .tokenIssuer: issuer.withRawBytes { _ = write(header, $0, &edits) }
             case .actorType:

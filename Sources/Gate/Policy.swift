@@ -21,7 +21,9 @@ package final class Policy: Sendable {
     /// Names of the external issuers whose expired tokens can be refreshed.
     package let refreshers: Set<String>
     /// The source of the tiers of each issuer's users, by its index in `trust`.
-    let tierSources: [TierSource]
+    package let tierSources: [TierSource]
+    /// Signs the identities of `identity=signed`; nil without a key that upstreams can verify by.
+    package let identitySigner: IdentitySigner?
 
     package var rules: [RouteRule] { table.rules }
 
@@ -47,7 +49,8 @@ package final class Policy: Sendable {
         version: Int = 1, tiers: TierList = .standard, rules: [RouteRule], trust: Trust, trustedProxies: [CIDR] = [],
         internals: [InternalCaller] = [], realm: String = "tollgate", upgradeURL: String? = nil,
         dialect: Dialect = .problem, hasAccounts: Bool = false, refreshers: Set<String> = [],
-        tierSources: [String: TierSource] = [:], cors: CORSRule? = nil, ownOrigin: String? = nil
+        tierSources: [String: TierSource] = [:], identitySigner: IdentitySigner? = nil, cors: CORSRule? = nil,
+        ownOrigin: String? = nil
     ) throws(RouteFault) {
         self.version = version
         self.tiers = tiers
@@ -60,6 +63,7 @@ package final class Policy: Sendable {
         self.dialect = dialect
         self.hasAccounts = hasAccounts
         self.refreshers = refreshers
+        self.identitySigner = identitySigner
         self.tierSources = trust.issuers.map { issuer in
             issuer.isOwn ? (hasAccounts ? .ownAccount : .claim) : tierSources[issuer.name] ?? .claim
         }
@@ -94,7 +98,7 @@ package final class Policy: Sendable {
         return try Policy(
             version: version, tiers: tiers, rules: rules, trust: trust, trustedProxies: trustedProxies,
             internals: internals, realm: realm, upgradeURL: upgradeURL, dialect: dialect, hasAccounts: hasAccounts,
-            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first },
+            refreshers: refreshers, tierSources: Dictionary(sources) { first, _ in first }, identitySigner: identitySigner,
             cors: defaultCORS < 0 ? nil : self.cors[defaultCORS].rule,
             ownOrigin: String(decoding: ownOrigin, as: UTF8.self))
     }
@@ -142,6 +146,10 @@ struct RouteGate: Sendable {
     /// Whether own tokens with an actor are refused.
     let refusesActors: Bool
     let tier: Tier?
+    /// How many seconds ago the sign-in may be at most; 0 for any time.
+    let maxAge: UInt32
+    /// Whether the upstream gets the identity as a JWT as well.
+    let signsIdentity: Bool
     /// Whether its answers are filtered by the caller's tier, beyond shadow mode.
     let filters: Bool
     /// Required claims, as bits of `VerifiedToken.requirementMask`.
@@ -166,12 +174,15 @@ struct RouteGate: Sendable {
     let dialect: Dialect
 
     init(_ rule: RouteRule, corsNumber: Int, trust: Trust, texts: inout [UInt8]) throws(RouteFault) {
-        let looksAtIdentity = rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty
+        let looksAtIdentity =
+            rule.tier != nil || !rule.claims.isEmpty || !rule.filters.isEmpty || rule.maxAgeSeconds != nil || rule.signsIdentity
         if rule.auth == .none && looksAtIdentity { throw .identityNeeded(rule.name) }
         target = rule.target
         auth = rule.auth
         refusesActors = rule.target.isLocal && !rule.isDocument
         tier = rule.tier
+        maxAge = rule.maxAgeSeconds ?? 0
+        signsIdentity = rule.signsIdentity
         filters = !rule.filters.isEmpty && !rule.shadow.contains(.filter)
         claims = try Self.mask(rule, trust)
         guard rule.limits.count <= LimitCharge.capacity else { throw .tooManyLimits(rule.name) }

@@ -60,6 +60,10 @@ package enum Refusal: Equatable, Sendable {
         case token(TokenFault)
         /// The token's session has ended.
         case revoked
+        /// The user signed in longer ago than the route allows, in seconds, or the token does not say when (RFC 9470).
+        case signInTooOld(maxAge: UInt32)
+        /// The gateway's own endpoint is for internal callers, and this is none.
+        case caller
     }
 
     package enum Forbidden: Equatable, Sendable {
@@ -129,7 +133,7 @@ package enum Refusal: Equatable, Sendable {
     package var code: RefusalCode {
         switch self {
         case .badRequest: .badRequest
-        case .unauthorized(.missing): .unauthorized
+        case .unauthorized(.missing), .unauthorized(.signInTooOld), .unauthorized(.caller): .unauthorized
         case .unauthorized(.token(let fault)): fault.isExpired ? .tokenExpired : .unauthorized
         case .unauthorized(.revoked): .tokenRevoked
         case .forbidden: .forbidden

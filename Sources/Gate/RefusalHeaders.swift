@@ -3,7 +3,7 @@ package import HTTP
 import Wire
 
 extension Refusal {
-    /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3), `Retry-After` on 429 and 503, `Allow` on
+    /// Adds the refusal's fields: `WWW-Authenticate` on 401 and 403 (RFC 6750, 3; RFC 9470, 3), `Retry-After` on 429 and 503, `Allow` on
     /// 405, `Sec-WebSocket-Version` on 426; in `.grpc` also its status. Rate limit fields are in the decision.
     package func addFields(_ policy: Policy, in dialect: Dialect, to edits: inout FieldEdits) {
         if status == 401 || status == 403 { addChallenge(policy, to: &edits) }
@@ -31,7 +31,8 @@ extension Refusal {
 
     private static func challenge(_ why: Unauthorized) -> Challenge? {
         switch why {
-        case .missing: nil
+        case .missing, .caller: nil
+        case .signInTooOld: ("insufficient_user_authentication", "A more recent sign-in is required")
         case .token(let fault): ("invalid_token", fault.errorDescription)
         case .revoked: ("invalid_token", "The token's session has ended")
         }
@@ -55,6 +56,10 @@ extension Refusal {
             edits.append(challenge.error)
             edits.append("\", error_description=\"")
             edits.append(challenge.description)
+        }
+        if case .unauthorized(.signInTooOld(let maxAge)) = self {
+            edits.append("\", max_age=\"")
+            edits.append(decimal: UInt64(maxAge))
         }
         edits.append("\"")
         edits.end()

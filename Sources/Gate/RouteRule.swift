@@ -74,6 +74,10 @@ package struct RouteRule: Sendable {
     package var limitBy: LimitBy
     /// All are required.
     package var claims: [ClaimRequirement]
+    /// How long ago the sign-in may be, in seconds, 1 or more; nil for any time (`max-age=`).
+    package var maxAgeSeconds: UInt32?
+    /// Whether the upstream gets the identity as a JWT, too (`identity=signed`).
+    package var signsIdentity: Bool
     /// Whether the upstream gets the bearer (`forward=authorization`).
     package var forwardsAuthorization: Bool
     /// Whether the upstream also gets unverified emails, and which are verified (`forward=email`).
@@ -125,6 +129,8 @@ package struct RouteRule: Sendable {
         limits = []
         limitBy = .user
         claims = []
+        maxAgeSeconds = nil
+        signsIdentity = false
         forwardsAuthorization = false
         forwardsEmail = false
         keptFields = []

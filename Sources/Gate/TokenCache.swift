@@ -12,6 +12,8 @@ import Wire
 struct TokenCache: ~Copyable {
     private struct Entry {
         var hash: UInt64
+        /// Differs from that of every other entry that there ever was.
+        var serial: UInt64
         var identity: Identity
         /// Offsets in `bytes` of the key id and of the rendered fields, behind the token.
         var keyStart: Int32
@@ -34,6 +36,8 @@ struct TokenCache: ~Copyable {
     private var bytes: [[UInt8]] = []
     private var free: [Int32] = []
     private var hand = 0
+    /// The serial of the entry made last.
+    private var lastSerial: UInt64 = 0
 
     private static let hashedBytes = 64
 
@@ -64,6 +68,9 @@ struct TokenCache: ~Copyable {
     }
 
     func identity(_ entry: Int) -> Identity { entries[entry].identity }
+
+    /// A number that stands for the entry's token, and never for another; not 0.
+    func serial(_ entry: Int) -> UInt64 { entries[entry].serial }
 
     /// Appends an entry's rendered fields and its key id.
     @inline(__always)
@@ -96,15 +103,17 @@ struct TokenCache: ~Copyable {
         return stored.rawBytes.extracting(0..<count).equals(token)
     }
 
-    /// Caches a token that was just verified. `now` is in seconds since 1970.
-    mutating func insert(_ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, at now: Int64) {
-        guard identity.expiresAt > now else { return }
+    /// Caches a token that was just verified, and returns its serial; 0 if it is not cached. `now` is in seconds since 1970.
+    @discardableResult
+    mutating func insert(_ token: RawSpan, _ identity: Identity, key: RawSpan, fields: RawSpan, at now: Int64) -> UInt64 {
+        guard identity.expiresAt > now else { return 0 }
         let hash = hashed(token)
         let known = find(hash, token)
         if known >= 0 { remove(Int(index[known] & 0xFFFF_FFFF) &- 1, at: known) }
         let stored = token.array + key.array + fields.array
+        lastSerial += 1
         let entry = Entry(
-            hash: hash, identity: identity, keyStart: Int32(token.byteCount),
+            hash: hash, serial: lastSerial, identity: identity, keyStart: Int32(token.byteCount),
             fieldsStart: Int32(token.byteCount + key.byteCount), wasUsed: false, isLive: true)
         let number = room(at: now)
         if number == entries.count {
@@ -116,6 +125,7 @@ struct TokenCache: ~Copyable {
         }
         count += 1
         if count * 2 > index.count { growIndex() } else { insertIntoIndex(number) }
+        return lastSerial
     }
 
     /// Number of the entry to fill: a freed, a new or an evicted one.

@@ -123,6 +123,16 @@ extension ConfigurationReader {
         return route
     }
 
+    /// Refuses signed identities where the gateway signs with a secret.
+    mutating func checkSignedIdentities() {
+        guard configuration.jwtSecret != nil || configuration.signingAlgorithm.isSymmetric else { return }
+        let setting = configuration.jwtSecret != nil ? Setting.jwtSecret.name : "\(Setting.signingAlgorithm.name)=HS256"
+        for route in configuration.routes where route.rule.signsIdentity {
+            let message = "has identity=signed, which needs a key pair: with \(setting) an upstream that could verify the identity could also sign tokens of any user; remove \(setting), or identity=signed"
+            findings.fault(Finding(route.origin, route.variable, message))
+        }
+    }
+
     /// Warns of what is valid but probably a mistake: no routes, unused upstreams, routes without callers.
     mutating func checkUse() {
         let routes = configuration.routes

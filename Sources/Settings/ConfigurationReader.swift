@@ -44,6 +44,7 @@ struct ConfigurationReader {
         checkInternals()
         checkIssuers()
         resolveRoutes()
+        checkSignedIdentities()
         checkUse()
     }
 }

@@ -24,6 +24,12 @@ extension LineOption {
         LineOption("limit-by", "user, address, session or header:NAME", "the key of limits without `+by=`"),
         LineOption("claims", "name=value,name=value", "claims that the token must have"),
         LineOption(
+            "max-age", "5m",
+            "how long ago the user may have signed in; older sign-ins, and tokens without `auth_time`, get 401 `insufficient_user_authentication` (RFC 9470)"),
+        LineOption(
+            "identity", "headers or signed",
+            "`signed` adds `X-Tollgate-Identity`, a JWT of the gateway's key for this route's upstream"),
+        LineOption(
             "forward", "authorization, email or both with a comma",
             "`authorization` keeps the bearer token for the upstream; `email` also sends unverified emails, each with `X-User-Email-Verified`"),
         LineOption(
@@ -129,6 +135,7 @@ enum RouteLine {
             if !line.has("limit"), !line.has("websocket-max") { line.fault("limit-by= needs a limit, add limit=60/m or remove it") }
         }
         rule.claims = line.list("claims") { text throws(ParseError) in try claim(text) } ?? []
+        rule.maxAgeSeconds = line.duration("max-age", 1_000...31_536_000_000).map { UInt32($0 / 1_000) }
         rule.shadow = shadow(&line)
         readFilter(&line, tiers, into: &rule)
     }
@@ -162,6 +169,7 @@ enum RouteLine {
         let forwards = line.list("forward") { text throws(ParseError) in try Self.forward(text) } ?? []
         rule.forwardsAuthorization = forwards.contains(.authorization)
         rule.forwardsEmail = forwards.contains(.email)
+        rule.signsIdentity = line.choice("identity", ["headers", "signed"]) == "signed"
         rule.keptFields = KeptFields(line.list("keep") { text throws(ParseError) in try kept(text) } ?? [])
         rule.strip = line.value("strip") { text throws(ParseError) in try strip(text) }
         rule.timeoutMilliseconds = line.duration("timeout", 1...86_400_000).map { UInt32($0) }
@@ -194,8 +202,11 @@ enum RouteLine {
     /// Reports options that contradict each other and would otherwise be ignored silently.
     private static func checkTogether(_ line: inout OptionLine, _ rule: RouteRule) {
         if rule.auth == .none {
-            for key in ["tier", "claims", "stream-expiry", "stream-warning"] where line.has(key) {
+            for key in ["tier", "claims", "max-age", "stream-expiry", "stream-warning"] where line.has(key) {
                 line.fault("\(key)= does not go with auth=none, which ignores the identity, write auth=required")
+            }
+            if rule.signsIdentity {
+                line.fault("identity=signed does not go with auth=none, which ignores the identity, write auth=required")
             }
             if rule.forwardsEmail {
                 line.fault("forward=email does not go with auth=none, which ignores the identity, write auth=required")

@@ -38,7 +38,7 @@ import Testing
         guard let members = try? JSONSerialization.jsonObject(with: Data(answer.body)) as? [String: Any] else { return nil }
         switch dialect {
         case .provider, .problem: return members["code"] as? String
-        case .dlauth: return members["error"] as? String
+        case .dlauth, .oauth: return members["error"] as? String
         case .grpc: return nil
         case .password, .passwordContract, .apple, .anonymous: return (members["error"] as? [String: Any])?["code"] as? String
         }

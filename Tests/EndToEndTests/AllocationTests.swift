@@ -160,6 +160,29 @@ import Testing
         #expect(try gateway.metric("tollgate_tier_lookups_total", #"result="ok""#) == 10)
     }
 
+    /// A signed identity is copied, and made anew every 40 s.
+    @Test func aSignedIdentityThatIsKnownCostsNothing() throws {
+        let folder = try Folder()
+        let upstream = try Nginx("location / { return 200 \"hello\"; }")
+        let gateway = try gateway(
+            folder, upstream, accessLog: "off",
+            "TOLLGATE_ROUTE_S=\"/signed upstream=u identity=signed max-age=1h\"\nTOLLGATE_ROUTE_T=\"/too upstream=u identity=signed\"")
+        let bearers = try (0..<10).map { try gateway.bearer("--sub", "user-\($0)", "--claim", "auth_time=\(unixNow)") }
+        let connection = try gateway.connect()
+        let ask = { (count: Int) in
+            for number in 0..<count {
+                try connection.send(requestHead("GET /\(number % 2 == 0 ? "signed" : "too")", [bearers[number / 2 % bearers.count]]))
+                guard try connection.answer().status == 200 else { throw Fault("a request failed") }
+            }
+        }
+        try ask(500)
+        try eventually("requests that cost nothing") {
+            let before = try Counts(folder)
+            try ask(2_000)
+            return try Counts(folder).byWorkers == before.byWorkers
+        }
+    }
+
     @Test func pagesOfOtherOriginsAndTheirPreflightsCostNothing() throws {
         let folder = try Folder()
         let upstream = try Nginx("location / { return 200 \"hello\"; }")

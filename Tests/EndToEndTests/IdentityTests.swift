@@ -14,7 +14,7 @@ import Testing
 
     private static let names = [
         "X-User-Id", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
-        "X-Actor-Id",
+        "X-Actor-Id", "X-Tollgate-Identity",
     ]
 
     @Test func aTokensClaimsBecomeHeaders() throws {

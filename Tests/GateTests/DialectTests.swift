@@ -11,7 +11,8 @@ let everyRefusal: [Refusal] =
         .badRequest(.severalAuthorizations), .badRequest(.repeatedField), .badRequest(.grpcTimeout), .badRequest(.handshake),
         .badRequest(.http(.requestLine)), .unauthorized(.missing),
         .unauthorized(.token(.badSignature)), .unauthorized(.token(.expired)), .unauthorized(.token(.malformed)),
-        .unauthorized(.revoked), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor), .forbidden(.preflight), .premiumRequired, .notFound,
+        .unauthorized(.revoked), .unauthorized(.signInTooOld(maxAge: 300)), .unauthorized(.caller), .forbidden(.claims), .forbidden(.caller), .forbidden(.actor),
+        .forbidden(.preflight), .premiumRequired, .notFound,
         .methodNotAllowed(MethodSet(bits: 3)), .requestTimeout, .payloadTooLarge, .uriTooLong, .expectationFailed, .upgradeRequired,
         .headersTooLarge, .rateLimited(retryAfterSeconds: 7), .internalError, .notImplemented, .badGateway,
         .unavailable(.keys, retryAfterSeconds: 10), .unavailable(.limits, retryAfterSeconds: 0),
@@ -61,13 +62,14 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
                 #expect(members["error.code"] == code && members["error.message"]?.isEmpty == false && members.count == 2)
             case .provider: #expect(members["code"] == code && members["error"]?.isEmpty == false && members.count == 2)
             case .dlauth: #expect(members["error"] == code && members["message"]?.isEmpty == false && members.count == 2)
+            case .oauth: #expect(members["error"] == code && members["error_description"]?.isEmpty == false && members.count == 2)
             case .problem:
                 #expect(members["code"] == code && members["status"] == "\(refusal.status)" && members["request_id"] == "req-1")
                 #expect(members["type"] == "about:blank" && members["title"]?.isEmpty == false && members["detail"]?.isEmpty == false)
             case .grpc: Issue.record("it has no body")
             }
             switch dialect {
-            case .dlauth: #expect(code == code.lowercased())
+            case .dlauth, .oauth: #expect(code == code.lowercased())
             case .passwordContract where refusal.status == 401: #expect(code == "UNAUTHORIZED")
             case .password, .passwordContract, .apple, .anonymous, .provider, .problem, .grpc: #expect(code == "\(refusal.code.text)")
             }
@@ -91,6 +93,9 @@ private func body(_ dialect: Dialect, _ refusal: Refusal, upgrade: String? = nil
         (.anonymous, .forbidden(.claims), #"{"error":{"code":"FORBIDDEN","message":"Permission denied"}}"#),
         (.anonymous, .unauthorized(.missing), #"{"error":{"code":"UNAUTHORIZED","message":"Authentication required or token invalid"}}"#),
         (.anonymous, .badRequest(.severalAuthorizations), #"{"error":{"code":"BAD_REQUEST","message":"Invalid request format"}}"#),
+        (.password, .unauthorized(.signInTooOld(maxAge: 5)), #"{"error":{"code":"UNAUTHORIZED","message":"This needs a more recent sign-in."}}"#),
+        (.oauth, .unauthorized(.caller), #"{"error":"invalid_client","error_description":"Only internal callers may do this."}"#),
+        (.oauth, .methodNotAllowed(MethodSet(bits: 3)), #"{"error":"invalid_request","error_description":"The method is not allowed here."}"#),
         (.apple, .notFound, #"{"error":{"code":"NOT_FOUND","message":"There is nothing at this address."}}"#),
         (
             .problem, .notFound,

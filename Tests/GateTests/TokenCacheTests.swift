@@ -33,7 +33,7 @@ private struct CacheBench: ~Copyable {
     mutating func insert(_ token: String, _ fields: String = "fields", identity: Identity? = nil) {
         let identity = identity ?? self.identity
         token.withRawBytes { token in
-            fields.withRawBytes { cache.insert(token, identity, key: Self.key.rawBytes, fields: $0, at: seconds) }
+            fields.withRawBytes { _ = cache.insert(token, identity, key: Self.key.rawBytes, fields: $0, at: seconds) }
         }
     }
 
@@ -86,7 +86,7 @@ private struct CacheBench: ~Copyable {
         for user in 0..<10 { _ = bench.lookup("token-\(user)") }
         for user in 10..<15 {
             "token-\(user)".withRawBytes { token in
-                "".withRawBytes { bench.cache.insert(token, bench.identity, key: CacheBench.key.rawBytes, fields: $0, at: bench.seconds + 6) }
+                "".withRawBytes { _ = bench.cache.insert(token, bench.identity, key: CacheBench.key.rawBytes, fields: $0, at: bench.seconds + 6) }
             }
         }
         #expect((5..<15).filter { bench.lookup("token-\($0)", at: bench.seconds + 6) == nil } == [])

@@ -22,14 +22,43 @@ import Wire
     @Test func theOwnKeysArePublishedBesideTheRoutes() throws {
         let policy = try policy("TOLLGATE_CONTRACTS=apple@/a\n" + oneRoute)
         #expect(policy.version == 7)
-        #expect(policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"])
-        #expect(policy.rules.last?.target == .local(LocalEndpoint.ownKeys.rawValue))
-        #expect(policy.rules.last?.auth == AuthMode.none)
+        #expect(policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys)
+        for endpoint in LocalEndpoint.allCases {
+            let rule = try #require(policy.rules.first { $0.name == endpoint.name })
+            #expect(rule.target == .local(endpoint.rawValue) && rule.path == endpoint.path)
+            #expect(rule.auth == (endpoint == .introspection ? .internal : .none))
+        }
     }
+
+    private static let ownBehindKeys = ["own-openid", "own-metadata", "own-revocation", "own-introspection"]
 
     @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
         let policy = try policy("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
-        #expect(policy.rules.map(\.name) == ["r", "k"])
+        #expect(policy.rules.map(\.name) == ["r", "k"] + Self.ownBehindKeys)
+    }
+
+    /// Patterns of a route, and the endpoint that gives way to it.
+    @Test(arguments: [
+        ("/oauth/revoke", "own-revocation"), ("POST /oauth/introspect", "own-introspection"), ("GET,PUT /.well-known/./openid-configuration", "own-openid"),
+        ("GET /oauth/revoke", nil), ("/oauth/*", nil), ("h.test/oauth/revoke", nil),
+    ] as [(String, String?)])
+    func aRouteWithThePathOfAnEndpointReplacesIt(_ pattern: String, _ replaced: String?) throws {
+        let text = "TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"\(pattern) upstream=u auth=none\""
+        let expected = LocalEndpoint.allCases.map(\.name).filter { $0 != replaced }
+        #expect(try policy(text).rules.map(\.name) == ["r", "k"] + expected)
+    }
+
+    @Test func aRouteThatSharesItsFirstSegmentWithAnEndpointIsTold() {
+        let warnings = load("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"/oauth/* upstream=u\"").findings.warnings.map(\.text)
+        #expect(warnings.contains { $0.contains("TOLLGATE_ROUTE_K") && $0.contains("/oauth/revoke /oauth/introspect never reach upstream=u") })
+        #expect(!warnings.contains { $0.contains("TOLLGATE_ROUTE_R:") && $0.contains("/oauth/") })
+    }
+
+    @Test func identitiesAreSignedByTheActiveKeyUnlessItIsASecret() throws {
+        #expect(try policy(oneRoute).identitySigner != nil)
+        #expect(try policy(oneRoute) { $0.own = nil }.identitySigner == nil)
+        let secret = try SigningKeyRing.generate(.HS256, now: now)
+        #expect(try policy(oneRoute) { $0.own = secret }.identitySigner == nil)
     }
 
     @Test func theAccountPageStandsBehindTheContracts() throws {
@@ -38,10 +67,10 @@ import Wire
             policy.rules.map(\.name) == [
                 "r", "password-register", "password-login", "password-refresh", "password-me", "web-account", "web-sessions",
                 "web-end-session", "web-sign-out", "web-sign-out-everywhere", "web-page", "own-keys",
-            ])
+            ] + Self.ownBehindKeys)
     }
 
-    @Test(arguments: ["/* upstream=u", "GET,HEAD /web/* upstream=u", "/web/api/account upstream=u"])
+    @Test(arguments: ["/* upstream=u", "GET,HEAD /web/* upstream=u", "/web/api/account upstream=u", "/.well-known/openid-configuration upstream=u"])
     func metricsNameEveryRuleOfThePolicy(_ route: String) throws {
         let text = "TOLLGATE_UPSTREAM_U=http://127.0.0.1:9001\nTOLLGATE_ROUTE_R=\"\(route)\"\nTOLLGATE_CONTRACTS=password@/a"
         let configuration = try #require(load(text).configuration)

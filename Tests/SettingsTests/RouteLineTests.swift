@@ -33,6 +33,8 @@ import Testing
         #expect(rule.limitBy == .user)
         #expect(rule.claims == [])
         #expect(!rule.forwardsAuthorization)
+        #expect(rule.maxAgeSeconds == nil)
+        #expect(!rule.signsIdentity)
         #expect(rule.bodyLimit == 10 << 20)
         #expect(rule.errors == .password)
         #expect(!rule.encodedSlashPasses)
@@ -42,7 +44,7 @@ import Testing
 
     @Test func everyKeyIsRead() {
         let (route, findings) = parse(
-            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier stream-expiry=keep websocket=on websocket-max=5")
+            "/s/* upstream=u auth=optional tier=premium limit=free:60/m,premium:600/m+burst=10 limit=5/s+by=address limit-by=header:X-Key claims=a=b,c=d=e forward=authorization strip=/s timeout=5s body-limit=64MiB retries=2 errors=problem encoded-slash=pass shadow=limit,tier stream-expiry=keep websocket=on websocket-max=5 max-age=5m identity=signed")
         let rule = route.rule
         #expect(findings.faults == [])
         #expect(rule.auth == .optional)
@@ -53,6 +55,8 @@ import Testing
         #expect(rule.claims == [ClaimRequirement(name: "a", value: "b"), ClaimRequirement(name: "c", value: "d=e")])
         #expect(rule.forwardsAuthorization)
         #expect(rule.strip == "/s")
+        #expect(rule.maxAgeSeconds == 300)
+        #expect(rule.signsIdentity)
         #expect(rule.timeoutMilliseconds == 5_000)
         #expect(rule.bodyLimit == 64 << 20)
         #expect(rule.retries == 2)
@@ -112,6 +116,8 @@ import Testing
         ("/a upstream=u body-limit=10MB", #""body-limit=10MB" is no size, write one like 512, 64KiB or 10MiB"#),
         ("/a upstream=u errors=xml", #""errors=xml" is not known, write password, provider, dlauth, apple, anonymous or problem"#),
         ("/a upstream=u shadow=all", #""shadow=all" is not known, write limit, tier, filter or several with commas"#),
+        ("/a upstream=u auth=none max-age=5m", "max-age= does not go with auth=none, which ignores the identity, write auth=required"),
+        ("/a upstream=u auth=none identity=signed", "identity=signed does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u auth=none tier=premium", "tier= does not go with auth=none, which ignores the identity, write auth=required"),
         ("/a upstream=u stream-expiry=keep stream-warning=60s", "stream-warning= warns before an end that stream-expiry=keep does not make, remove one of them"),
         ("/a upstream=u stream-expiry=longer", "\"stream-expiry=longer\" is not known, write extend, close or keep"),

@@ -133,6 +133,7 @@ import Wire
         #expect(signIns.count == 1 && signIns.first?.account.id == ada)
         let session = try #require(signIns.first?.session)
         #expect(session.contract == .dlauth && session.user == ada && session.counter == 1)
+        #expect(try await bench.store.session(session.id)?.session?.signedInAt == session.signedInAt)
         #expect(outcomes.count { $0 == .known(AdoptedToken(session: session.id)) } == 19)
         #expect(try await bench.store.adopted([1]) == AdoptedToken(session: session.id))
         #expect(try await bench.store.adopted([2]) == nil)

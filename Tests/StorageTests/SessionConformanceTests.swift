@@ -34,6 +34,24 @@ import Wire
         #expect(outcomes.allSatisfy { $0.counter == 2 })
     }
 
+    /// A refresh is no sign-in, and a session that continues one of another issuer has none.
+    @Test(arguments: Backend.allCases)
+    func aSessionKeepsTheTimeOfItsSignIn(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let account = try await store.opened("a@x").account
+        for continuesOutside in [false, true] {
+            var new = NewSession(id: newID(), contract: .dlauth, device: nil)
+            new.continuesOutside = continuesOutside
+            let opened = try await store.openSession(new, of: account.id, at(5))
+            let signedInAt = continuesOutside ? nil : at(5).now
+            #expect(opened?.session?.signedInAt == signedInAt)
+            _ = try await store.refresh(RefreshRequest(session: new.id, contract: .dlauth, counter: 1, rule: RefreshRule()), at(90))
+            #expect(try await store.session(new.id)?.session?.signedInAt == signedInAt)
+        }
+    }
+
     @Test(arguments: Backend.allCases)
     func theOperatorOpensASessionOfItsOwnLength(_ backend: Backend) async throws {
         let bench = try backend.bench()

@@ -48,7 +48,9 @@ extension Sessions {
         _ key: IdentityKey, _ digest: [UInt8], _ contract: ContractID, _ caller: Caller
     ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
         let audit = context.audit(caller)
-        let adoption = Adoption(digest: digest, key: key, session: context.newSession(contract, caller, audit.now))
+        var session = context.newSession(contract, caller, audit.now)
+        session.continuesOutside = true
+        let adoption = Adoption(digest: digest, key: key, session: session)
         let outcome: AdoptionOutcome
         do throws(AccountFailure) {
             outcome = try await context.ask(retryingFor: Self.patience, await context.store.adopt(adoption, audit))

@@ -132,7 +132,7 @@ package struct Sessions: Sendable {
     }
 
     /// The caller's session and account; nil if the session has ended.
-    private func open(_ caller: CallerSession) async throws(AccountFailure) -> SignIn? {
+    package func open(_ caller: CallerSession) async throws(AccountFailure) -> SignIn? {
         let signIn = try await context.ask(await context.store.session(caller.session))
         return signIn?.account.id == caller.user && signIn?.session != nil ? signIn : nil
     }

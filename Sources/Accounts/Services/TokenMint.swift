@@ -85,6 +85,7 @@ package struct TokenMint: Sendable {
             expiresAt: now.seconds + seconds)
         claims.tokenID = AccessTokenID(counter: counter, random: random(8).rawBytes.load64(0)).text
         claims.sessionID = session.id.text
+        claims.authenticatedAt = session.signedInAt?.seconds
         if let email = account.email {
             claims.email = email.text
             claims.isEmailVerified = account.emailConfirmedAt != nil

@@ -8,6 +8,8 @@ package struct Session: Sendable, Equatable {
     /// The app's `User-Agent`, up to 256 bytes.
     package let device: String?
     package let createdAt: WallTime
+    /// When its user signed in; nil if that is not known, because it continues a session of an outside issuer.
+    package let signedInAt: WallTime?
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
     /// End of the session unless it is refreshed before.
@@ -31,6 +33,7 @@ package struct Session: Sendable, Equatable {
         contract = new.contract
         device = new.device
         createdAt = now
+        signedInAt = new.continuesOutside ? nil : now
         lastUsedAt = now
         idleDeadline = now.advanced(seconds: new.idleSeconds)
         maxDeadline = new.contract.sessionPolicy.refresh == .rotating ? nil : idleDeadline
@@ -45,7 +48,7 @@ package struct Session: Sendable, Equatable {
     package init(
         id: UUID, user: UUID, contract: ContractID, device: String?, createdAt: WallTime, lastUsedAt: WallTime,
         idleDeadline: WallTime, maxDeadline: WallTime?, counter: UInt64, isConfirmed: Bool, rotatedAt: WallTime,
-        stepsSince: WallTime, steps: Int64
+        stepsSince: WallTime, steps: Int64, signedInAt: WallTime?
     ) {
         self.id = id
         self.user = user
@@ -60,6 +63,7 @@ package struct Session: Sendable, Equatable {
         self.rotatedAt = rotatedAt
         self.stepsSince = stepsSince
         self.steps = steps
+        self.signedInAt = signedInAt
     }
 
     /// From then on it cannot be refreshed.
@@ -73,6 +77,8 @@ package struct NewSession: Sendable, Equatable {
     package let device: String?
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
+    /// Whether it continues a session of an outside issuer: then its opening is no sign-in.
+    package var continuesOutside = false
 
     package init(id: UUID, contract: ContractID, device: String?, idleSeconds: Int64? = nil) {
         self.id = id

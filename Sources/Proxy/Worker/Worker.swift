@@ -148,6 +148,7 @@ extension Worker {
         phase = .ended
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }
+            if case .askEnded(let id, let reply) = message { reply(admission.hasEnded(id)) }
             if case .makeRoom(let request) = message { request.answered() }
             if case .reportUpstreams(let reply) = message { reply(upstreamStatuses()) }
             if case .reportRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }

@@ -13,6 +13,9 @@ package enum WorkerMessage: Sendable {
     case adoptPolicy(Policy)
     /// The gateway's own sessions that have ended.
     case revoked([RevokedSession])
+    /// Asks whether tokens of a session, or an outside token, are refused, by its id. The closure is called on the loop and must not
+    /// block it.
+    case askEnded(UUID, @Sendable (Bool) -> Void)
     /// Users' entitlements: the answer to `lookUpUser`, or a change.
     case learnedUsers([UserTier])
     /// The entitlements of these users may be out of date and must be looked up again; nil for every user's.
@@ -135,6 +138,7 @@ extension Worker {
             case .revoked(let sessions):
                 admission.revoke(sessions, at: now.wall.seconds)
                 streams.sweepSoon(at: now.monotonic)
+            case .askEnded(let id, let reply): reply(admission.hasEnded(id))
             case .learnedUsers(let users): learned(users, &scratch)
             case .forgotUsers(nil): admission.forgetUsers()
             case .forgotUsers(let users?):

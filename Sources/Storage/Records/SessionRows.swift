@@ -5,7 +5,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at FROM sessions
         """ + " "
 
     func session(_ id: UUID) throws(SQLFault) -> Session? {
@@ -29,7 +29,8 @@ extension SQLTransaction {
             id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(),
             createdAt: try row.time(), lastUsedAt: try row.time(), idleDeadline: try row.time(),
             maxDeadline: try row.optionalTime(), counter: UInt64(clamping: try row.integer()),
-            isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.integer())
+            isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.integer(),
+            signedInAt: try row.optionalTime())
     }
 
     /// Opens a session of an account.
@@ -40,14 +41,14 @@ extension SQLTransaction {
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
-                is_confirmed, rotated_at, steps_since, steps)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+                is_confirmed, rotated_at, steps_since, steps, signed_in_at)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
             """,
             [
                 .id(session.id), .id(account), .integer(Int64(session.contract.rawValue)), .text(session.device),
                 .time(session.createdAt), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .time(session.maxDeadline), .counter(session.counter), .flag(session.isConfirmed),
-                .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps),
+                .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
             ])
         return session
     }

@@ -9,6 +9,7 @@ enum Schema {
         { dialect in identityChanges + dialect.identityLog },
         { _ in outsideSessions },
         { dialect in dialect.commitMarks },
+        { _ in signIns },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -45,6 +46,15 @@ enum Schema {
     /// Set in changes of `ChangeKind.identity`.
     private static let identityChanges = [
         "ALTER TABLE changes ADD COLUMN identity_provider TEXT", "ALTER TABLE changes ADD COLUMN identity_subject TEXT",
+    ]
+
+    /// Until now a session began with a sign-in, but for those that continue one of an outside issuer.
+    private static let signIns = [
+        "ALTER TABLE sessions ADD COLUMN signed_in_at BIGINT",
+        """
+        UPDATE sessions SET signed_in_at = created_at
+        WHERE NOT EXISTS (SELECT 1 FROM adopted_tokens WHERE adopted_tokens.session = sessions.id)
+        """,
     ]
 
     private static let outsideSessions = [

@@ -17,6 +17,7 @@ internal import Wire
 struct MountedContracts: Sendable {
     let router: Router
     let sessions: Sessions
+    let oauth: OAuthEndpoints
 }
 
 /// The parts of the accounts that outlive a reload, and what is made of them and each configuration.
@@ -34,6 +35,8 @@ struct AccountsAssembly: Sendable {
     private let courier: any Courier
     private let providers: ProviderKeyRing
     private let active: ActiveConfiguration
+    /// The sources of judgements about tokens.
+    private let judging: TokenJudge.Sources
     private let redeemer: OutsideRedeemer
 
     /// Starts the threads of the store and of password hashing; throws if the system gives none.
@@ -66,6 +69,18 @@ struct AccountsAssembly: Sendable {
                 secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },
                 report: { health.report($0) }))
         commits.follow(cluster)
+        let (tiers, subjects, worker) = (cluster.tiers, cluster.subjects, workers.first)
+        judging = TokenJudge.Sources(
+            policy: { active.currentPolicy }, tier: { await tiers.tier(of: $0) }, subject: { await subjects.status($0) },
+            hasEnded: { id in
+                await withCheckedContinuation { continuation in
+                    let isRead = worker.post(.askEnded(id) { continuation.resume(returning: $0) })
+                    // A worker that has drained never answers.
+                    if !isRead { continuation.resume(returning: nil) }
+                }
+            },
+            keysWanted: { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } },
+            now: { EventLoop.now().wall })
     }
 
     /// Reads the signing keys again that gateways share.
@@ -113,7 +128,9 @@ struct AccountsAssembly: Sendable {
             sessions: sessions, accounts: cluster.cache, tiers: settings.tiers,
             tierGraceSeconds: settings.tierGraceSeconds, mustConfirmEmail: settings.mustConfirmEmail, clock: context.clock)
         let page = WebPage(authBase: configuration.contracts.pageMount?.base ?? "")
-        return MountedContracts(router: Router(services, page: page), sessions: sessions)
+        let oauth = OAuthEndpoints(
+            revocation: TokenRevocation(sessions: sessions, limiter: limiter), judge: TokenJudge(judging, sessions: sessions))
+        return MountedContracts(router: Router(services, page: page), sessions: sessions, oauth: oauth)
     }
 
     /// nil unless a trust line has `accounts=on`: then a refresh token that is not ours is refused without a look into the store.

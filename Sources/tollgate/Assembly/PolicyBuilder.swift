@@ -5,11 +5,6 @@ internal import Issuers
 internal import Settings
 internal import Wire
 
-/// The gateway's own endpoints on the main listeners, by their number in a route's `.local` target.
-enum LocalEndpoint: UInt16, Sendable, CaseIterable {
-    /// `/.well-known/jwks.json`: the public halves of the gateway's own keys.
-    case ownKeys = 1
-}
 
 /// Builds the policy that workers decide by from a configuration and the keys in force.
 enum PolicyBuilder {
@@ -21,13 +16,16 @@ enum PolicyBuilder {
         let settings = configuration.settings
         let rules = try rules(configuration)
         let trust = trust(configuration, keys: keys, rules: rules, now: now)
+        let signer = keys.own.flatMap {
+            IdentitySigner(key: $0.active, issuer: settings.issuer, publicURL: settings.publicURL)
+        }
         return try Policy(
             version: version, tiers: settings.tiers, rules: rules, trust: trust,
             trustedProxies: settings.trustedProxies, internals: settings.internals.map(internalCaller),
             upgradeURL: settings.upgradeURL, hasAccounts: settings.hasAccounts,
             refreshers: Set(settings.trusts.filter { $0.refresh != nil }.map(\.name)),
             tierSources: Dictionary(settings.trusts.map { ($0.name, TierSource($0.tierSource)) }) { first, _ in first },
-            cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
+            identitySigner: signer, cors: settings.corsRule, ownOrigin: OriginPattern.origin(ofURL: settings.publicURL))
     }
 
     /// Every rule, in the policy's order.
@@ -38,7 +36,8 @@ enum PolicyBuilder {
             rule.cors = cors
             return rule
         }
-        return try withEndpoints(configuration.settings.routes.map(\.rule) + endpoints, cors)
+        let routes = configuration.settings.routes.map(\.rule)
+        return routes + endpoints + (try LocalEndpoint.free(beside: routes)).map { $0.rule(cors) }
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.
@@ -69,22 +68,6 @@ enum PolicyBuilder {
     private static func internalCaller(_ caller: InternalDeclaration) -> InternalCaller {
         InternalCaller(
             name: caller.name, keySHA256: caller.keyDigest, networks: caller.networks, certificateName: caller.certificateName)
-    }
-
-    private static func withEndpoints(_ routes: [RouteRule], _ cors: CORSRule?) throws(RouteFault) -> [RouteRule] {
-        // No configured route's name has a hyphen.
-        var keys = RouteRule(
-            name: "own-keys", methods: ["GET", "HEAD"], path: "/.well-known/jwks.json", isPrefix: false,
-            target: .local(LocalEndpoint.ownKeys.rawValue), auth: .none)
-        keys.errors = .problem
-        keys.isDocument = true
-        keys.cors = cors
-        do {
-            _ = try RouteTable(routes + [keys])
-            return routes + [keys]
-        } catch RouteFault.equal(_, keys.name) {
-            return routes
-        }
     }
 }
 

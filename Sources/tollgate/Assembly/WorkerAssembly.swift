@@ -10,9 +10,16 @@ internal import Transport
 extension MetricLabels {
     mutating func declare(_ configuration: GatewayConfiguration) {
         let settings = configuration.settings
-        // The gateway's own endpoints and its own issuer come last, as they do in the policy.
+        // In the order of the policy.
+        let own: [LocalEndpoint]
+        do throws(RouteFault) {
+            own = try LocalEndpoint.free(beside: settings.routes.map(\.rule))
+        } catch {
+            // Such routes make no policy.
+            own = []
+        }
         declare(
-            routes: settings.routes.map(\.rule.name) + configuration.endpoints.map(\.endpoint.name) + ["own-keys"],
+            routes: settings.routes.map(\.rule.name) + configuration.endpoints.map(\.endpoint.name) + own.map(\.name),
             upstreams: settings.upstreams.map(\.name),
             tiers: settings.tiers.names, issuers: settings.trusts.map(\.name) + [TrustDeclaration.ownName])
     }

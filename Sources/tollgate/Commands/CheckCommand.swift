@@ -109,6 +109,8 @@ enum CheckCommand {
         }
         json.optional("strip", rule.strip)
         json.array("claims", rule.claims) { $0.string("\($1.name)=\($1.value)") }
+        json.optional("max_age", rule.maxAgeSeconds.map { DurationText.text(UInt64($0) * 1_000) })
+        json.field("identity", rule.signsIdentity ? "signed" : "headers")
         json.field("authorization", rule.keepsAuthorization ? "forwarded" : "removed")
         if let cors = rule.cors { write(cors, &json) }
         json.field("body_limit", Int(rule.bodyLimit))
@@ -204,6 +206,8 @@ enum CheckTable {
         if let unlabelled = rule.unlabelled.text(tiers) { parts.append("filter-unlabelled=\(unlabelled)") }
         let forwarded = [rule.forwardsAuthorization ? "authorization" : nil, rule.forwardsEmail ? "email" : nil].compactMap(\.self)
         if !forwarded.isEmpty { parts.append("forward=" + forwarded.joined(separator: ",")) }
+        if let maxAge = rule.maxAgeSeconds { parts.append("max-age=\(DurationText.text(UInt64(maxAge) * 1_000))") }
+        if rule.signsIdentity { parts.append("identity=signed") }
         if !rule.keptFields.isEmpty { parts.append("keep=" + rule.keptFields.text) }
         if let cors = rule.cors { parts += options(cors) }
         if let strip = rule.strip { parts.append("strip=\(strip)") }

@@ -82,8 +82,14 @@ enum MintCommand {
         claims.email = signIn == nil ? request.email : signIn?.account.email?.text
         if let account = signIn?.account, account.email != nil { claims.isEmailVerified = account.emailConfirmedAt != nil }
         claims.sessionID = signIn?.session?.id.text
+        claims.authenticatedAt = signIn?.session?.signedInAt?.seconds
         claims.tokenID = Base64URL.encode(SecureRandom.bytes(16).rawBytes)
-        for claim in request.claims where !claims.add(claim.name, .string(claim.value)) {
+        for claim in request.claims {
+            if claim.name == "auth_time", claims.authenticatedAt == nil, let seconds = Int64(claim.value) {
+                claims.authenticatedAt = seconds
+                continue
+            }
+            if claims.add(claim.name, .string(claim.value)) { continue }
             return .failed("--claim \(claim.name) is set by Tollgate or given twice, choose another name", exitCode: 2)
         }
         return issue(claims, configuration, json: json, now: now)

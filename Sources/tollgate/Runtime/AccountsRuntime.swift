@@ -65,6 +65,12 @@ final class AccountsRuntime: Sendable {
         await contracts.withLock { $0 }.router.answer(endpoint, request)
     }
 
+    /// `POST /oauth/revoke`.
+    func revoke(_ request: LocalRequest) async -> LocalResponse { await contracts.withLock { $0 }.oauth.revoke(request) }
+
+    /// `POST /oauth/introspect`.
+    func introspect(_ request: LocalRequest) async -> LocalResponse { await contracts.withLock { $0 }.oauth.introspect(request) }
+
     /// Refreshes an expired token of an own session.
     func refresh(_ order: RefreshOrder) async -> TokenRefreshOutcome {
         guard let user = UUID(parsing: order.user), let session = UUID(parsing: order.session) else { return .refused }

@@ -1,6 +1,8 @@
 internal import Admin
+internal import Contracts
 internal import Credentials
 internal import Gate
+internal import HTTP
 internal import Issuers
 internal import Proxy
 internal import Settings
@@ -19,6 +21,8 @@ final class ActiveConfiguration: Sendable {
         var labels: MetricLabels
         /// nil without an admin listener.
         var adminToken: AdminToken?
+        /// The policy built last.
+        var policy: Policy?
     }
 
     private let workers: WorkerBroadcast
@@ -55,7 +59,30 @@ final class ActiveConfiguration: Sendable {
     /// The policy of what is in force at `now`.
     func policy(now: WallTime) throws(RouteFault) -> Policy {
         let (configuration, keys, version) = state.withLock { ($0.configuration, $0.keys, $0.policyVersion) }
-        return try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+        let policy = try PolicyBuilder.policy(configuration, keys: keys, version: version, now: now)
+        state.withLock { state in
+            if policy.version >= state.policy?.version ?? 0 { state.policy = policy }
+        }
+        return policy
+    }
+
+    /// The policy in force, as the workers have it or are about to. Traps before the first `policy(now:)`.
+    var currentPolicy: Policy {
+        guard let policy = state.withLock({ $0.policy }) else { preconditionFailure("no policy was built") }
+        return policy
+    }
+
+    /// A document about the gateway as an issuer of tokens.
+    func metadata(isOpenID: Bool) -> LocalResponse {
+        let (configuration, keys) = state.withLock { ($0.configuration, $0.keys) }
+        let own = currentPolicy.rules.map(\.target)
+        var algorithms: [String] = []
+        for name in keys.ownRing.entries.map(\.key.algorithm.name) where !algorithms.contains(name) { algorithms.append(name) }
+        let metadata = ServerMetadata(
+            issuer: configuration.settings.issuer, publicURL: configuration.settings.publicURL, algorithms: algorithms)
+        return metadata.response(
+            isOpenID: isOpenID, revokes: own.contains(.local(LocalEndpoint.revocation.rawValue)),
+            introspects: own.contains(.local(LocalEndpoint.introspection.rawValue)))
     }
 
     /// Publishes a policy with other keys, unless they belong to an earlier configuration. Any thread.

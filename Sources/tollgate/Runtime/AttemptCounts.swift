@@ -110,7 +110,7 @@ extension AttemptBucket.Kind {
         switch self {
         case .accountFailures, .accountNewcomers, .newcomerFailures, .familiarFailures, .recipientMessages, .passwordChanges:
             .attemptName
-        case .addressFailures, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
+        case .addressFailures, .addressRevocations, .addressMessages, .addressOpenings, .adminFailures: .attemptAddress
         case .smsBudget: .deployment
         }
     }

@@ -87,16 +87,25 @@ struct WorkerPlan: Sendable {
         for endpoint in Catalogue.endpoints {
             handlers[Int(endpoint.number)] = { await accounts.answer(endpoint.number, $0) }
         }
-        for endpoint in LocalEndpoint.allCases {
-            switch endpoint {
-            case .ownKeys:
-                handlers[Int(endpoint.rawValue)] = { _ in
-                    LocalResponse(
-                        status: 200, contentType: "application/jwk-set+json", body: active.publicKeys(now: EventLoop.now().wall))
-                }
-            }
-        }
+        for endpoint in LocalEndpoint.allCases { handlers[Int(endpoint.rawValue)] = handler(endpoint, active, accounts) }
         return handlers
+    }
+
+    private static func handler(
+        _ endpoint: LocalEndpoint, _ active: ActiveConfiguration, _ accounts: AccountsRuntime
+    ) -> LocalHandler {
+        switch endpoint {
+        case .ownKeys:
+            { _ in
+                LocalResponse(
+                    status: 200, contentType: "application/jwk-set+json", body: active.publicKeys(now: EventLoop.now().wall),
+                    fields: [ServerMetadata.caching])
+            }
+        case .openIDConfiguration: { _ in active.metadata(isOpenID: true) }
+        case .serverMetadata: { _ in active.metadata(isOpenID: false) }
+        case .revocation: { await accounts.revoke($0) }
+        case .introspection: { await accounts.introspect($0) }
+        }
     }
 }
 

@@ -1,0 +1,50 @@
+package import HTTP
+import Wire
+
+/// The documents by which clients find the gateway's keys and endpoints: `/.well-known/openid-configuration` (OpenID Connect
+/// Discovery) and `/.well-known/oauth-authorization-server` (RFC 8414). They name only what is there: apps sign in by the contracts,
+/// so there are neither authorization and token endpoints nor response and grant types.
+package struct ServerMetadata: Sendable {
+    private let issuer: String
+    /// `TOLLGATE_PUBLIC_URL` without a slash at its end.
+    private let base: String
+    /// Of the keys that sign and verify own tokens.
+    private let algorithms: [String]
+
+    package init(issuer: String, publicURL: String, algorithms: [String]) {
+        self.issuer = issuer
+        base = publicURL.hasSuffix("/") ? String(publicURL.dropLast()) : publicURL
+        self.algorithms = algorithms
+    }
+
+    package static let jwksPath = "/.well-known/jwks.json"
+    package static let revocationPath = "/oauth/revoke"
+    package static let introspectionPath = "/oauth/introspect"
+    /// How long clients may keep keys and documents: the next signing key is published before it signs.
+    package static let caching = (name: "Cache-Control", value: "public, max-age=300")
+
+    /// The document; with `isOpenID` the members that OpenID Connect adds. An endpoint that a route has replaced is left out.
+    package func response(isOpenID: Bool, revokes: Bool, introspects: Bool) -> LocalResponse {
+        var out = ByteBuffer(capacity: 1_024)
+        JSONWriter.append(to: &out) { json in
+            json.beginObject()
+            json.field("issuer", issuer)
+            json.field("jwks_uri", base + Self.jwksPath)
+            // Empty and not absent, because both have defaults or are required.
+            json.array("response_types_supported", [String]()) { $0.string($1) }
+            json.array("grant_types_supported", [String]()) { $0.string($1) }
+            if revokes {
+                json.field("revocation_endpoint", base + Self.revocationPath)
+                json.array("revocation_endpoint_auth_methods_supported", ["none"]) { $0.string($1) }
+            }
+            if introspects { json.field("introspection_endpoint", base + Self.introspectionPath) }
+            if isOpenID {
+                json.array("subject_types_supported", ["public"]) { $0.string($1) }
+                json.array("id_token_signing_alg_values_supported", algorithms) { $0.string($1) }
+            }
+            json.endObject()
+        }
+        return LocalResponse(
+            status: 200, contentType: "application/json", body: out.readable.array, fields: [Self.caching])
+    }
+}

@@ -1,0 +1,85 @@
+internal import Contracts
+internal import Gate
+internal import Settings
+
+/// The gateway's own endpoints on the main listeners, by their number in a route's `.local` target.
+enum LocalEndpoint: UInt16, Sendable, CaseIterable {
+    /// The public halves of the gateway's own keys.
+    case ownKeys = 1
+    case openIDConfiguration = 2
+    case serverMetadata = 3
+    case revocation = 4
+    case introspection = 5
+
+    /// In logs and metrics. No configured route's name has a hyphen.
+    var name: String {
+        switch self {
+        case .ownKeys: "own-keys"
+        case .openIDConfiguration: "own-openid"
+        case .serverMetadata: "own-metadata"
+        case .revocation: "own-revocation"
+        case .introspection: "own-introspection"
+        }
+    }
+
+    var path: String {
+        switch self {
+        case .ownKeys: ServerMetadata.jwksPath
+        case .openIDConfiguration: "/.well-known/openid-configuration"
+        case .serverMetadata: "/.well-known/oauth-authorization-server"
+        case .revocation: ServerMetadata.revocationPath
+        case .introspection: ServerMetadata.introspectionPath
+        }
+    }
+
+    private var methods: [String] {
+        switch self {
+        case .ownKeys, .openIDConfiguration, .serverMetadata: ["GET", "HEAD"]
+        case .revocation, .introspection: ["POST"]
+        }
+    }
+
+    /// The route that leads to it. `cors` is that of all endpoints.
+    func rule(_ cors: CORSRule?) -> RouteRule {
+        var rule = RouteRule(name: name, methods: methods, path: path, isPrefix: false, target: .local(rawValue), auth: .none)
+        switch self {
+        case .ownKeys, .openIDConfiguration, .serverMetadata:
+            rule.errors = .problem
+            rule.isDocument = true
+            rule.cors = cors
+        case .revocation:
+            rule.errors = .oauth
+            rule.isEndpoint = true
+            rule.bodyLimit = 65_536
+            rule.cors = cors
+        case .introspection:
+            // For services, so without CORS.
+            rule.auth = .internal
+            rule.errors = .oauth
+            rule.isEndpoint = true
+            rule.bodyLimit = 65_536
+        }
+        return rule
+    }
+
+    /// Those whose path none of `routes` takes.
+    static func free(beside routes: [RouteRule]) throws(RouteFault) -> [LocalEndpoint] {
+        var taken: [(path: String, methods: [String])] = []
+        for route in routes where route.host == nil && !route.isPrefix {
+            taken.append((String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self), route.methods))
+        }
+        return allCases.filter { endpoint in
+            !taken.contains { route in
+                route.path == endpoint.path && (route.methods.isEmpty || endpoint.methods.contains { route.methods.contains($0) })
+            }
+        }
+    }
+
+    /// The routes with wider paths that requests to these endpoints do not reach, for a warning: those that name the endpoint's
+    /// first segment. A route for all paths is no sign that its upstream has such an endpoint.
+    func takesFrom(_ route: RouteRule) -> Bool {
+        let segment = path.split(separator: "/").first.map { "/\($0)/" } ?? "/"
+        guard route.host == nil, route.isPrefix, route.path.hasPrefix(segment), path.hasPrefix(route.path) else { return false }
+        return route.methods.isEmpty || methods.contains { route.methods.contains($0) }
+    }
+}

@@ -1,0 +1,288 @@
+import Foundation
+import TestServers
+import TestThreads
+import Testing
+
+/// The gateway as an issuer of tokens, to those who know OAuth: documents, revocation, introspection, and the age of a sign-in.
+@Suite(.ownThread) struct OAuthEndpointTests {
+    private static let key = "the key of a service"
+
+    private static func settings(_ upstream: Upstream, _ more: String = "") throws -> String {
+        """
+        \(Gateway.contracts)
+        \(Gateway.trustingProxies)
+        TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: key).output.prefix(64))
+        TOLLGATE_UPSTREAM_U="\(upstream.url)"
+        TOLLGATE_ROUTE_ME="/me upstream=u"
+        TOLLGATE_ROUTE_BANK="/bank upstream=u max-age=5m cors=https://app.test errors=problem"
+        \(more)
+        """
+    }
+
+    private let upstream: Upstream
+    private let gateway: Gateway
+
+    init() throws {
+        upstream = try Upstream()
+        gateway = try Gateway(try Self.settings(upstream))
+    }
+
+    private func post(_ path: String, _ form: String, _ fields: String..., to other: Gateway? = nil) throws -> Message {
+        try (other ?? gateway).ask(
+            "POST \(path)", ["Content-Type: application/x-www-form-urlencoded"] + fields, body: Array(form.utf8))
+    }
+
+    private func revoke(_ token: String, _ more: String = "") throws -> Message { try post("/oauth/revoke", "token=\(token)\(more)") }
+
+    private func introspect(_ token: String, at other: Gateway? = nil) throws -> JSON {
+        let answer = try post("/oauth/introspect", "token=\(token)", "X-Internal-Key: \(Self.key)", to: other)
+        guard answer.status == 200 else { throw Fault("\(answer) \(answer.text)") }
+        return try JSON(answer.text)
+    }
+
+    private func passes(_ bearer: String) throws -> Bool { try gateway.send("GET /me", bearer: bearer).status == 200 }
+
+    // MARK: documents
+
+    @Test(arguments: ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"])
+    func theDocumentNamesEndpointsThatAnswer(_ path: String) throws {
+        let answer = try gateway.ask("GET \(path)")
+        #expect(answer.status == 200 && answer["Content-Type"] == "application/json" && answer["Cache-Control"] == "public, max-age=300")
+        let document = try JSON(answer.text)
+        #expect(document["issuer"].text == "http://localhost:8000")
+        let base = "http://localhost:8000"
+        for (name, method) in [("jwks_uri", "GET"), ("revocation_endpoint", "POST"), ("introspection_endpoint", "POST")] {
+            let url = try must(document[name])
+            #expect(url.hasPrefix(base + "/"))
+            #expect(try ![404, 405].contains(gateway.ask("\(method) \(url.dropFirst(base.count))").status), "\(name)")
+        }
+        for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint", "registration_endpoint", "end_session_endpoint"] {
+            #expect(document[name].isNull)
+        }
+        #expect(document["subject_types_supported"].isNull == path.contains("oauth"))
+        let head = try gateway.connect()
+        try head.send(requestHead("HEAD \(path)", []))
+        let headers = try head.answer(to: "HEAD")
+        #expect(headers.status == 200 && headers["Content-Length"] == answer["Content-Length"] && headers.body.isEmpty)
+        #expect(try gateway.ask("POST \(path)").status == 405 || gateway.ask("POST \(path)").status == 404)
+        #expect(try gateway.ask("GET /.well-known/jwks.json")["Cache-Control"] == "public, max-age=300")
+    }
+
+    // MARK: revocation
+
+    @Test func anyTokenOfASessionEndsItAtOnce() throws {
+        let people = try (0..<4).map { try gateway.signUp("p\($0)@example.org") }
+        let sent = [people[0].access, people[1].refresh, people[2].access, people[3].refresh]
+        let hints = ["", "", "&token_type_hint=refresh_token", "&token_type_hint=nonsense"]
+        for (index, person) in people.enumerated() {
+            #expect(try passes(person.access))
+            let answer = try revoke(sent[index], hints[index])
+            #expect(answer.status == 200 && answer.text == "{}" && answer["Cache-Control"] == "no-store")
+            #expect(try gateway.send("GET /me", bearer: person.access).text.contains("TOKEN_REVOKED"))
+            #expect(try gateway.send("POST /auth/token/refresh", #"{"refresh_token":"\#(person.refresh)"}"#).status == 401)
+            #expect(try revoke(sent[index]).status == 200)
+        }
+        let json = try gateway.register("json@example.org")
+        #expect(try revoke(json.refresh).status == 200)
+        #expect(try !passes(json.access))
+    }
+
+    @Test func whatIsNoTokenOfOursIsNoErrorAndEndsNothing() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let parts = ada.access.split(separator: ".").map(String.init)
+        let foreign = try IssuerKey(.es256, kid: "x").token(text(of: #require(bytes(base64URL: parts[1]))))
+        for token in ["nonsense", foreign, parts[0] + "." + parts[1] + ".AAAA", "v1.AAAA", String(ada.refresh.dropLast()) + "A"] {
+            #expect(try revoke(token).status == 200)
+        }
+        #expect(try passes(ada.access))
+    }
+
+    @Test func aTokenThatCannotBeRevokedIsSaidToBe() throws {
+        let minted = String(try gateway.bearer("--sub", "ada").dropFirst("Authorization: Bearer ".count)).trimmingCharacters(in: .whitespacesAndNewlines)
+        let answer = try revoke(minted)
+        #expect(try answer.status == 400 && JSON(answer.text)["error"].text == "unsupported_token_type")
+        // An actor may not sign its user out.
+        let session = try must(JSON(gateway.send("POST /auth/user").text)["sessionToken"])
+        let user = try must(claims(of: session)["sub"])
+        let acting = try JSON(gateway.send("POST /auth/access-token", #"{"actorType":"user","actorId":"\#(user)"}"#, bearer: session).text)
+        #expect(try revoke(must(acting["accessToken"])).status == 400)
+        #expect(try passes(session))
+    }
+
+    @Test func malformedRequestsHaveTheErrorsOfOAuth() throws {
+        for form in ["", "token=", "token=a&token=b", "token=%zz"] {
+            let answer = try post("/oauth/revoke", form)
+            #expect(try answer.status == 400 && JSON(answer.text)["error"].text == "invalid_request", "\(form)")
+        }
+        let json = try gateway.send("POST /oauth/revoke", #"{"token":"x"}"#)
+        #expect(try json.status == 400 && JSON(json.text)["error"].text == "invalid_request")
+        let read = try gateway.ask("GET /oauth/revoke?token=x")
+        #expect(try read.status == 405 && read["Allow"] == "POST" && JSON(read.text)["error"].text == "invalid_request")
+        #expect(try post("/oauth/revoke", "token=" + String(repeating: "x", count: 70_000)).status == 413)
+    }
+
+    @Test func anAddressThatGuessesIsHeldUpAndNoOther() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let connection = try gateway.connect()
+        func revoke(_ token: String, from address: String) throws -> Message {
+            try connection.ask(
+                "POST /oauth/revoke", ["Content-Type: application/x-www-form-urlencoded", "X-Forwarded-For: \(address)"],
+                body: Array("token=\(token)".utf8))
+        }
+        var refused: Message?
+        for number in 0..<200 where refused == nil {
+            let answer = try revoke("x\(number)", from: "203.0.113.9")
+            if answer.status == 429 { refused = answer }
+        }
+        let answer = try #require(refused)
+        #expect(try answer["Retry-After"] != nil && JSON(answer.text)["error"].text == "temporarily_unavailable")
+        // Neither sign-in from there nor revocation from elsewhere has to wait.
+        #expect(try gateway.send("POST /auth/signin", credentials("ada@example.org"), from: "203.0.113.9").status == 200)
+        #expect(try revoke(ada.access, from: "203.0.113.10").status == 200)
+    }
+
+    @Test func parallelRevocationsAndRefreshesEndWithTheSessionOver() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let port = gateway.port
+        let statuses = try atOnce(12) { number -> Int in
+            let connection = try Connection(port: port)
+            if number % 2 == 0 {
+                return try connection.send("POST /auth/token/refresh", #"{"refresh_token":"\#(ada.refresh)"}"#).status
+            }
+            let token = number % 4 == 1 ? ada.access : ada.refresh
+            return try connection.ask(
+                "POST /oauth/revoke", ["Content-Type: application/x-www-form-urlencoded"], body: Array("token=\(token)".utf8)).status
+        }
+        #expect(statuses.enumerated().allSatisfy { $0.offset % 2 == 0 ? [200, 401].contains($0.element) : $0.element == 200 }, "\(statuses)")
+        #expect(try !passes(ada.access))
+        #expect(try gateway.send("POST /auth/token/refresh", #"{"refresh_token":"\#(ada.refresh)"}"#).status == 401)
+    }
+
+    @Test func oneGatewayRevokesForAll() throws {
+        let fleet = try Fleet(2, .postgres, "TOLLGATE_INTERNAL_SERVICE=key-sha256=\(try run("sha256sum", [], input: Self.key).output.prefix(64))")
+        try fleet.waitForTheBus()
+        let ada = try fleet[0].signUp("ada@example.org")
+        #expect(try fleet.statuses("GET /me", ada.access) == [200, 200])
+        #expect(try post("/oauth/revoke", "token=\(ada.refresh)", to: fleet[1]).status == 200)
+        #expect(try fleet.gateways.map { try introspect(ada.access, at: $0)["active"].bool } == [false, false])
+        try fleet.expect("both refuse") { try Fleet.refuses($0, ada.access) }
+    }
+
+    // MARK: introspection
+
+    @Test func anInternalCallerLearnsWhoseATokenIs() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        let said = try claims(of: ada.access)
+        let found = try introspect(ada.access)
+        #expect(found["active"].bool == true && found["token_type"].text == "Bearer" && found["client_id"].text == "dlauth")
+        for name in ["sub", "sid", "iss", "aud", "jti"] { #expect(found[name].text == said[name].text, "\(name)") }
+        for name in ["exp", "iat", "auth_time"] { #expect(found[name].int == said[name].int, "\(name)") }
+        #expect(found["tier"].text == "free" && found["premium"].bool == false)
+        #expect(try gateway.command(["user", "set-tier", "ada@example.org", "premium"]).code == 0)
+        #expect(try introspect(ada.access)["tier"].text == "premium")
+        #expect(try gateway.command(["user", "revoke", "ada@example.org"]).code == 0)
+        #expect(try post("/oauth/introspect", "token=\(ada.access)", "X-Internal-Key: \(Self.key)").text == #"{"active":false}"#)
+    }
+
+    @Test func onlyAccessTokensThatCountAreActive() throws {
+        let (ada, eva) = (try gateway.signUp("ada@example.org"), try gateway.register("eva@example.org"))
+        for token in [ada.refresh, eva.refresh, "nonsense", String(ada.access.dropLast(3)) + "AAA"] {
+            #expect(try introspect(token).names == ["active"] && introspect(token)["active"].bool == false)
+        }
+        let foreign = try IssuerKey(.es256, kid: "x").token(text(of: #require(bytes(base64URL: String(ada.access.split(separator: ".")[1])))))
+        #expect(try introspect(foreign)["active"].bool == false)
+        let minted = try gateway.bearer("--sub", "minted", "--tier", "premium", "--ttl", "1h").dropFirst("Authorization: Bearer ".count)
+        let found = try introspect(minted.trimmingCharacters(in: .whitespacesAndNewlines))
+        #expect(found["active"].bool == true && found["sub"].text == "minted" && found["tier"].text == "premium" && found["sid"].isNull)
+    }
+
+    @Test func othersAreToldNothing() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        for fields in [[], ["X-Internal-Key: wrong"], ["Authorization: Bearer \(ada.access)"]] {
+            let answer = try gateway.ask(
+                "POST /oauth/introspect", ["Content-Type: application/x-www-form-urlencoded"] + fields, body: Array("token=\(ada.access)".utf8))
+            #expect(try answer.status == 401 && JSON(answer.text)["error"].text == "invalid_client")
+            #expect(answer["WWW-Authenticate"]?.hasPrefix("Bearer realm=") == true && !answer.text.contains("active"))
+        }
+        let malformed = try post("/oauth/introspect", "tok=x", "X-Internal-Key: \(Self.key)")
+        #expect(try malformed.status == 400 && JSON(malformed.text)["error"].text == "invalid_request")
+    }
+
+    @Test func tokensOfOutsideIssuersAreJudgedAsOnARoute() throws {
+        let secret = "the secret of an old system's tokens"
+        let folder = try Folder()
+        try folder.write("secret", secret)
+        let line = "audience=app secret-file=\(folder.file("secret")) algorithms=HS256"
+        try gateway.reload(
+            try Self.settings(
+                upstream,
+                """
+                TOLLGATE_TRUST_CLAIM="issuer=https://claim.test \(line)"
+                TOLLGATE_TRUST_KEPT="issuer=https://kept.test \(line) tier-from=account"
+                TOLLGATE_TRUST_HOME="issuer=https://home.test \(line) accounts=on tier-from=account"
+                """))
+        let key = try IssuerKey(.hs256(secret: secret))
+        func token(_ issuer: String, _ audience: String = #"["x","app"]"#) throws -> String {
+            try key.token(#"{"iss":"https://\#(issuer).test","aud":\#(audience),"sub":"42","tier":"premium","exp":\#(unixNow + 600)}"#)
+        }
+        let claimed = try introspect(token("claim"))
+        #expect(claimed["active"].bool == true && claimed["tier"].text == "premium" && claimed["iss"].text == "https://claim.test")
+        #expect(claimed["aud"].array.map(\.text) == ["x", "app"] && claimed["sub"].text == "42")
+        #expect(try introspect(token("claim", #""other""#))["active"].bool == false)
+        #expect(try introspect(token("kept"))["tier"].text == "free")
+        #expect(try gateway.command(["user", "set-tier", "kept:42", "premium"]).code == 0)
+        #expect(try introspect(token("kept"))["tier"].text == "premium")
+        // The account that its subject stands for, until it signs out.
+        #expect(try gateway.command(["user", "create", "--identity", "home:42", "--tier", "premium"]).code == 0)
+        let home = try token("home")
+        let found = try introspect(home)
+        #expect(found["tier"].text == "premium" && found["sub"].text?.count == 36)
+        #expect(try gateway.send("POST /auth/signout", bearer: home).status == 200)
+        #expect(try introspect(home)["active"].bool == false)
+    }
+
+    // MARK: the age of the sign-in
+
+    @Test func anOldSignInHasToBeRepeated() throws {
+        let secret = "the secret of another sign-in service"
+        let folder = try Folder()
+        try folder.write("secret", secret)
+        let line = "issuer=https://old.test audience=any secret-file=\(folder.file("secret")) algorithms=HS256"
+        try gateway.reload(try Self.settings(upstream, "TOLLGATE_TRUST_OLD=\"\(line)\""))
+        let key = try IssuerKey(.hs256(secret: secret))
+        func ask(_ member: String) throws -> Message {
+            let token = try key.token(#"{"iss":"https://old.test","sub":"42","exp":\#(unixNow + 600)\#(member)}"#)
+            return try gateway.ask("GET /bank", ["Authorization: Bearer \(token)", "Origin: https://app.test"])
+        }
+        #expect(try ask(#","auth_time":\#(unixNow - 200)"#).status == 200)
+        for member in [#","auth_time":\#(unixNow - 400)"#, "", #","auth_time":"\#(unixNow)""#, #","auth_time":\#(unixNow + 4_000)"#] {
+            let refused = try ask(member)
+            #expect(try refused.status == 401 && JSON(refused.text)["code"].text == "UNAUTHORIZED")
+            let challenge = refused["WWW-Authenticate"] ?? ""
+            #expect(challenge.contains(#"error="insufficient_user_authentication""#) && challenge.hasSuffix(#"max_age="300""#))
+            #expect(refused["Access-Control-Expose-Headers"]?.contains("WWW-Authenticate") == true)
+        }
+        #expect(upstream.requests.now.count == 1)
+        #expect(try gateway.metric("tollgate_auth_decisions_total", #"route="bank""#, #"reason="sign_in_too_old""#) == 4)
+    }
+
+    /// A refresh makes a new token and no new sign-in.
+    @Test func aRefreshDoesNotCount() throws {
+        let ada = try gateway.signUp("ada@example.org")
+        #expect(try gateway.send("GET /bank", bearer: ada.access).status == 200)
+        let signedInAt = try #require(try claims(of: ada.access)["auth_time"].int)
+        sleep(1)
+        let refreshed = try gateway.refreshed(ada.refresh)
+        #expect(try claims(of: refreshed.access)["auth_time"].int == signedInAt)
+        try gateway.reload(try Self.settings(upstream).replacingOccurrences(of: "max-age=5m", with: "max-age=1s"))
+        try eventually("the sign-in is too old") { try gateway.send("GET /bank", bearer: refreshed.access).status == 401 }
+        let explained = try gateway.command(["explain", "GET", "/bank", "--token", refreshed.access])
+        #expect(explained.output.contains("at most 1 s ago is needed, it was "))
+        #expect(try gateway.command(["check"]).output.contains("max-age=1s"))
+        // On a busy machine the second may be over before the request comes.
+        try eventually("a new sign-in passes") {
+            let again = try gateway.send("POST /auth/signin", credentials("ada@example.org"))
+            return try gateway.send("GET /bank", bearer: must(JSON(again.text)["session"]["access_token"])).status == 200
+        }
+    }
+}
