@@ -12,62 +12,110 @@ package struct RedisEndpoint: Equatable, Sendable {
         case unix(path: String)
     }
 
-    /// Servers of the endpoint, and which of them has a key. Other topologies would be cases here:
-    ///
-    /// - A cluster (`redis+cluster://`), with its seeds: its driver keeps a `RedisConnection` per node and chooses by the
-    ///   slot of a command's first key. A call then has charges of one slot, and the counts of a charge need a common hash
-    ///   tag.
-    /// - Sentinels (`redis+sentinel://`), with their addresses and the primary's name: the resolver asks them, and
-    ///   `RedisConnection.replace(addresses:)` follows a failover.
+    /// Servers of the endpoint, and how to find the one that has a key. Lists are in the URL's order and not empty.
     package enum Topology: Equatable, Sendable {
+        /// One server with all keys.
         case single(Address)
+        /// Redis Cluster; some of its nodes, which know the others.
+        case cluster([Address])
+        /// One primary with all keys, which these sentinels name.
+        case sentinel([Address], master: String)
+    }
+
+    /// User and password of AUTH.
+    struct Credentials: Equatable, Sendable {
+        /// ACL user; nil for the default user.
+        var user: [UInt8]?
+        /// nil: AUTH is not sent.
+        var password: [UInt8]?
     }
 
     package let topology: Topology
     package let usesTLS: Bool
-    /// ACL user; nil for the default user.
-    let user: [UInt8]?
-    let password: [UInt8]?
+    /// Of the servers with the keys.
+    private let credentials: Credentials
+    /// Of the sentinels.
+    private let sentinelCredentials: Credentials
     package let database: UInt32
 
-    init(topology: Topology, usesTLS: Bool, user: [UInt8]? = nil, password: [UInt8]? = nil, database: UInt32 = 0) {
+    /// ACL user of the servers with the keys; nil for the default user.
+    var user: [UInt8]? { credentials.user }
+    var password: [UInt8]? { credentials.password }
+
+    init(
+        topology: Topology, usesTLS: Bool, credentials: Credentials = Credentials(),
+        sentinelCredentials: Credentials = Credentials(), database: UInt32 = 0
+    ) {
         self.topology = topology
         self.usesTLS = usesTLS
-        self.user = user
-        self.password = password
+        self.credentials = credentials
+        self.sentinelCredentials = sentinelCredentials
         self.database = database
     }
 
-    package var address: Address {
+    /// The addresses in the URL: of the server, of some nodes, or of sentinels.
+    package var seeds: [Address] {
         switch topology {
-        case .single(let address): address
+        case .single(let address): [address]
+        case .cluster(let addresses), .sentinel(let addresses, _): addresses
         }
     }
 
-    /// Addresses that need no resolver: a path or a numeric host; nil for a name.
+    /// The endpoint of one server with keys: a node of the cluster, or the sentinels' primary.
+    package func server(at address: Address) -> RedisEndpoint {
+        RedisEndpoint(topology: .single(address), usesTLS: usesTLS, credentials: credentials, database: database)
+    }
+
+    /// The endpoint of one sentinel, with the sentinels' credentials.
+    package func sentinel(at address: Address) -> RedisEndpoint {
+        RedisEndpoint(topology: .single(address), usesTLS: usesTLS, credentials: sentinelCredentials)
+    }
+
+    /// Addresses that need no resolver: a path or a numeric host; nil for a name, and where the servers must be asked for.
     package var fixedAddresses: [SocketAddress]? {
-        switch address {
-        case .unix(let path): [.unix(path)]
-        case .host(let host, let port): Resolver.numeric(host).map { [.ip($0, port: port)] }
+        switch topology {
+        case .single(let address): address.fixed.map { [$0] }
+        case .cluster, .sentinel: nil
         }
     }
 
-    /// Name that the server's certificate must have; empty without TLS.
+    /// Name that the certificate of a single server must have; empty without TLS.
     package var serverName: String {
-        switch address {
-        case .unix: ""
-        case .host(let host, _): host
+        switch topology {
+        case .single(.host(let host, _)): host
+        case .single(.unix), .cluster, .sentinel: ""
+        }
+    }
+}
+
+extension RedisEndpoint.Address: CustomStringConvertible {
+    /// The address if it needs no resolver: a path or a numeric host.
+    package var fixed: SocketAddress? {
+        switch self {
+        case .unix(let path): .unix(path)
+        case .host(let host, let port): Resolver.numeric(host).map { .ip($0, port: port) }
+        }
+    }
+
+    /// `redis.example:6379`, `[::1]:6379`, or a path.
+    package var description: String {
+        switch self {
+        case .unix(let path): path
+        case .host(let host, let port): "\(host.contains(":") ? "[\(host)]" : host):\(port)"
         }
     }
 }
 
 extension RedisEndpoint: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The URL without user and password: `rediss://redis.example:6379/0`.
+    /// The URL without users and passwords: `rediss://redis.example:6379/0`.
     package var description: String {
-        switch address {
-        case .unix(let path): "unix:\(path)?db=\(database)"
-        case .host(let host, let port):
-            "\(usesTLS ? "rediss" : "redis")://\(host.contains(":") ? "[\(host)]" : host):\(port)/\(database)"
+        let scheme = usesTLS ? "rediss" : "redis"
+        let servers = seeds.map(\.description).joined(separator: ",")
+        return switch topology {
+        case .single(.unix(let path)): "unix:\(path)?db=\(database)"
+        case .single(.host): "\(scheme)://\(servers)/\(database)"
+        case .cluster: "\(scheme)+cluster://\(servers)"
+        case .sentinel(_, let master): "\(scheme)+sentinel://\(servers)/\(master)/\(database)"
         }
     }
 

@@ -33,7 +33,7 @@ final class ChangeAnnouncement: Sendable {
     }
 
     private static func addresses(_ endpoint: RedisEndpoint) throws(SystemFault) -> [SocketAddress] {
-        switch endpoint.address {
+        switch endpoint.seeds[0] {
         case .unix(let path): [.unix(path)]
         case .host(let host, let port): try Resolver.resolve(host: host, port: port)
         }

@@ -22,7 +22,7 @@ final class RedisResolver: Sendable {
 
     /// Blocks while the name is looked up. nil for an endpoint that needs no resolver.
     init?(_ endpoint: RedisEndpoint, log: ServerLog) throws {
-        guard case .host(let host, let port) = endpoint.address, endpoint.fixedAddresses == nil else { return nil }
+        guard case .single(.host(let host, let port)) = endpoint.topology, endpoint.fixedAddresses == nil else { return nil }
         self.host = host
         self.port = port
         self.log = log
