@@ -19,11 +19,14 @@ package struct ClusterPlan: Sendable {
     let secret: [UInt8]?
     /// Calls the closure with the addresses of the Redis's name, now and whenever they change.
     let followRedis: @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+    /// Calls the closure with the nodes of the Redis Cluster, now and whenever they change.
+    let followCluster: @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void
 
     package init(
         scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, notifications: StoreLocation? = nil, redis: RedisEndpoint?, secret: [UInt8]?,
-        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void
+        followRedis: @escaping @Sendable (_ moved: @escaping @Sendable ([SocketAddress]) -> Void) -> Void,
+        followCluster: @escaping @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void = { _ in }
     ) {
         self.scale = scale
         self.tierSources = tierSources
@@ -33,5 +36,6 @@ package struct ClusterPlan: Sendable {
         self.redis = redis
         self.secret = secret
         self.followRedis = followRedis
+        self.followCluster = followCluster
     }
 }

@@ -21,7 +21,7 @@ package final class RedisBus: Sendable {
 
     fileprivate enum Command: Sendable {
         case publish
-        case addresses([SocketAddress])
+        case addresses([SocketAddress], names: [String])
         case stop
     }
 
@@ -55,7 +55,14 @@ package final class RedisBus: Sendable {
     package func publish() { mailbox.post(.publish) }
 
     /// The name of the Redis has these addresses now. Any thread.
-    func moved(to addresses: [SocketAddress]) { mailbox.post(.addresses(addresses)) }
+    func moved(to addresses: [SocketAddress]) { mailbox.post(.addresses(addresses, names: [])) }
+
+    /// The Redis Cluster has these nodes now, any of which passes messages on to all. Any thread.
+    func moved(to map: RedisClusterMap) {
+        // Each gateway begins with another one.
+        let servers = map.nodes.filter { !$0.isAway }.flatMap { node in node.addresses.map { (address: $0, host: node.host) } }.shuffled()
+        mailbox.post(.addresses(servers.map(\.address), names: servers.map(\.host)))
+    }
 
     /// Ends the thread and waits for it.
     package func stop() {
@@ -115,9 +122,9 @@ private struct Run: ~Copyable {
                 publisher.close(now)
                 return false
             case .publish: mustPublish = true
-            case .addresses(let addresses):
-                subscriber.replace(addresses: addresses, now)
-                publisher.replace(addresses: addresses, now)
+            case .addresses(let addresses, let names):
+                subscriber.replace(addresses: addresses, names: names, now)
+                publisher.replace(addresses: addresses, names: names, now)
             }
         }
         receive(now)

@@ -10,6 +10,8 @@ struct PendingCommand: Equatable {
         case selectDatabase
         case loadScript(RedisScriptID)
         case subscribe
+        /// Before a call that a node of a cluster was redirected to by ASK.
+        case asking
     }
 
     var purpose: Purpose
@@ -21,14 +23,14 @@ struct PendingCommand: Equatable {
     var byteCount: Int
     /// The caller was told that it timed out.
     var isAbandoned = false
-    /// Sent again after its script was loaded.
+    /// Sent again: after its script was loaded, or to another node.
     var isRepeat = false
 
     /// Whether a caller still waits for it.
     var isAwaited: Bool {
         switch purpose {
         case .call: !isAbandoned
-        case .authenticate, .selectDatabase, .loadScript, .subscribe: false
+        case .authenticate, .selectDatabase, .loadScript, .subscribe, .asking: false
         }
     }
 }

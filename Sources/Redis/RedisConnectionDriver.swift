@@ -36,10 +36,14 @@ extension RedisConnection {
         }
     }
 
-    /// Sets the addresses of the server's name. A connection to a removed address is closed, and its commands are lost.
-    package mutating func replace(addresses: [SocketAddress], _ now: MonotonicTime) {
+    /// Sets the addresses of the server's name, or of servers of which each will do. A connection to a removed address is closed,
+    /// and its commands are lost.
+    ///
+    /// - Parameter names: of the certificates at the addresses; empty: the endpoint's.
+    package mutating func replace(addresses: [SocketAddress], names: [String] = [], _ now: MonotonicTime) {
         let hadNone = self.addresses.isEmpty
         self.addresses = addresses
+        self.names = names
         if let address, !addresses.contains(address) { lose(.moved, now) }
         if hadNone { state.retryNow(now) }
     }
@@ -87,11 +91,17 @@ extension RedisConnection {
     ) {
         guard let tls else { preconditionFailure("an endpoint with TLS has a context") }
         do {
-            try connection.startTLS(tls, serverName: endpoint.serverName)
+            try connection.startTLS(tls, serverName: serverName)
         } catch {
             return lose(.handshakeFailed("\(error)"), now)
         }
         continueHandshake(now, loop)
+    }
+
+    /// The name that the certificate must have.
+    private var serverName: String {
+        guard let address, let index = addresses.firstIndex(of: address), index < names.count else { return endpoint.serverName }
+        return names[index]
     }
 
     private mutating func continueHandshake(

@@ -3,7 +3,7 @@ enum MetricDimension {
     case route, policy, upstream, tier, issuer
     case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
-    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
+    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult, redisRedirect, redisNode
     case filterAction, filterFailure
     case refreshResult, refreshSource
     case http2End
@@ -29,6 +29,8 @@ enum MetricDimension {
         case .limitSource: "source"
         case .redisCommand: "cmd"
         case .redisResult: "result"
+        case .redisRedirect: "reason"
+        case .redisNode: "state"
         case .phase: "phase"
         case .filterAction: "action"
         case .filterFailure, .http2End, .streamEnd: "reason"
@@ -58,6 +60,8 @@ enum MetricDimension {
         case .limitSource: labels.words.limitSources
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
         case .redisResult: RedisCommandResult.allCases.map(\.text)
+        case .redisRedirect: RedisRedirectKind.allCases.map(\.text)
+        case .redisNode: RedisNodeState.allCases.map(\.text)
         case .refreshResult: RefreshResult.allCases.map(\.text)
         case .refreshSource: RefreshSource.allCases.map(\.text)
         case .http2End: HTTP2EndReason.allCases.map(\.text)
@@ -78,9 +82,9 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason,
-            .authOutcome, .limitOutcome, .refreshResult, .refreshSource:
+            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .redisNode:
             true
-        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
+        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
             .filterFailure, .http2End, .streamKind, .streamEnd:
             false
         }

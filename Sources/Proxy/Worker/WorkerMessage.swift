@@ -35,6 +35,8 @@ package enum WorkerMessage: Sendable {
     case resolved(upstream: String, [UpstreamAddress])
     /// The addresses that the name of the Redis server resolves to now.
     case redisResolved([SocketAddress])
+    /// The nodes of the Redis Cluster, and which of them has which keys.
+    case redisMapped(RedisClusterMap)
     /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// Another worker needs connections to an upstream: `RoomRequest.answered` must follow.
@@ -89,8 +91,10 @@ package struct WorkerServices: Sendable {
     /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
     /// Called at most once a minute for each route.
     package var answerNotJSON: @Sendable (String, Int, Bool) -> Void = { _, _, _ in }
-    /// The condition of Redis for the worker of this number.
-    package var redisChanged: @Sendable (Int, RedisCondition) -> Void = { _, _ in }
+    /// The condition of Redis, or of a node of it, for the worker of this number.
+    package var redisChanged: @Sendable (Int, RedisNodes.Change) -> Void = { _, _ in }
+    /// The nodes of the Redis Cluster may have changed; `.redisMapped` follows if they have. Called each time.
+    package var redisMapWanted: @Sendable () -> Void = {}
     /// Whether this worker probes upstreams for all.
     package var probes = false
     /// Whether this worker keeps serving the admin listeners while it drains, until `.othersEnded`.
@@ -135,7 +139,9 @@ extension Worker {
                 upstreams.directory.resolved(upstream: upstream, to: addresses)
                 upstreams.closeRetired()
             case .redisResolved(let addresses):
-                if shared != nil { shared!.redis.replace(addresses: addresses, now.monotonic) }
+                if shared != nil { shared!.nodes.replace(addresses: addresses, now.monotonic) }
+            case .redisMapped(let map):
+                if shared != nil { shared!.nodes.adopt(map, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
                 upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy)
             case .makeRoom(let request): upstreams.yieldRoom(request)

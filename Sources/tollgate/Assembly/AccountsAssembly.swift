@@ -40,7 +40,7 @@ struct AccountsAssembly: Sendable {
     init(
         _ configuration: GatewayConfiguration, active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast,
         keySets: KeySetRefresher, limiter: SharedLimiter, courier: any Courier, redisResolver: RedisResolver?,
-        outsideRefreshes: ExternalRefresher
+        redisCluster: RedisClusterMaps?, outsideRefreshes: ExternalRefresher
     ) throws {
         self.active = active
         redeemer = OutsideRedeemer(outsideRefreshes, active: active, keySets: keySets)
@@ -60,7 +60,7 @@ struct AccountsAssembly: Sendable {
             store: store, clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { health.report($0) })
         let shared = SharedKeys(IssuersPlan(configuration))
         cluster = try ClusterMember(
-            try ClusterPlan(configuration, redisResolver, tierClient), context,
+            try ClusterPlan(configuration, redisResolver, redisCluster, tierClient), context,
             ClusterEvents(
                 broadcast: { workers.post(WorkerMessage($0)) },
                 secretsChanged: { if let shared { Self.readKeys(shared, store, keySets, health.log) } },

@@ -7,12 +7,12 @@ internal import Storage
 
 extension ClusterPlan {
     /// Throws if the data folder cannot be made.
-    init(_ configuration: GatewayConfiguration, _ redisResolver: RedisResolver?, _ tierClient: TierClient) throws {
+    init(_ configuration: GatewayConfiguration, _ redisResolver: RedisResolver?, _ redisCluster: RedisClusterMaps?, _ tierClient: TierClient) throws {
         self.init(
             scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
             askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
             notifications: configuration.directDatabase, redis: configuration.redis, secret: configuration.settings.keySecret,
-            followRedis: { redisResolver?.follow($0) })
+            followRedis: { redisResolver?.follow($0) }, followCluster: { redisCluster?.follow($0) })
     }
 }
 

@@ -21,6 +21,7 @@ struct Gateway {
     private let keySets: KeySetRefresher
     private let resolver: UpstreamResolver
     private let redisResolver: RedisResolver?
+    private let redisCluster: RedisClusterMaps?
     private let courier: DeliveryCourier
     private let accounts: AccountsRuntime
     private let outsideRefreshes: ExternalRefresher
@@ -62,6 +63,8 @@ struct Gateway {
             onEvent: { log.write($0) }, onClock: { health.sawClock(HealthBoard.clock(keySet: $0), date: $1, now: $2) })
         redisResolver = try configuration.redis.flatMap { try RedisResolver($0, log: log) }
         redisResolver?.follow { workers.post(.redisResolved($0)) }
+        redisCluster = try configuration.redis.flatMap { try RedisClusterMaps($0, log: log) { health.redisMapChanged(problem: $0) } }
+        redisCluster?.follow { workers.post(.redisMapped($0)) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let outbox = Outbox(dataDirectory: settings.dataDirectory)
         courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }
@@ -69,7 +72,8 @@ struct Gateway {
         outsideRefreshes = ExternalRefresher(configuration, active: active, workers: workers, log: log)
         let assembly = try AccountsAssembly(
             configuration, active: active, health: health, workers: workers, keySets: keySets, limiter: limiter,
-            courier: courier, redisResolver: redisResolver, outsideRefreshes: outsideRefreshes)
+            courier: courier, redisResolver: redisResolver, redisCluster: redisCluster,
+            outsideRefreshes: outsideRefreshes)
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
         try accounts.start(configuration)
@@ -78,7 +82,7 @@ struct Gateway {
             configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisResolver?.addresses), sink: accessLog,
-            workers: workers, active: active, health: health, keySets: keySets, accounts: accounts,
+            workers: workers, active: active, health: health, keySets: keySets, accounts: accounts, redisCluster: redisCluster,
             adminAPI: assembly.adminAPI(workers),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
@@ -231,6 +235,7 @@ struct Gateway {
         courier.stop()
         resolver.stop()
         redisResolver?.stop()
+        redisCluster?.stop()
         keySets.stop()
         accessLog?.close()
         log.info("ended")

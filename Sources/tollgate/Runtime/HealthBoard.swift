@@ -25,8 +25,10 @@ final class HealthBoard: Sendable {
         var unhealthy: Set<String> = []
         /// Addresses with `http2=on` that chose HTTP/1.1.
         var choseHTTP1: Set<String> = []
-        /// By worker: each has a connection of its own.
-        var redis: [Int: RedisCondition] = [:]
+        /// By worker and node: each worker has connections of its own. The node is "" with one server.
+        var redis: [Int: [String: RedisCondition]] = [:]
+        /// Why the nodes of the Redis Cluster are unknown.
+        var redisMapProblem: String?
     }
 
     let log: ServerLog
@@ -105,18 +107,27 @@ final class HealthBoard: Sendable {
             ("detail", "its server should offer h2 in ALPN; until then each connection carries one request at a time"))
     }
 
-    /// A worker's connection to Redis changed; logged for the first worker that sees it.
-    func redisChanged(worker: Int, _ condition: RedisCondition) {
+    /// A worker's connection to Redis, or to a node of it, changed; logged for the first worker that sees it.
+    func redisChanged(worker: Int, _ change: RedisNodes.Change) {
+        let node = change.node ?? ""
         let isFirst = state.withLock { state in
-            let isKnown = state.redis.values.contains(condition)
-            state.redis[worker] = condition
+            let isKnown = state.redis.values.contains { $0[node] == change.condition }
+            state.redis[worker, default: [:]][node] = change.condition
             return !isKnown
         }
-        guard isFirst else { return }
-        switch condition {
-        case .connecting, .ready: log.info("redis", ("condition", condition.description))
-        case .refusing, .down: log.warning("redis", ("condition", condition.description))
+        guard isFirst, let condition = change.condition else { return }
+        switch (condition, change.node) {
+        case (.connecting, nil), (.ready, nil): log.info("redis", ("condition", condition.description))
+        case (.connecting, let node?), (.ready, let node?): log.info("redis", ("node", node), ("condition", condition.description))
+        case (.refusing, nil), (.down, nil): log.warning("redis", ("condition", condition.description))
+        case (.refusing, let node?), (.down, let node?): log.warning("redis", ("node", node), ("condition", condition.description))
         }
+    }
+
+    /// No node of the Redis Cluster tells which there are; nil: one does.
+    func redisMapChanged(problem: String?) {
+        state.withLock { $0.redisMapProblem = problem }
+        if let problem { log.warning("no node of the Redis Cluster tells which there are", ("error", problem)) }
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.
@@ -215,11 +226,13 @@ final class HealthBoard: Sendable {
 
     func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, redis, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, unhealthy, redis, redisMapProblem, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.redis, $0.redisMapProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
-        if configuration.redis != nil { readiness.add(redis, of: workers, configuration.settings.rateLimitFailure) }
+        if configuration.redis != nil {
+            readiness.add(redis, of: workers, mapProblem: redisMapProblem, configuration.settings.rateLimitFailure)
+        }
         if configuration.settings.usesStore {
             readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
         }
@@ -241,16 +254,23 @@ final class HealthBoard: Sendable {
 
 extension Readiness {
     /// Degraded and not unready: a gateway without its Redis serves on, and all gateways lose it together.
-    fileprivate mutating func add(_ redis: [Int: RedisCondition], of workers: Int, _ mode: LimitFailureMode) {
-        guard let problem = redis.values.first(where: { $0 != .ready }) ?? (redis.count < workers ? .connecting : nil) else {
-            return add("redis", .ready)
+    fileprivate mutating func add(
+        _ redis: [Int: [String: RedisCondition]], of workers: Int, mapProblem: String?, _ mode: LimitFailureMode
+    ) {
+        // By node, so that each is named once.
+        var away = redis.values.reduce(into: [String: RedisCondition]()) { away, nodes in
+            for (node, condition) in nodes where condition != .ready { away[node] = condition }
         }
+        if away.isEmpty, redis.count < workers { away[""] = .connecting }
+        guard !away.isEmpty || mapProblem != nil else { return add("redis", .ready) }
+        let problems = away.sorted { $0.key < $1.key }.map { $0.key.isEmpty ? "\($0.value)" : "node \($0.key): \($0.value)" }
+        let limits = away.keys.contains("") || mapProblem != nil ? "limits" : "limits of their keys"
         let consequence =
             switch mode {
-            case .local: "limits are counted in this gateway"
-            case .open: "limits let everything pass"
-            case .closed: "routes with limits answer 503"
+            case .local: "\(limits) are counted in this gateway"
+            case .open: "\(limits) let everything pass"
+            case .closed: limits == "limits" ? "routes with limits answer 503" : "requests with limits of their keys get 503"
             }
-        add("redis", .degraded, "\(problem); \(consequence)")
+        add("redis", .degraded, (problems + [mapProblem].compactMap(\.self) + [consequence]).joined(separator: "; "))
     }
 }

@@ -28,6 +28,8 @@ struct WorkerPlan: Sendable {
     let health: HealthBoard
     let keySets: KeySetRefresher
     let accounts: AccountsRuntime
+    /// nil where Redis is no cluster.
+    let redisCluster: RedisClusterMaps?
     let adminAPI: AdminAPI
     let refreshes: TokenRefreshes
     let expiries: SessionExpiries
@@ -60,6 +62,7 @@ struct WorkerPlan: Sendable {
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
         services.redisChanged = { health.redisChanged(worker: $0, $1) }
+        if let redisCluster { services.redisMapWanted = { redisCluster.refresh() } }
         services.probes = id == 0
         services.outlastsOthers = id == 0 && workers.mailboxes.count > 1
         return services
