@@ -33,6 +33,7 @@ final class ChangeBus: Sendable {
                 }
             }
             if endpoint.fixedAddresses == nil { plan.followRedis { bus.moved(to: $0) } }
+            plan.followCluster { bus.moved(to: $0) }
             (redis, postgres) = (bus, nil)
         } else {
             redis = nil

@@ -20,12 +20,15 @@ package struct ClusterPlan: Sendable {
     let followRedis: @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void
     /// A connection to the Redis server is lost; it may have another address.
     let lostRedis: @Sendable () -> Void
+    /// Calls the closure with the nodes of the Redis Cluster, now and whenever they change.
+    let followCluster: @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void
 
     package init(
         scale: TierScale, tierSources: [String: IssuerTiers] = [:], askTier: @escaping TierQuestion = { _, _ in .failed("none is configured", isAway: true) },
         location: StoreLocation, notifications: StoreLocation? = nil, redis: RedisEndpoint?, secret: [UInt8]?,
         followRedis: @escaping @Sendable (_ moved: @escaping @Sendable (RedisServer) -> Void) -> Void,
-        lostRedis: @escaping @Sendable () -> Void = {}
+        lostRedis: @escaping @Sendable () -> Void = {},
+        followCluster: @escaping @Sendable (_ moved: @escaping @Sendable (RedisClusterMap) -> Void) -> Void = { _ in }
     ) {
         self.scale = scale
         self.tierSources = tierSources
@@ -36,5 +39,6 @@ package struct ClusterPlan: Sendable {
         self.secret = secret
         self.followRedis = followRedis
         self.lostRedis = lostRedis
+        self.followCluster = followCluster
     }
 }

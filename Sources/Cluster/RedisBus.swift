@@ -23,7 +23,7 @@ package final class RedisBus: Sendable {
 
     fileprivate enum Command: Sendable {
         case publish
-        case moved(RedisServer)
+        case moved([RedisServer])
         case stop
     }
 
@@ -57,7 +57,14 @@ package final class RedisBus: Sendable {
     package func publish() { mailbox.post(.publish) }
 
     /// Uses this server from now on. Any thread.
-    package func moved(to server: RedisServer) { mailbox.post(.moved(server)) }
+    package func moved(to server: RedisServer) { mailbox.post(.moved([server])) }
+
+    /// The Redis Cluster has these nodes now, any of which passes messages on to all. Any thread.
+    func moved(to map: RedisClusterMap) {
+        // Each gateway begins with another one.
+        let nodes = map.nodes.filter { !$0.isAway }.map { RedisServer(addresses: $0.addresses, name: $0.host) }
+        mailbox.post(.moved(nodes.shuffled()))
+    }
 
     /// Ends the thread and waits for it.
     package func stop() {
@@ -117,9 +124,9 @@ private struct Run: ~Copyable {
                 publisher.close(now)
                 return false
             case .publish: mustPublish = true
-            case .moved(let server):
-                subscriber.replace(addresses: server.addresses, serverName: server.name, now)
-                publisher.replace(addresses: server.addresses, serverName: server.name, now)
+            case .moved(let servers):
+                subscriber.replace(by: servers, now)
+                publisher.replace(by: servers, now)
             }
         }
         receive(now)

@@ -361,7 +361,7 @@ package struct Admission: ~Copyable {
                 return false
             }
             decision.charge.append(
-                LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind))
+                LimitCharge.Item(key: subject.combined(with: line.key), rate: line.rate, subject: kind, tag: subject.tag))
         }
         return true
     }

@@ -11,6 +11,8 @@ struct PendingCommand: Equatable {
         case loadScript(RedisScriptID)
         case subscribe
         case role
+        /// Before a call that a node of a cluster was redirected to by ASK.
+        case asking
     }
 
     var purpose: Purpose
@@ -22,14 +24,14 @@ struct PendingCommand: Equatable {
     var byteCount: Int
     /// The caller was told that it timed out.
     var isAbandoned = false
-    /// Sent again after its script was loaded.
+    /// Sent again: after its script was loaded, or to another node.
     var isRepeat = false
 
     /// Whether a caller still waits for it.
     var isAwaited: Bool {
         switch purpose {
         case .call: !isAbandoned
-        case .authenticate, .selectDatabase, .loadScript, .subscribe, .role: false
+        case .authenticate, .selectDatabase, .loadScript, .subscribe, .role, .asking: false
         }
     }
 }

@@ -16,6 +16,8 @@ package struct RedisConnectionSettings: Equatable, Sendable {
     package var mostCommands = 16_384
     package var mostBytes = 4 << 20
     package var replyLimits = RedisReplyLimits()
+    /// Whether the server is a node of a cluster: then it has some of the keys, and an error about others is no outage.
+    package var isClusterNode = false
 
     package init() {}
 }
@@ -80,8 +82,8 @@ package struct RedisConnection: ~Copyable {
     var random: SplitMix64
 
     var addresses: [SocketAddress]
-    /// Name that the server's certificate must have.
-    var serverName: String
+    /// The name that the certificate at each address must have; empty where it is the endpoint's for all.
+    var names: [String] = []
     /// Connection attempts so far, which rotate through the addresses.
     var attempts = 0
     /// The connected address.
@@ -127,7 +129,6 @@ package struct RedisConnection: ~Copyable {
         precondition(!endpoint.usesTLS || tls != nil, "an endpoint with TLS needs a context")
         self.endpoint = endpoint
         self.addresses = addresses
-        serverName = endpoint.serverName
         self.tls = tls
         self.settings = settings
         self.subscription = subscription
@@ -180,6 +181,30 @@ package struct RedisConnection: ~Copyable {
         let before = output.bytes.count
         RedisCommandFormat.append(command, to: &output.bytes)
         accepted(script: nil, tag, output.bytes.count - before, now)
+        return .accepted
+    }
+
+    /// Appends a call that another node was asked before: its reply is due by the time that it was first sent.
+    ///
+    /// - Parameter asking: the other node's reply was ASK.
+    package mutating func append(
+        _ call: borrowing RedisCall, redirectedAt sentAt: MonotonicTime, asking: Bool, tag: UInt64, _ now: MonotonicTime
+    ) -> RedisAdmission {
+        guard let script = call.script else { preconditionFailure("a call of no script") }
+        let admission = admit(call.size + 32, now)
+        guard case .accepted = admission else { return admission }
+        if asking {
+            let before = output.bytes.count
+            output.bytes.append("*1\r\n$6\r\nASKING\r\n")
+            unanswered.append(
+                PendingCommand(purpose: .asking, tag: 0, sentAt: now, byteCount: output.bytes.count - before))
+        }
+        let before = output.bytes.count
+        scripts.append(call, of: script, to: &output.bytes)
+        unanswered.append(
+            PendingCommand(
+                purpose: .call(script: script), tag: tag, sentAt: sentAt, byteCount: output.bytes.count - before, isRepeat: true))
+        batch += asking ? 2 : 1
         return .accepted
     }
 

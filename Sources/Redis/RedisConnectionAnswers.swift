@@ -60,6 +60,8 @@ extension RedisConnection {
         case .loadScript(let script): scriptLoaded(script, now)
         case .subscribe: greetingAnswered(.subscribe, now)
         case .role: roleAnswered(now)
+        // A refusal is repeated by the call behind it.
+        case .asking: break
         }
         return nil
     }
@@ -72,7 +74,7 @@ extension RedisConnection {
 
     private mutating func callAnswered(_ command: PendingCommand, _ now: MonotonicTime) -> RedisResult? {
         let kind = reader.reply.errorKind
-        let isOutage = kind?.isOutage ?? false
+        let isOutage = kind.map { countsAsOutage($0) } ?? false
         if isOutage { log.refused(reader, now) }
         // The sentinels have made it a replica: its successor must be asked for.
         if kind == .readOnly, endpoint.hasSentinels { lose(.notPrimary, now) }
@@ -85,6 +87,12 @@ extension RedisConnection {
             log.answered(now)
         }
         return RedisResult(tag: command.tag, outcome: kind.map { .refused($0) } ?? .answered)
+    }
+
+    /// Whether the error in the reader says that the server refuses all commands.
+    private func countsAsOutage(_ kind: RedisErrorKind) -> Bool {
+        guard kind == .cluster, settings.isClusterNode, let error = RedisClusterError(reader.reply.bytes(0)) else { return kind.isOutage }
+        return !error.isOfKeys
     }
 
     /// NOSCRIPT: loads the script and sends the call again behind it. Calls that fail together keep their order.

@@ -36,12 +36,20 @@ extension RedisConnection {
         }
     }
 
-    /// Sets the addresses of the server, and the name that its certificate must have if that may change. A connection to a
-    /// removed address is closed, and its commands are lost. Another server has neither backoff nor circuit breaker of the last.
-    package mutating func replace(addresses: [SocketAddress], serverName: String? = nil, _ now: MonotonicTime) {
+    /// Sets the server, or several of which each will do.
+    package mutating func replace(by servers: [RedisServer], _ now: MonotonicTime) {
+        replace(
+            addresses: servers.flatMap(\.addresses), names: servers.flatMap { server in server.addresses.map { _ in server.name } }, now)
+    }
+
+    /// Sets the addresses of the server's name, or of servers of which each will do. A connection to a removed address is closed,
+    /// and its commands are lost. Another server has neither backoff nor circuit breaker of the last.
+    ///
+    /// - Parameter names: of the certificates at the addresses; empty: the endpoint's.
+    package mutating func replace(addresses: [SocketAddress], names: [String] = [], _ now: MonotonicTime) {
         let isOther = !addresses.isEmpty && self.addresses.allSatisfy { !addresses.contains($0) }
         self.addresses = addresses
-        if let serverName { self.serverName = serverName }
+        self.names = names
         if let address, !addresses.contains(address) {
             lose(!endpoint.hasSentinels ? .moved : addresses.isEmpty ? .noPrimary : .replaced, now)
         }
@@ -99,6 +107,12 @@ extension RedisConnection {
             return lose(.handshakeFailed("\(error)"), now)
         }
         continueHandshake(now, loop)
+    }
+
+    /// The name that the certificate must have.
+    private var serverName: String {
+        guard let address, let index = addresses.firstIndex(of: address), index < names.count else { return endpoint.serverName }
+        return names[index]
     }
 
     private mutating func continueHandshake(

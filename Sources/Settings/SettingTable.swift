@@ -66,7 +66,7 @@ extension Setting {
         "Networks of proxies whose `X-Forwarded-For`, `Forwarded` and `X-Request-Id` are trusted.")
     package static let redisURL = Setting(
         "REDIS_URL", .url, .secretText(\.redisURL), shown: "counters in process", secret: true, restart: true,
-        "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")
+        "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")
     package static let rateLimitFailure = Setting(
         "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), .choice(\.rateLimitFailure) { LimitFailureMode(name: $0) }, default: "local", restart: true,
         "The failure mode of limits when Redis does not answer within 25 ms: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")

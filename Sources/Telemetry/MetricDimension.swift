@@ -4,7 +4,7 @@ enum MetricDimension {
     case method, authOutcome, authReason, result, algorithm
     case codeClass, upstreamCodeClass, connectionState, upstreamState, handshake, tlsVersion
     case ejectionReason, upstreamBound
-    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult
+    case retryReason, limitOutcome, limitSource, phase, redisCommand, redisResult, redisRedirect, redisNode
     case filterAction, filterFailure
     case refreshResult, refreshSource
     case http2End
@@ -32,6 +32,8 @@ enum MetricDimension {
         case .limitSource: "source"
         case .redisCommand: "cmd"
         case .redisResult: "result"
+        case .redisRedirect: "reason"
+        case .redisNode: "state"
         case .phase: "phase"
         case .filterAction: "action"
         case .filterFailure, .http2End, .streamEnd, .overload: "reason"
@@ -64,6 +66,8 @@ enum MetricDimension {
         case .limitSource: labels.words.limitSources
         case .redisCommand: RedisCommandKind.allCases.map(\.text)
         case .redisResult: RedisCommandResult.allCases.map(\.text)
+        case .redisRedirect: RedisRedirectKind.allCases.map(\.text)
+        case .redisNode: RedisNodeState.allCases.map(\.text)
         case .refreshResult: RefreshResult.allCases.map(\.text)
         case .refreshSource: RefreshSource.allCases.map(\.text)
         case .http2End: HTTP2EndReason.allCases.map(\.text)
@@ -86,9 +90,9 @@ enum MetricDimension {
         case .tier: labels.tiers.isCurrent(index)
         case .issuer: labels.issuers.isCurrent(index)
         case .codeClass, .upstreamCodeClass, .connectionState, .upstreamState, .handshake, .tlsVersion, .retryReason, .ejectionReason, .upstreamBound,
-            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload:
+            .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
-        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .filterAction,
+        case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
             .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind:
             false
         }

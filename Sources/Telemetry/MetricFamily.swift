@@ -11,7 +11,7 @@ enum MetricFamily: Int, CaseIterable {
     case streamsOpen, streamsEnded
     case refreshes, refreshSources
     case rateLimitDecisions, rateLimitLeased, rateLimitFallback
-    case redisCommands, redisDuration, redisBatchSize, redisBreaker
+    case redisCommands, redisDuration, redisBatchSize, redisBreaker, redisNodes, redisRedirects
 }
 
 /// Name, kind and labels of a family.
@@ -149,7 +149,11 @@ extension MetricFamily {
         case .redisBatchSize:
             .init("redis_batch_size", .histogram(.count), [], "Charges of requests that went to Redis in one write.")
         case .redisBreaker:
-            .init("redis_breaker_state", .highestGauge, [], "0 closed, 1 half open, 2 open: Redis is not asked.")
+            .init("redis_breaker_state", .highestGauge, [], "0 closed, 1 half open, 2 open: Redis, or a node of it, is not asked.")
+        case .redisNodes:
+            .init("redis_nodes", .highestGauge, [.redisNode], "Primaries of Redis: one, or those of a cluster.")
+        case .redisRedirects:
+            .init("redis_redirects_total", .counter, [.redisRedirect], "Calls that a node of a cluster did not serve, and that were sent again.")
         }
     }
 }

@@ -139,6 +139,27 @@ package enum RedisCommandResult: Int, MetricLabelValue {
     var text: String { self == .noAnswer ? "no_answer" : "\(self)" }
 }
 
+/// A node of a Redis Cluster did not serve a call, which was sent again.
+package enum RedisRedirectKind: Int, MetricLabelValue {
+    /// Another node serves the slot.
+    case moved
+    /// The slot is on its way to another node, which has the key.
+    case ask
+    /// The slot is on its way; the call was divided into calls with a single key.
+    case tryAgain
+
+    var text: String { self == .tryAgain ? "try_again" : "\(self)" }
+}
+
+/// State of a node of Redis.
+package enum RedisNodeState: Int, MetricLabelValue {
+    case ready
+    /// Not connected, or its circuit breaker is open.
+    case away
+
+    var text: String { "\(self)" }
+}
+
 /// Result of a token refresh.
 package enum RefreshResult: Int, MetricLabelValue {
     /// New access token and refresh token.

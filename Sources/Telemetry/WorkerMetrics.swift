@@ -235,6 +235,14 @@ extension WorkerMetrics {
         observe(UInt64(clamping: count), .redisBatchSize, HistogramScale.countBounds, 0)
     }
 
+    /// A call is sent again.
+    package mutating func redisRedirect(_ kind: RedisRedirectKind) { add(1, .redisRedirects, kind.rawValue) }
+
+    package mutating func redisNodes(ready: Int, away: Int) {
+        cells[layout[.redisNodes].cell(RedisNodeState.ready.rawValue)] = UInt64(clamping: ready)
+        cells[layout[.redisNodes].cell(RedisNodeState.away.rawValue)] = UInt64(clamping: away)
+    }
+
     /// 0 closed, 1 half open, 2 open.
     package mutating func redisBreaker(_ state: Int) {
         cells[layout[.redisBreaker].cell(0)] = UInt64(clamping: state)

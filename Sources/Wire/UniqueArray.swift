@@ -1,19 +1,10 @@
 /// A noncopyable array that owns its memory. Unlike `Array` it is never shared, so elements are changed in place without a
 /// uniqueness check or copy on write. For tables of the data plane.
 @safe @frozen
-public struct UniqueArray<Element>: ~Copyable {
+public struct UniqueArray<Element: ~Copyable>: ~Copyable {
     @usableFromInline var base: UnsafeMutablePointer<Element>
     @usableFromInline var capacity: Int
     @usableFromInline var end: Int
-
-    /// `count` copies of `element`.
-    @inlinable public init(repeating element: Element, count: Int) {
-        precondition(count >= 0)
-        unsafe base = .allocate(capacity: max(count, 1))
-        unsafe base.initialize(repeating: element, count: count)
-        capacity = max(count, 1)
-        end = count
-    }
 
     /// An empty array.
     @inlinable public init() {
@@ -44,7 +35,7 @@ public struct UniqueArray<Element>: ~Copyable {
     }
 
     /// Appends an element; doubles the memory when it is full.
-    @inlinable public mutating func append(_ element: Element) {
+    @inlinable public mutating func append(_ element: consuming Element) {
         if end == capacity { grow() }
         unsafe (base + end).initialize(to: element)
         end += 1
@@ -69,5 +60,16 @@ public struct UniqueArray<Element>: ~Copyable {
         unsafe base.deallocate()
         unsafe base = larger
         capacity *= 2
+    }
+}
+
+extension UniqueArray {
+    /// `count` copies of `element`.
+    @inlinable public init(repeating element: Element, count: Int) {
+        precondition(count >= 0)
+        unsafe base = .allocate(capacity: max(count, 1))
+        unsafe base.initialize(repeating: element, count: count)
+        capacity = max(count, 1)
+        end = count
     }
 }

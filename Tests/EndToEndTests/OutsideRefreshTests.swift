@@ -4,13 +4,13 @@ import Testing
 
 /// Expired tokens of internal callers, healed on the way at an auth server elsewhere.
 @Suite(.ownThread) struct OutsideRefreshTests {
-    private static func gateway(_ server: AuthServer, _ upstream: Upstream, _ more: String...) throws -> Gateway {
+    static func gateway(_ server: AuthServer, _ upstream: Upstream, _ more: String...) throws -> Gateway {
         let folder = try Folder()
         let lines = [try TransparentRefreshTests.settings(upstream), try server.settings(folder)] + more
         return try Gateway(lines.joined(separator: "\n"), folder: folder)
     }
 
-    private static func old(_ user: String = "u1") throws -> String { try AuthServer.token(user, lifetime: -100) }
+    static func old(_ user: String = "u1") throws -> String { try AuthServer.token(user, lifetime: -100) }
 
     @Test(arguments: AuthServer.Form.all)
     func eachContractsFormIsSpoken(_ form: AuthServer.Form) throws {

@@ -62,9 +62,10 @@ struct SharedCountingTests {
                 limitClient, limiter: SharedLimiter(capacity: 1_024, hash: KeyedHash(first: 1, second: 2)),
                 gateways: GatewayCount(id: 1), counts: false, now: EventLoop.now().monotonic
             ) { scripts, token in
-                RedisConnection(
-                    endpoint, addresses: [address], scripts: scripts, settings: redis, token: token, seed: 1,
-                    now: EventLoop.now().monotonic)
+                RedisNodes(
+                    RedisConnection(
+                        endpoint, addresses: [address], scripts: scripts, settings: redis, token: token, seed: 1,
+                        now: EventLoop.now().monotonic))
             }
             var limited = RouteRule(name: "few", path: "/few", isPrefix: false, target: .local(0), auth: .none)
             limited.limits = [try LimitPolicy(parsing: "10/s+by=header:x-key", tiers: .standard)]

@@ -93,7 +93,7 @@ final class RedisServer {
 }
 
 /// A free port of 127.0.0.1: it has no listener, and the kernel will not hand it out for a while.
-private func freeAddress() throws -> SocketAddress {
+func freeAddress() throws -> SocketAddress {
     let socket = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!, reusePort: false)
     defer { socket.close() }
     return try socket.localAddress()

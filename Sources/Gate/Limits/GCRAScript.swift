@@ -97,6 +97,18 @@ package enum GCRAScript {
         out.append(hex: key.high, digits: 16)
         out.append(hex: key.low, digits: 16)
     }
+
+    /// Length of a key in a Redis Cluster.
+    package static func keyLength(_ tag: HashTag) -> Int { keyLength + tag.length }
+
+    /// Writes the key of a count in a Redis Cluster: `tollgate:{b17}rl:…`.
+    package static func writeKey(_ key: LimitKey, _ tag: HashTag, into out: inout ByteBuffer) {
+        out.append("tollgate:" as StaticString)
+        tag.write(into: &out)
+        out.append("rl:" as StaticString)
+        out.append(hex: key.high, digits: 16)
+        out.append(hex: key.low, digits: 16)
+    }
 }
 
 /// The script's reply for one charge.

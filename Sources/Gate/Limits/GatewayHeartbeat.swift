@@ -42,10 +42,13 @@ package enum GatewayHeartbeat {
     /// Number of arguments of a call; the first is the key.
     package static let argumentCount = 3
 
-    /// Appends argument `index` of a call by the gateway whose random id is `id`.
-    package static func write(_ index: Int, id: UInt64, into out: inout ByteBuffer) {
+    /// Appends argument `index` of a call by the gateway whose random id is `id`. In a cluster the key has a hash tag.
+    package static func write(_ index: Int, id: UInt64, tag: HashTag? = nil, into out: inout ByteBuffer) {
         switch index {
-        case 0: out.append("tollgate:gateways" as StaticString)
+        case 0:
+            out.append("tollgate:" as StaticString)
+            if let tag { tag.write(into: &out) }
+            out.append("gateways" as StaticString)
         case 1: out.append(hex: id, digits: 16)
         default: out.append(decimal: life)
         }

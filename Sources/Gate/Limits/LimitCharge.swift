@@ -13,6 +13,9 @@ public struct LimitKey: Hashable, Sendable {
         self.low = low
     }
 
+    /// The hash tag of a subject with this key.
+    package var tag: HashTag { HashTag(UInt8(truncatingIfNeeded: high >> 56)) }
+
     /// The key of a subject under a policy. Both are outputs of a keyed hash, so their XOR is as good as a hash of both.
     @inlinable public func combined(with other: LimitKey) -> LimitKey {
         LimitKey(high: high ^ other.high, low: low ^ other.low)
@@ -50,11 +53,14 @@ package struct LimitCharge: Sendable {
         package var key: LimitKey
         package var rate: LimitRate
         package var subject: SubjectKind
+        /// Where the count lies in a Redis Cluster: that of the subject, so all limits of one subject are together.
+        package var tag: HashTag
 
-        package init(key: LimitKey, rate: LimitRate, subject: SubjectKind) {
+        package init(key: LimitKey, rate: LimitRate, subject: SubjectKind, tag: HashTag = HashTag(0)) {
             self.key = key
             self.rate = rate
             self.subject = subject
+            self.tag = tag
         }
     }
 
@@ -90,6 +96,18 @@ package struct LimitCharge: Sendable {
     mutating func terms(_ index: Int) -> (interval: UInt64, tolerance: UInt64) {
         precondition(index < count)
         return (items[index].rate.interval, items[index].rate.storedTolerance)
+    }
+
+    /// Hash tag of item `index`. Reads in place.
+    package mutating func tag(_ index: Int) -> HashTag {
+        precondition(index < count)
+        return items[index].tag
+    }
+
+    /// Copies those items of `other` whose bit is set in `chosen`.
+    mutating func becomes(_ other: inout LimitCharge, only chosen: UInt8) {
+        removeAll()
+        for index in 0..<other.count where chosen & 1 << index != 0 { append(other.items[index]) }
     }
 
     /// Whether both charge the same counts in the same order.

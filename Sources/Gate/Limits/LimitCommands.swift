@@ -19,6 +19,16 @@ package struct LimitCommand: Sendable {
         GCRAScript.writeKey(charge[index].key, into: &out)
     }
 
+    /// Appends the key of count `index` in a Redis Cluster, of `keyLength(index)` bytes.
+    package mutating func writeTaggedKey(_ index: Int, into out: inout ByteBuffer) {
+        GCRAScript.writeKey(charge[index].key, charge.tag(index), into: &out)
+    }
+
+    package mutating func keyLength(_ index: Int) -> Int { GCRAScript.keyLength(charge.tag(index)) }
+
+    /// Hash tag of count `index`.
+    package mutating func tag(_ index: Int) -> HashTag { charge.tag(index) }
+
     /// Sets `numbers` to this command's numbers, in the order in which they are sent; false if they were the same already.
     package mutating func update(_ numbers: inout LimitNumbers) -> Bool {
         var isNew = numbers[0] != UInt64(want) || numbers[1] != UInt64(charge.count)
@@ -80,6 +90,59 @@ extension SharedLimitClient {
             counts: queues.items[queue].charge.count, waiting: queues.items[queue].lists[LimitQueue.asked].count,
             at: MonotonicTime(nanoseconds: queues.items[queue].sentAt * 1_000), next: queues.items[queue].nextInCall
         )
+    }
+
+    /// Fills `command` with those counts of command `id`, which is in flight, whose bit is set in `counts`.
+    package mutating func inFlight(_ id: UInt64, counts: UInt8, into command: inout LimitCommand) {
+        guard let queue = queue(asking: id) else { preconditionFailure("a command that has ended") }
+        command.id = id
+        command.want = queues.items[queue].want
+        command.charge.becomes(&queues.items[queue].charge, only: counts)
+    }
+
+    /// Whether a request still waits for command `id`.
+    package mutating func isWanted(_ id: UInt64) -> Bool {
+        guard let queue = queue(asking: id) else { return false }
+        return queues.items[queue].lists[LimitQueue.asked].first >= 0
+    }
+
+    /// The rate of count `index` of command `id`, in flight: its interval in microseconds.
+    package mutating func interval(_ id: UInt64, _ index: Int) -> UInt64 {
+        guard let queue = queue(asking: id) else { preconditionFailure("a command that has ended") }
+        return queues.items[queue].charge.terms(index).interval
+    }
+
+    /// The reply to command `id` arrived without the counts whose bit is set in `missing`: the failure mode, which is not `closed`,
+    /// decides about those alone.
+    package mutating func answered(_ id: UInt64, _ reply: inout GCRAReply, missing: UInt8, now: MonotonicTime) {
+        guard let queue = end(id) else { return }
+        let clock = Self.clock(now)
+        queues.items[queue].record(&reply, missing: missing, &verdict)
+        for index in 0..<verdict.count where missing & 1 << index == 0 {
+            let granted = settings.failureMode == .local ? reply.granted : 0
+            queues.items[queue].store(in: &denyCache, index, granted: granted, gateways: gateways, clock)
+        }
+        var passing = reply.granted
+        var charge = LimitCharge()
+        charge.becomes(&queues.items[queue].charge, only: missing)
+        while queues.items[queue].lists[LimitQueue.asked].first >= 0 {
+            var own = verdict
+            if passing == 0 {
+                own.becomes(granted: false, .redis, count: verdict.count)
+            } else if settings.failureMode == .local {
+                var local = LimitVerdict()
+                fallBack(&charge, now, &local)
+                var next = 0
+                for index in 0..<own.count where missing & 1 << index != 0 {
+                    own[index] = local[next]
+                    next += 1
+                }
+                if local.kind == .granted { passing -= 1 } else { own.becomes(granted: false, .fallback, count: own.count) }
+            }
+            waiters.settle(
+                queues.items[queue].lists[LimitQueue.asked].first, &own, from: &queues.items[queue].lists[LimitQueue.asked])
+        }
+        serveWaiting(queue, now)
     }
 
     /// The reply to command `id` arrived. Distributes its grants in order of arrival; the surplus becomes a lease.

@@ -11,6 +11,8 @@ struct LimitQueue {
     var isAsking = false
     /// Number of the next command; the one in flight has the number before it.
     var command: UInt32 = 0
+    /// Grants that the command in flight asks for.
+    var want: UInt32 = 0
     /// Id of the next command in the same Redis call; nil for the last.
     var nextInCall: UInt64?
     /// Send time of the command in flight, in microseconds on the worker's clock.
@@ -70,6 +72,7 @@ struct LimitQueue {
         if leaseTime > 0 {
             command.want += demand.lease(clock, leaseTime: leaseTime, remaining: remaining, holders: holders)
         }
+        want = command.want
         lists[Self.asked] = lists[Self.waiting]
         lists[Self.waiting] = LimitWaiterList()
         self.command &+= 1
@@ -78,13 +81,17 @@ struct LimitQueue {
         sentAt = clock
     }
 
-    /// Stores the reply, and makes it the verdict of a granted request.
-    mutating func record(_ reply: inout GCRAReply, _ verdict: inout LimitVerdict) {
+    /// Stores the reply, and makes it the verdict of a granted request. Counts whose bit is set in `missing` are unknown.
+    mutating func record(_ reply: inout GCRAReply, missing: UInt8 = 0, _ verdict: inout LimitVerdict) {
         answeredAt = reply.at
         verdict.becomes(granted: true, .redis, count: charge.count)
         verdict.countedAt = reply.at
         remaining = .max
         for index in 0..<charge.count {
+            guard missing & 1 << index == 0 else {
+                verdict[index] = .unknown
+                continue
+            }
             let reading = reply.reading(index, charge[index].rate)
             verdict[index] = reading
             // The server computed it after the send, so counting from the send time never overestimates.

@@ -43,7 +43,7 @@ package struct SharedLimitClient: ~Copyable {
         package init() {}
     }
 
-    let settings: Settings
+    package let settings: Settings
     /// Counts while Redis is down.
     let limiter: SharedLimiter
     /// Live gateways, by the latest heartbeat; at least 1.
@@ -107,7 +107,7 @@ package struct SharedLimitClient: ~Copyable {
     }
 
     /// Applies the failure mode.
-    private mutating func fallBack(_ charge: inout LimitCharge, _ now: MonotonicTime, _ verdict: inout LimitVerdict) {
+    mutating func fallBack(_ charge: inout LimitCharge, _ now: MonotonicTime, _ verdict: inout LimitVerdict) {
         switch settings.failureMode {
         case .open: verdict = .open
         case .closed: verdict = .closed(retryAfterSeconds: 1)

@@ -14,9 +14,15 @@ struct ChargeRuns: ~Copyable {
     private var written = RedisArguments()
 
     /// Appends a charge to `call`, which was begun and holds only keys so far.
-    mutating func append(_ command: inout LimitCommand, to call: inout RedisCall) {
+    ///
+    /// - Parameter isTagged: whether keys have hash tags.
+    mutating func append(_ command: inout LimitCommand, isTagged: Bool = false, to call: inout RedisCall) {
         for index in 0..<command.count {
-            call.arguments.append(byteCount: GCRAScript.keyLength) { command.writeKey(index, into: &$0) }
+            if isTagged {
+                call.arguments.append(byteCount: command.keyLength(index)) { command.writeTaggedKey(index, into: &$0) }
+            } else {
+                call.arguments.append(byteCount: GCRAScript.keyLength) { command.writeKey(index, into: &$0) }
+            }
         }
         call.keys += command.count
         if command.update(&numbers) {

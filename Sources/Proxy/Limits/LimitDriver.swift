@@ -27,19 +27,21 @@ extension Worker {
     /// The shared limits' part of a turn: reads Redis's replies, resumes requests, and sends the commands of new ones.
     mutating func shareCounts(_ scratch: inout Scratch) {
         guard shared != nil else { return }
-        shared!.redis.timedOut(now.monotonic, loop)
+        shared!.nodes.timedOut(now.monotonic, loop)
         shared!.readResults(now.monotonic, &telemetry.metrics)
         shared!.limitClient.expire(now.monotonic)
         shared!.lookAfterStore(now.monotonic)
         shared!.sendHeartbeat(now.monotonic)
+        shared!.sendParked(now.monotonic)
         // A resumed request may be followed by a pipelined one, and a command that cannot be sent is decided at once.
         repeat {
             giveVerdicts(&scratch)
             let sent = shared!.sendCommands(now.monotonic)
             if sent > 0 { telemetry.metrics.redisBatch(sent) }
         } while giveVerdicts(&scratch)
-        shared!.redis.flush(now.monotonic, loop)
-        if let change = shared!.redis.takeChange() { services.redisChanged(id, change) }
+        shared!.nodes.flush(now.monotonic, loop)
+        while let change = shared!.nodes.takeChange() { services.redisChanged(id, change) }
+        if shared!.nodes.takeMapWanted(now.monotonic) { services.redisMapWanted() }
     }
 
     /// - Returns: whether there were any.
@@ -59,13 +61,18 @@ extension Worker {
 extension SharedCounting {
     /// Reads Redis's replies.
     fileprivate mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
-        while let result = redis.next(now) {
-            if result.tag == Self.heartbeatTag {
+        while let result = nodes.next(now) {
+            if result.tag == Self.probeTag { continue }
+            if result.tag == Self.surplusTag {
+                metrics.redisCommand(.refund, result.outcome.metric, nanoseconds: nil)
+            } else if result.tag == Self.heartbeatTag {
                 metrics.redisCommand(.heartbeat, result.outcome.metric, nanoseconds: nil)
-                if result.outcome.isAnswered { readCensus() }
+                if result.outcome.isAnswered { readCensus() } else if isCluster { nodes.missed() }
             } else if Self.isAsked(result.tag) {
-                let name = askedEnded(result.tag, isAnswered: result.outcome.isAnswered)
+                let name = askedEnded(result, now)
                 if let name { metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }
+            } else if isCluster {
+                callEnded(result, now, &metrics)
             } else {
                 takeEnded(result, now, &metrics)
             }
@@ -74,7 +81,7 @@ extension SharedCounting {
 
     /// Reads the reply to a heartbeat.
     private mutating func readCensus() {
-        if let count = GatewayHeartbeat.gateways(redis.reader.reply.integer(0)) { gateways.value = count }
+        if let count = GatewayHeartbeat.gateways(nodes.integer(0)) { gateways.value = count }
     }
 
     private mutating func takeEnded(_ result: RedisResult, _ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
@@ -82,10 +89,10 @@ extension SharedCounting {
         let sentAt = limitClient.inFlight(result.tag)?.at
         metrics.redisCommand(
             .take, result.outcome.metric, nanoseconds: isAnswered ? sentAt.map { now.nanoseconds(since: $0) } : nil)
-        guard isAnswered, var replies = GCRAReplies(redis.reader.reply.bytes(0)) else { return takeFailed(result.tag, now) }
+        guard isAnswered, var replies = GCRAReplies(nodes.bytes(0)) else { return takeFailed(result.tag, now) }
         var next = Optional(result.tag)
         while let id = next, let asked = limitClient.inFlight(id) {
-            guard var reply = replies.next(counts: asked.counts, redis.reader.reply.bytes(0)), replies.isAtEnd == (asked.next == nil)
+            guard var reply = replies.next(counts: asked.counts, nodes.bytes(0)), replies.isAtEnd == (asked.next == nil)
             else { return takeFailed(id, now) }
             if reply.granted > asked.waiting { metrics.rateLimitLeased(Int(reply.granted - asked.waiting)) }
             limitClient.answered(id, &reply, now: now)

@@ -20,11 +20,14 @@ package final class GatewayCount: Sendable {
     }
 }
 
-/// One worker's client for limits that are counted in Redis together with other gateways: the commands to send, the connection, and
+/// One worker's client for limits that are counted in Redis together with other gateways: the commands to send, the connections, and
 /// the scripts.
 package struct SharedCounting: ~Copyable {
     var limitClient: SharedLimitClient
-    var redis: RedisConnection
+    var nodes: RedisNodes
+    let isCluster: Bool
+    /// Charges under way, of a cluster.
+    var cluster = ClusterCharges()
     let gateways: GatewayCount
     let take: RedisScriptID
     let heartbeat: RedisScriptID
@@ -37,20 +40,23 @@ package struct SharedCounting: ~Copyable {
     /// The call under construction, and its parts.
     var call = RedisCall()
     var limitCommand = LimitCommand()
-    private var charges = ChargeRuns()
+    var charges = ChargeRuns()
     /// Open questions of the control plane by tag, and the number of the latest.
     var awaited: [UInt64: AwaitedReply] = [:]
     var lastAsked: UInt32 = 0
 
     /// The tag of a heartbeat; those of takes are the limit client's or an `AwaitedReply`'s, which never reach it.
     static let heartbeatTag = UInt64.max
+    /// Of refunds of a charge in several parts, and of the probe of a node.
+    static let surplusTag = UInt64.max - 1
+    static let probeTag = UInt64.max - 2
 
     /// - Parameters:
     ///   - counts: whether this worker sends the heartbeat.
-    ///   - connect: makes the connection, with these scripts and this token in the loop.
+    ///   - connect: makes the connections, with these scripts and, of the first of them, this token in the loop.
     package init(
         _ settings: SharedLimitClient.Settings, limiter: SharedLimiter, gateways: GatewayCount, counts: Bool,
-        now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisConnection
+        now: MonotonicTime, connect: (RedisScripts, UInt64) -> RedisNodes
     ) {
         var scripts = RedisScripts()
         take = scripts.register(RedisScript(name: GCRAScript.name, source: GCRAScript.source))
@@ -58,7 +64,8 @@ package struct SharedCounting: ~Copyable {
         lease = scripts.register(RedisScript(name: RefreshLease.name, source: "\(RefreshLease.source)"))
         refundScript = scripts.register(RedisScript(name: RefundScript.name, source: RefundScript.source))
         limitClient = SharedLimitClient(settings, limiter: limiter)
-        redis = connect(scripts, Token.redis.bits)
+        nodes = connect(scripts, Token.redis.bits)
+        isCluster = nodes.isCluster
         self.gateways = gateways
         heartbeatDue = counts ? now : nil
         limitClient.storeFailed(now)
@@ -68,11 +75,12 @@ package struct SharedCounting: ~Copyable {
     mutating func nextDeadline() -> MonotonicTime? {
         var next = MonotonicTime(nanoseconds: .max)
         if let deadline = limitClient.nextDeadline { next = min(next, deadline) }
-        if let deadline = redis.nextDeadline() { next = min(next, deadline) }
-        if limitClient.hasCommands { next = min(next, redis.batchDeadline) }
-        if redis.isReady {
-            if let due = heartbeatDue { next = min(next, due) }
-            if case .open(let probeAt) = redis.breaker.state { next = min(next, probeAt) }
+        if let deadline = nodes.nextDeadline() { next = min(next, deadline) }
+        if limitClient.hasCommands { next = min(next, nodes.batchDeadline) }
+        if isCluster, let deadline = parkedDeadline() { next = min(next, deadline) }
+        if let node = heartbeatNode, nodes.isReady(node), let due = heartbeatDue { next = min(next, due) }
+        for node in 0..<nodes.count where nodes.isReady(node) {
+            if case .open(let probeAt) = nodes.breaker(node) { next = min(next, probeAt) }
         }
         return next.nanoseconds == .max ? nil : next
     }
@@ -80,7 +88,8 @@ package struct SharedCounting: ~Copyable {
     /// Sends the limit client's commands, unless the connection still gathers: many charges in one call, which succeed or fail together.
     /// Returns how many were sent.
     mutating func sendCommands(_ now: MonotonicTime) -> Int {
-        guard limitClient.hasCommands, !redis.isBatching(now) else { return 0 }
+        guard limitClient.hasCommands, !nodes.isBatching(now) else { return 0 }
+        guard !isCluster else { return sendToCluster(now) }
         var sent = 0
         while limitClient.nextCommand(now, into: &limitCommand) {
             let first = limitCommand.id
@@ -91,7 +100,7 @@ package struct SharedCounting: ~Copyable {
                 count += 1
             }
             charges.end(&call)
-            if case .accepted = redis.append(call, tag: first, now) { sent += count } else { takeFailed(first, now) }
+            if case .accepted = nodes.append(call, to: 0, tag: first, now) { sent += count } else { takeFailed(first, now) }
         }
         return sent
     }
@@ -100,12 +109,6 @@ package struct SharedCounting: ~Copyable {
     private mutating func beginTake() {
         call.begin(take)
         charges.append(&limitCommand, to: &call)
-    }
-
-    /// Builds the call for the charge of `limitCommand` alone.
-    mutating func writeTake() {
-        beginTake()
-        charges.end(&call)
     }
 
     /// Command `id`, and those behind it in the same call, get no reply.
@@ -117,27 +120,45 @@ package struct SharedCounting: ~Copyable {
         }
     }
 
+    /// The node that counts the gateways; nil while it is unknown.
+    private var heartbeatNode: Int? { isCluster ? nodes.owner(Self.heartbeatPlace) : 0 }
+
+    /// Where the heartbeat lies in a cluster.
+    private static let heartbeatPlace = HashTag(0)
+
     /// Sends the heartbeat when it is due. While the circuit breaker is open, it is the probe whether Redis answers again.
     mutating func sendHeartbeat(_ now: MonotonicTime) {
-        guard redis.isReady else { return }
+        if isCluster { probeNodes(now) }
+        guard let node = heartbeatNode, nodes.isReady(node) else { return }
         var isDue = heartbeatDue.map { now >= $0 } ?? false
-        if case .open(let probeAt) = redis.breaker.state { isDue = isDue || now >= probeAt }
+        if case .open(let probeAt) = nodes.breaker(node) { isDue = isDue || now >= probeAt }
         guard isDue else { return }
         if heartbeatDue != nil { heartbeatDue = now.advanced(milliseconds: GatewayHeartbeat.interval) }
         call.begin(heartbeat, keys: 1)
         for index in 0..<GatewayHeartbeat.argumentCount {
             var argument = ByteBuffer()
-            GatewayHeartbeat.write(index, id: gateways.id, into: &argument)
+            GatewayHeartbeat.write(index, id: gateways.id, tag: isCluster ? Self.heartbeatPlace : nil, into: &argument)
             call.arguments.append(argument.readable)
         }
         // If it is not accepted, Redis is away, and it is sent again an interval later.
-        _ = redis.append(call, tag: Self.heartbeatTag, now)
+        _ = nodes.append(call, to: node, tag: Self.heartbeatTag, now)
+    }
+
+    /// Sends a PING to nodes whose circuit breaker is open, so that no request has to be the probe.
+    private mutating func probeNodes(_ now: MonotonicTime) {
+        for node in 0..<nodes.count where nodes.isReady(node) {
+            guard case .open(let probeAt) = nodes.breaker(node), now >= probeAt else { continue }
+            var command = RedisCommand()
+            command.begin()
+            command.append("PING")
+            _ = nodes.append(command, to: node, tag: Self.probeTag, now)
+        }
     }
 
     /// Tells the limit client whether Redis can be asked, as far as is known.
     mutating func lookAfterStore(_ now: MonotonicTime) {
         limitClient.gatewayCountChanged(gateways.value)
-        let isAway = !redis.isReady || !redis.breaker.isClosed
+        let isAway = !nodes.isAnyUsable
         guard isAway != self.isAway else { return }
         self.isAway = isAway
         if isAway { limitClient.storeFailed(now) } else { limitClient.storeRecovered() }

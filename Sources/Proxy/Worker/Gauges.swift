@@ -12,8 +12,14 @@ extension Worker {
         telemetry.metrics.tokenCacheHolds(admission.cachedTokens)
         telemetry.metrics.tokenCacheEvictions(admission.cacheEvictions)
         guard shared != nil else { return }
-        telemetry.metrics.rateLimitFallback(shared!.isAway)
-        telemetry.metrics.redisBreaker(shared!.redis.breaker.state.metric)
+        telemetry.metrics.rateLimitFallback(shared!.nodes.isCluster ? !shared!.nodes.areAllUsable : shared!.isAway)
+        var (breaker, ready, away) = (0, 0, 0)
+        for node in 0..<shared!.nodes.count where shared!.nodes.isInUse(node) {
+            breaker = max(breaker, shared!.nodes.breaker(node).metric)
+            if shared!.nodes.isUsable(node) { ready += 1 } else { away += 1 }
+        }
+        telemetry.metrics.redisBreaker(breaker)
+        telemetry.metrics.redisNodes(ready: ready, away: away)
     }
 
     private mutating func countClients() {

@@ -105,7 +105,7 @@ extension Worker {
             guard let upstream = token.element(of: upstreams.connections) else { return }
             upstreamReady(upstream, ready, &scratch)
         case .redis:
-            if shared != nil { shared!.redis.ready(ready, now.monotonic, loop) }
+            if shared != nil { shared!.nodes.ready(ready, now.monotonic, loop) }
         }
     }
 

@@ -38,6 +38,8 @@ package enum WorkerMessage: Sendable {
     case resolved(upstream: String, [UpstreamAddress])
     /// The Redis server to use from now on.
     case redisMoved(RedisServer)
+    /// The nodes of the Redis Cluster, and which of them has which keys.
+    case redisMapped(RedisClusterMap)
     /// The verdict of the worker that probes.
     case learned(upstream: String, UpstreamAddress, healthy: Bool)
     /// Another worker has seen something of an address; for the worker that judges.
@@ -108,8 +110,10 @@ package struct WorkerServices: Sendable {
     /// Answers on a filtered route, by name and number, were not JSON and were refused, or would have been outside shadow mode.
     /// Called at most once a minute for each route.
     package var answerNotJSON: @Sendable (String, Int, Bool) -> Void = { _, _, _ in }
-    /// The condition of Redis for the worker of this number.
-    package var redisChanged: @Sendable (Int, RedisCondition) -> Void = { _, _ in }
+    /// The condition of Redis, or of a node of it, for the worker of this number.
+    package var redisChanged: @Sendable (Int, RedisNodes.Change) -> Void = { _, _ in }
+    /// The nodes of the Redis Cluster may have changed; `.redisMapped` follows if they have. Called each time.
+    package var redisMapWanted: @Sendable () -> Void = {}
     /// Whether this worker probes upstreams for all.
     package var probes = false
     /// Whether this worker keeps serving the admin listeners while it drains, until `.othersEnded`.
@@ -155,8 +159,9 @@ extension Worker {
             case .resolved(let upstream, let addresses):
                 upstreams.directory.resolved(upstream: upstream, to: addresses, at: now.monotonic)
                 upstreams.closeRetired()
-            case .redisMoved(let server):
-                if shared != nil { shared!.redis.replace(addresses: server.addresses, serverName: server.name, now.monotonic) }
+            case .redisMoved(let server): if shared != nil { shared!.nodes.replace(by: server, now.monotonic) }
+            case .redisMapped(let map):
+                if shared != nil { shared!.nodes.adopt(map, now.monotonic) }
             case .learned(let upstream, let address, let healthy):
                 upstreams.directory.learned(upstream: upstream, at: address, healthy: healthy, now: now.monotonic)
             case .sighted(let upstream, let address, let sighting): sighted(upstream, address, sighting)

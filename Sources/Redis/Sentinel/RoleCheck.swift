@@ -31,7 +31,7 @@ final class RoleCheck {
         self.token = token
         roleDue = now
         redis = RedisConnection(endpoint, addresses: [], tls: tls, token: token, seed: seed, now: now)
-        redis.replace(addresses: addresses, serverName: server.name, now)
+        redis.replace(by: [server], now)
     }
 
     func ready(_ event: Ready, _ now: MonotonicTime, _ loop: borrowing EventLoop) { redis.ready(event, now, loop) }

@@ -12,7 +12,8 @@ extension ClusterPlan {
             scale: TierScale(configuration), tierSources: IssuerTiers.all(configuration),
             askTier: { await tierClient.tier(of: $1, at: $0) }, location: try StoreLocation(configuration),
             notifications: configuration.directDatabase, redis: configuration.redis, secret: configuration.settings.keySecret,
-            followRedis: { redisDiscovery?.follow($0) }, lostRedis: { redisDiscovery?.ask() })
+            followRedis: { redisDiscovery?.follow($0) }, lostRedis: { redisDiscovery?.ask() },
+            followCluster: { redisDiscovery?.cluster?.follow($0) })
     }
 }
 

@@ -30,8 +30,20 @@ struct SharingPlan: Sendable {
     /// Worker `id`'s part; called on its thread. The first worker sends the heartbeat that counts gateways.
     func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
         SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { scripts, token in
-            RedisConnection(
-                endpoint, addresses: addresses, tls: tls, scripts: scripts, token: token, seed: seed, now: now)
+            switch endpoint.topology {
+            case .single, .sentinel:
+                return RedisNodes(
+                    RedisConnection(endpoint, addresses: addresses, tls: tls, scripts: scripts, token: token, seed: seed, now: now))
+            case .cluster:
+                let (endpoint, tls) = (endpoint, tls)
+                var settings = RedisConnectionSettings()
+                settings.isClusterNode = true
+                return RedisNodes(firstToken: token) { [settings] place, token, now in
+                    RedisConnection(
+                        endpoint.server(at: place.address), addresses: place.addresses, tls: tls, scripts: scripts, settings: settings,
+                        token: token, seed: seed ^ token, now: now)
+                }
+            }
         }
     }
 

@@ -36,11 +36,21 @@ final class ChangeAnnouncement: Sendable {
         }
     }
 
+    /// Of the server; of a cluster any node will do that the URL names.
     private static func addresses(_ endpoint: RedisEndpoint) throws(SystemFault) -> [SocketAddress] {
-        switch endpoint.topology {
-        case .single(.unix(let path)): [.unix(path)]
-        case .single(.host(let host, let port)): try Resolver.resolve(host: host, port: port)
-        case .cluster, .sentinel: []
+        var found: [SocketAddress] = []
+        var fault: SystemFault?
+        for seed in endpoint.seeds {
+            do throws(SystemFault) {
+                switch seed {
+                case .unix(let path): found.append(.unix(path))
+                case .host(let host, let port): found += try Resolver.resolve(host: host, port: port)
+                }
+            } catch {
+                fault = error
+            }
         }
+        if found.isEmpty, let fault { throw fault }
+        return found
     }
 }

@@ -1,6 +1,7 @@
 internal import Credentials
 internal import Contracts
 internal import Gate
+internal import Redis
 internal import Settings
 internal import Transport
 internal import Wire
@@ -32,6 +33,13 @@ enum CheckCommand {
         json.array("admin_listen", settings.adminListeners) { $0.string($1.text) }
         json.array("check_listen", settings.checkListeners) { $0.string($1.text) }
         json.array("tiers", settings.tiers.names) { $0.string($1) }
+        if let redis = configuration.redis {
+            json.key("redis")
+            json.beginObject()
+            json.field("topology", redis.topology.name)
+            json.array("servers", redis.seeds) { $0.string($1.description) }
+            json.endObject()
+        }
         json.array("upstreams", settings.upstreams, write)
         json.array("issuers", settings.trusts, write)
         writeRoutes(configuration, &json)
@@ -119,6 +127,17 @@ enum CheckCommand {
     }
 }
 
+extension RedisEndpoint.Topology {
+    /// The servers of `seeds` in a word or two.
+    fileprivate var name: String {
+        switch self {
+        case .single: "one server"
+        case .cluster: "cluster"
+        case .sentinel(_, let master): "sentinels of \(master)"
+        }
+    }
+}
+
 extension UnlabelledRule {
     /// The value of `filter-unlabelled=`; nil for the default of the filter's form.
     fileprivate func text(_ tiers: TierList) -> String? {
@@ -161,7 +180,10 @@ enum CheckTable {
         let settings = configuration.settings
         let rows = settings.listeners.map { ("http", $0.text) } + settings.tlsListeners.map { ("https", $0.text) }
             + settings.checkListeners.map { ("check", $0.text) } + settings.adminListeners.map { ("admin", $0.text) }
-        return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] })
+        let redis = configuration.redis.map { redis in
+            "\n" + table(["REDIS", "SERVERS"], [[redis.topology.name, redis.seeds.map(\.description).joined(separator: " ")]])
+        }
+        return table(["LISTENS", "ON"], rows.map { [$0.0, $0.1] }) + (redis ?? "")
     }
 
     private static func upstream(_ upstream: UpstreamDeclaration) -> [String] {

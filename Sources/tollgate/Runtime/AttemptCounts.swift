@@ -100,7 +100,8 @@ final class AttemptCounts: AttemptLimiter {
         }
         let name = "\(bucket.kind.rawValue) \(limit.text) \(bucket.subject)"
         return LimitCharge.Item(
-            key: name.withRawBytes { hash.hash128($0, domain: Self.domain) }, rate: limit, subject: bucket.kind.subject)
+            key: name.withRawBytes { hash.hash128($0, domain: Self.domain) }, rate: limit, subject: bucket.kind.subject,
+            tag: "\(bucket.subject)".withRawBytes { hash.hash128($0, domain: Self.domain) }.tag)
     }
 }
 

@@ -69,6 +69,7 @@ struct Gateway {
             onEvent: { log.write($0) }, onClock: { health.sawClock(HealthBoard.clock(keySet: $0), date: $1, now: $2) })
         redisDiscovery = try configuration.redis.map { try RedisDiscovery($0, health: health) }
         redisDiscovery?.follow { workers.post(.redisMoved($0)) }
+        redisDiscovery?.cluster?.follow { workers.post(.redisMapped($0)) }
         let limiter = SharedLimiter(hash: SharingPlan.hash(configuration))
         let outbox = Outbox(dataDirectory: settings.dataDirectory)
         courier = try DeliveryCourier(configuration.mail, outbox: outbox) { log.write($0) }

@@ -27,8 +27,10 @@ final class HealthBoard: Sendable {
         var ejected: [String: (until: Moment, detail: String)] = [:]
         /// Addresses with `http2=on` that chose HTTP/1.1.
         var choseHTTP1: Set<String> = []
-        /// By worker: each has a connection of its own.
-        var redis: [Int: RedisCondition] = [:]
+        /// By worker and node: each worker has connections of its own. The node is "" with one server.
+        var redis: [Int: [String: RedisCondition]] = [:]
+        /// Why the nodes of the Redis Cluster are unknown.
+        var redisMapProblem: String?
         /// Why the sentinels name no primary, or a failover would not be noticed; nil while all is well.
         var sentinelProblem: String?
     }
@@ -144,17 +146,20 @@ final class HealthBoard: Sendable {
             ("detail", "its server should offer h2 in ALPN; until then each connection carries one request at a time"))
     }
 
-    /// A worker's connection to Redis changed; logged for the first worker that sees it.
-    func redisChanged(worker: Int, _ condition: RedisCondition) {
+    /// A worker's connection to Redis, or to a node of it, changed; logged for the first worker that sees it.
+    func redisChanged(worker: Int, _ change: RedisNodes.Change) {
+        let node = change.node ?? ""
         let isFirst = state.withLock { state in
-            let isKnown = state.redis.values.contains(condition)
-            state.redis[worker] = condition
+            let isKnown = state.redis.values.contains { $0[node] == change.condition }
+            state.redis[worker, default: [:]][node] = change.condition
             return !isKnown
         }
-        guard isFirst else { return }
-        switch condition {
-        case .connecting, .ready: log.info("redis", ("condition", condition.description))
-        case .refusing, .down: log.warning("redis", ("condition", condition.description))
+        guard isFirst, let condition = change.condition else { return }
+        switch (condition, change.node) {
+        case (.connecting, nil), (.ready, nil): log.info("redis", ("condition", condition.description))
+        case (.connecting, let node?), (.ready, let node?): log.info("redis", ("node", node), ("condition", condition.description))
+        case (.refusing, nil), (.down, nil): log.warning("redis", ("condition", condition.description))
+        case (.refusing, let node?), (.down, let node?): log.warning("redis", ("node", node), ("condition", condition.description))
         }
     }
 
@@ -167,6 +172,12 @@ final class HealthBoard: Sendable {
         case .sentinel(let address, let problem?): log.warning("redis", ("sentinel", address.description), ("error", problem))
         case .sentinel(let address, nil): log.info("redis", ("sentinel", address.description), ("condition", "ready"))
         }
+    }
+
+    /// No node of the Redis Cluster tells which there are; nil: one does.
+    func redisMapChanged(problem: String?) {
+        state.withLock { $0.redisMapProblem = problem }
+        if let problem { log.warning("no node of the Redis Cluster tells which there are", ("error", problem)) }
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.
@@ -293,12 +304,15 @@ final class HealthBoard: Sendable {
 
     func readiness(_ statuses: [KeyStatus], _ configuration: GatewayConfiguration, at now: MonotonicTime) -> Readiness {
         var readiness = Readiness()
-        let (isDraining, unhealthy, ejected, redis, sentinelProblem, accountsProblem, carrier, busProblem) = state.withLock {
-            ($0.isDraining, $0.unhealthy, $0.ejected, $0.redis, $0.sentinelProblem, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
+        let (isDraining, unhealthy, ejected, redis, accountsProblem, carrier, busProblem) = state.withLock {
+            ($0.isDraining, $0.unhealthy, $0.ejected, $0.redis, $0.accountsProblem, $0.process.bus.carrier, $0.busProblem)
         }
         let overloads = state.withLock { $0.process.overload.reasons }
         readiness.add("serving", isDraining ? .unready : .ready, isDraining ? "draining" : nil)
-        if configuration.redis != nil { readiness.add(redis, sentinelProblem, of: workers, configuration.settings.rateLimitFailure) }
+        if configuration.redis != nil {
+            let (mapProblem, sentinelProblem) = state.withLock { ($0.redisMapProblem, $0.sentinelProblem) }
+            readiness.add(redis, of: workers, mapProblem: mapProblem, sentinelProblem, configuration.settings.rateLimitFailure)
+        }
         if configuration.settings.usesStore {
             readiness.add("accounts", accountsProblem == nil ? .ready : .degraded, accountsProblem)
         }
@@ -328,18 +342,25 @@ final class HealthBoard: Sendable {
 extension Readiness {
     /// Degraded and not unready: a gateway without its Redis serves on, and all gateways lose it together.
     fileprivate mutating func add(
-        _ redis: [Int: RedisCondition], _ sentinelProblem: String?, of workers: Int, _ mode: LimitFailureMode
+        _ redis: [Int: [String: RedisCondition]], of workers: Int, mapProblem: String?, _ sentinelProblem: String?, _ mode: LimitFailureMode
     ) {
-        guard let problem = redis.values.first(where: { $0 != .ready }) ?? (redis.count < workers ? .connecting : nil) else {
+        // By node, so that each is named once.
+        var away = redis.values.reduce(into: [String: RedisCondition]()) { away, nodes in
+            for (node, condition) in nodes where condition != .ready { away[node] = condition }
+        }
+        if away.isEmpty, redis.count < workers { away[""] = .connecting }
+        guard !away.isEmpty || mapProblem != nil else {
             guard let sentinelProblem else { return add("redis", .ready) }
             return add("redis", .degraded, "\(sentinelProblem); limits are shared, but a failover would not be noticed")
         }
+        let problems = sentinelProblem.map { [$0] } ?? away.sorted { $0.key < $1.key }.map { $0.key.isEmpty ? "\($0.value)" : "node \($0.key): \($0.value)" }
+        let limits = away.keys.contains("") || mapProblem != nil ? "limits" : "limits of their keys"
         let consequence =
             switch mode {
-            case .local: "limits are counted in this gateway"
-            case .open: "limits let everything pass"
-            case .closed: "routes with limits answer 503"
+            case .local: "\(limits) are counted in this gateway"
+            case .open: "\(limits) let everything pass"
+            case .closed: limits == "limits" ? "routes with limits answer 503" : "requests with limits of their keys get 503"
             }
-        add("redis", .degraded, "\(sentinelProblem ?? problem.description); \(consequence)")
+        add("redis", .degraded, (problems + [mapProblem].compactMap(\.self) + [consequence]).joined(separator: "; "))
     }
 }

@@ -7,11 +7,14 @@ internal import Wire
 struct RedisDiscovery: Sendable {
     private let resolver: RedisResolver?
     private let sentinels: SentinelWatch?
+    /// nil where Redis is no cluster.
+    let cluster: RedisClusterMaps?
 
-    /// Blocks while a name is looked up; sentinels are asked on a thread.
+    /// Blocks while a name is looked up; sentinels and nodes are asked on threads.
     init(_ endpoint: RedisEndpoint, health: HealthBoard) throws {
         resolver = try RedisResolver(endpoint, log: health.log)
         sentinels = try SentinelWatch(endpoint, seed: SecureRandom.bytes(8).rawBytes.load64(0)) { health.report($0) }
+        cluster = try RedisClusterMaps(endpoint, log: health.log) { health.redisMapChanged(problem: $0) }
     }
 
     /// Those of the name, as far as is known.
@@ -35,5 +38,6 @@ struct RedisDiscovery: Sendable {
     func stop() {
         resolver?.stop()
         sentinels?.stop()
+        cluster?.stop()
     }
 }

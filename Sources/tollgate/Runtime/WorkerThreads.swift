@@ -70,10 +70,11 @@ struct WorkerPlan: Sendable {
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
-        services.redisChanged = { worker, condition in
-            health.redisChanged(worker: worker, condition)
-            redisDiscovery?.connectionChanged(condition)
+        services.redisChanged = { worker, change in
+            health.redisChanged(worker: worker, change)
+            if let condition = change.condition { redisDiscovery?.connectionChanged(condition) }
         }
+        if let cluster = redisDiscovery?.cluster { services.redisMapWanted = { cluster.refresh() } }
         services.probes = id == 0
         services.outlastsOthers = id == 0 && workers.mailboxes.count > 1
         return services
