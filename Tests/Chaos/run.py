@@ -23,7 +23,7 @@ RECOVERY = 30
 # Seconds of a run that are for start and end.
 FRAME = 14
 MEMBERS = 15
-DEFAULT_TOPOLOGIES = ["single"]
+DEFAULT_TOPOLOGIES = ["cluster", "sentinel"]
 
 
 class Run:

@@ -53,18 +53,45 @@ import Wire
         #expect(choices(&pool, 101) == [100, 1])
     }
 
+    private func learn(_ pool: inout UpstreamPool, _ number: Int, healthy: Bool) {
+        pool.endpoints[number].health.learned(healthy: healthy, at: now, pool.settings.outliers)
+    }
+
+    private func eject(_ pool: inout UpstreamPool, _ number: Int) {
+        pool.endpoints[number].health.leave(Absence(reason: .failures, since: now, until: now.advanced(milliseconds: 10_000)))
+    }
+
     @Test func onlyTheLowestPriorityIsUsedWhileItCanBe() {
         var pool = pool([(1, 1), (0, 1), (0, 1), (2, 1)])
+        pool.adopt(pool.settings.withoutPanic, addresses: pool.endpoints.map(\.address), at: now)
         #expect(choices(&pool, 10) == [0, 5, 5, 0])
-        pool.endpoints[1].health.learned(healthy: false)
+        learn(&pool, 1, healthy: false)
         #expect(choices(&pool, 10) == [0, 0, 10, 0])
-        for _ in 0..<EndpointHealth.failuresToEject { _ = pool.endpoints[2].health.requestFailed(at: now) }
+        eject(&pool, 2)
         #expect(choices(&pool, 10) == [10, 0, 0, 0], "an ejected address gives way to the next priority")
-        pool.endpoints[0].health.learned(healthy: false)
-        pool.endpoints[3].health.learned(healthy: false)
+        learn(&pool, 0, healthy: false)
+        learn(&pool, 3, healthy: false)
         #expect(choices(&pool, 10) == [0, 0, 10, 0], "and is used before none")
-        pool.endpoints[2].health.learned(healthy: false)
+        learn(&pool, 2, healthy: false)
         #expect(choices(&pool, 1) == [0, 0, 0, 0])
+    }
+
+    @Test func inAPanicTheLowestPriorityIsUsedWhateverIsKnownOfIt() {
+        var pool = pool([(0, 1), (0, 1), (1, 1)])
+        eject(&pool, 0)
+        #expect(choices(&pool, 4) == [0, 4, 0])
+        eject(&pool, 1)
+        #expect(choices(&pool, 4) == [2, 2, 0])
+    }
+
+    @Test func anAddressThatStartsSlowlyHasLessWeight() {
+        var pool = pool([(0, 1), (0, 2)], .roundRobin)
+        var settings = pool.settings
+        settings.outliers.slowStart = 10_000
+        pool.adopt(settings, addresses: pool.endpoints.map(\.address), at: now)
+        pool.endpoints[1].health.joined(at: now, settings.outliers)
+        let early = choices(&pool, 100)
+        #expect(early[1] < 40, "\(early)")
     }
 
     @Test func aRetryGoesToAnotherPriorityIfItsOwnHasNoOther() {
@@ -81,5 +108,13 @@ import Wire
         pool.adopt(pool.settings, addresses: [Self.address(1, 0, 1)])
         #expect(pool.endpoints[1].isRetired)
         #expect(choices(&pool, 4) == [4, 0], "the last one left has no rank to look at")
+    }
+}
+
+extension UpstreamSettings {
+    fileprivate var withoutPanic: UpstreamSettings {
+        var settings = self
+        settings.outliers.panic = 0
+        return settings
     }
 }
