@@ -1,3 +1,4 @@
+import Telemetry
 import Testing
 import Transport
 import Wire
