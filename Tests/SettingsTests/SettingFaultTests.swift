@@ -43,7 +43,7 @@ import Wire
         ("TOLLGATE_ROUTE_my-route=x", ["a.env:1: is no setting, write NAME=value or begin a comment with #"]),
         ("TOLLGATE_ROUTE_small=/x", ["a.env:1: TOLLGATE_ROUTE_small: has a name with more than capitals, digits and _, write one like TOLLGATE_ROUTE_MY_API"]),
         ("TOLLGATE_TIERS=free free", [#"a.env:1: TOLLGATE_TIERS: the tier "free" is named twice, reserved, or not made of letters, digits, - and _"#]),
-        ("REDIS_URL=http://h", ["a.env:1: REDIS_URL: is no URL of a Redis, it must begin with redis://, rediss:// (with TLS) or unix: (a socket's path), as in redis://127.0.0.1:6379/0"]),
+        ("REDIS_URL=http://h", ["a.env:1: REDIS_URL: is no URL of a Redis, it must begin with redis://, redis+cluster://, redis+sentinel://, the same with rediss (TLS), or unix: (a socket's path), as in redis://127.0.0.1:6379/0"]),
         ("REDIS_URL=redis+cluster://h/1", ["a.env:1: REDIS_URL: is no URL of a Redis, a cluster has only database 0, as in redis+cluster://a:6379,b:6379"]),
         ("SMTP_URL=mail.example.org", ["a.env:1: SMTP_URL: is no mail server, write one like smtps://user:password@mail.example.org:465"]),
         ("SMTP_URL=smtps://h", ["a.env:1: SMTP_URL: has no sender beside it, set TOLLGATE_MAIL_FROM like Example <no-reply@example.org>"]),
