@@ -51,6 +51,15 @@ package enum RedisOutcome: Equatable, Sendable {
         case .refused, .late, .lost: false
         }
     }
+
+    /// Whether the keys of the command may be on another node by now.
+    var isMiss: Bool {
+        switch self {
+        case .answered: false
+        case .refused(let kind): kind == .cluster
+        case .late, .lost: true
+        }
+    }
 }
 
 /// A command's outcome, with the caller's tag.

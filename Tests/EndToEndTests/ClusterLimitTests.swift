@@ -53,7 +53,7 @@ import Testing
         }
 
         /// Waits for so many more answers.
-        func goOn(_ count: Int) throws {
+        func awaitAnswers(_ count: Int) throws {
             let before = answers.now
             try answers.wait(for: "answers", seconds: 30, until: { $0 >= before + count })
         }
@@ -116,7 +116,7 @@ import Testing
         for tag in 0..<256 where redirects == 0 || tag < 48 {
             let slot = try cluster.slot("{b\(tag)}")
             guard slot <= RedisCluster.ranges[0].1 else { continue }
-            try cluster.move(slot, from: cluster.nodes[0], to: cluster.nodes[6]) { try load.goOn(20) }
+            try cluster.move(slot, from: cluster.nodes[0], to: cluster.nodes[6]) { try load.awaitAnswers(20) }
             redirects = try gateways.reduce(0) { try $0 + $1.metric("tollgate_redis_redirects_total") }
         }
         let statuses = try load.end()
@@ -153,7 +153,7 @@ import Testing
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
         let gateways = try (0..<2).map { _ in try gateway(cluster, upstream, Self.hot, "TOLLGATE_RATE_LIMIT_FAILURE=\(mode)") }
         let load = Load(gateways, callers: 3_000)
-        try load.goOn(500)
+        try load.awaitAnswers(500)
         cluster.nodes[0].kill()
         try eventually("the replica has taken over", seconds: 60) {
             try cluster.nodes[3].ask("INFO", "replication").contains("role:master")
@@ -161,7 +161,7 @@ import Testing
         for gateway in gateways {
             try eventually("the gateways have found it", seconds: 60) { try redis(gateway)["status"].text == "ready" }
         }
-        try load.goOn(3_000)
+        try load.awaitAnswers(3_000)
         let statuses = try load.end()
         #expect(Set(statuses.keys).isSubset(of: [200, 429, 503]), "\(statuses)")
         // The counts that others have had all the time.

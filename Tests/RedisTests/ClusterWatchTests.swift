@@ -17,7 +17,7 @@ import Wire
         return server
     }
 
-    /// What a watch has reported.
+    /// Events of a watch, in their order.
     private final class Reports: Sendable {
         private let events = Mutex<[RedisClusterWatch.Event]>([])
 

@@ -183,7 +183,7 @@ extension SharedCounting {
     mutating func askedEnded(_ result: RedisResult, _ now: MonotonicTime) -> RedisCommandKind? {
         guard let asked = awaited.removeValue(forKey: result.tag) else { return nil }
         if isCluster, !result.outcome.isAnswered {
-            nodes.missed()
+            nodes.saw(result.outcome)
             if result.outcome == .refused(.cluster), asked.mayMove, redirected(asked, result.tag, now) { return nil }
         }
         return ended(asked, isAnswered: result.outcome.isAnswered, now)

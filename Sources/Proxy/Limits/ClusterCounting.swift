@@ -98,11 +98,11 @@ extension SharedCounting {
         case .refused(.cluster):
             if redirect(index, now, &metrics) { return }
             metrics.redisCommand(.take, .error, nanoseconds: nil)
-            nodes.missed()
+            nodes.saw(result.outcome)
             callFailed(index, now)
         case .refused, .late, .lost:
             metrics.redisCommand(.take, result.outcome.metric, nanoseconds: nil)
-            nodes.missed()
+            nodes.saw(result.outcome)
             callFailed(index, now)
         }
     }

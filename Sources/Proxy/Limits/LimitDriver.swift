@@ -67,7 +67,7 @@ extension SharedCounting {
                 metrics.redisCommand(.refund, result.outcome.metric, nanoseconds: nil)
             } else if result.tag == Self.heartbeatTag {
                 metrics.redisCommand(.heartbeat, result.outcome.metric, nanoseconds: nil)
-                if result.outcome.isAnswered { readCensus() } else if isCluster { nodes.missed() }
+                if result.outcome.isAnswered { readCensus() } else if isCluster { nodes.saw(result.outcome) }
             } else if Self.isAsked(result.tag) {
                 let name = askedEnded(result, now)
                 if let name { metrics.redisCommand(name, result.outcome.metric, nanoseconds: nil) }

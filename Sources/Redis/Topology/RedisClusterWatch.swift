@@ -1,4 +1,3 @@
-import Synchronization
 import Transport
 import Wire
 

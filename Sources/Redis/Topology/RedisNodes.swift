@@ -215,8 +215,11 @@ package struct RedisNodes: ~Copyable {
         owners[Int(tag.number)] = Int16(node)
     }
 
-    /// A key has no node, or its node does not answer.
+    /// A key has no node, or its node is not connected.
     package mutating func missed() { isMapWanted = true }
+
+    /// The outcome of a command for a key.
+    package mutating func saw(_ outcome: RedisOutcome) { if outcome.isMiss { isMapWanted = true } }
 
     /// Whether the map should be read again; true at most every 50 ms.
     package mutating func takeMapWanted(_ now: MonotonicTime) -> Bool {
