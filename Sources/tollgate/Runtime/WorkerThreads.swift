@@ -6,6 +6,7 @@ internal import Gate
 internal import HTTP
 internal import Issuers
 internal import Proxy
+internal import Redis
 internal import Settings
 internal import Synchronization
 internal import Telemetry
