@@ -314,18 +314,6 @@ package struct Admission: ~Copyable {
         return gate.maxAge == 0 || hasSignedInLately(gate.maxAge, now.seconds, &decision)
     }
 
-    /// Whether the sign-in is at most `maxAge` seconds old (RFC 9470). Looked at after claims and tier: a caller that lacks those is
-    /// not asked to sign in first. A token that does not say when its user signed in, or names a time in the future, is refused.
-    private func hasSignedInLately(_ maxAge: UInt32, _ now: Int64, _ decision: inout Decision) -> Bool {
-        guard let identity = decision.identity else { return refuseAnonymous(&decision) }
-        if let signedInAt = identity.signedInAt {
-            let age = now - signedInAt
-            if age <= Int64(maxAge), age >= -policy.trust.clockSkewSeconds { return true }
-        }
-        decision.refuse(.unauthorized(.signInTooOld(maxAge: maxAge)), .refused, .signInTooOld)
-        return false
-    }
-
     private func holds(_ tier: Tier, _ gate: RouteGate, _ decision: inout Decision) -> Bool {
         if let own = decision.tier, own >= tier { return true }
         if gate.shadow.contains(.tier) {
@@ -338,7 +326,7 @@ package struct Admission: ~Copyable {
         return false
     }
 
-    private func refuseAnonymous(_ decision: inout Decision) -> Bool {
+    func refuseAnonymous(_ decision: inout Decision) -> Bool {
         decision.refuse(.unauthorized(.missing), .refused, .missing)
         return false
     }

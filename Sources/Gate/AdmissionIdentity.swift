@@ -74,6 +74,18 @@ package struct IdentitySigner: Sendable {
 }
 
 extension Admission {
+    /// Whether the sign-in is at most `maxAge` seconds old (RFC 9470). Looked at after claims and tier: a caller that lacks those is
+    /// not asked to sign in first. A token that does not say when its user signed in, or names a time in the future, is refused.
+    func hasSignedInLately(_ maxAge: UInt32, _ now: Int64, _ decision: inout Decision) -> Bool {
+        guard let identity = decision.identity else { return refuseAnonymous(&decision) }
+        if let signedInAt = identity.signedInAt {
+            let (age, overflows) = now.subtractingReportingOverflow(signedInAt)
+            if !overflows, age <= Int64(maxAge), age >= -policy.trust.clockSkewSeconds { return true }
+        }
+        decision.refuse(.unauthorized(.signInTooOld(maxAge: maxAge)), .refused, .signInTooOld)
+        return false
+    }
+
     /// Adds `X-Tollgate-Identity` where the caller is known: an anonymous caller has no identity to sign. Called once all other
     /// identity fields are there. False if the request is refused, because there is no key or it fails.
     mutating func signIdentity(_ route: Int, _ now: WallTime, _ decision: inout Decision) -> Bool {

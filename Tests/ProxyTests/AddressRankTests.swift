@@ -85,6 +85,14 @@ import Wire
         #expect(choices(&pool, 4) == [2, 2, 0])
     }
 
+    @Test func backupsServeWhileThePrimariesAreAwayThoughTheseAreMost() {
+        for isProbed in [true, false] {
+            var pool = pool([(10, 1), (10, 1), (10, 1), (20, 1), (20, 1)])
+            for index in 0..<3 { if isProbed { learn(&pool, index, healthy: false) } else { eject(&pool, index) } }
+            #expect(choices(&pool, 10) == [0, 0, 0, 5, 5])
+        }
+    }
+
     @Test func anAddressThatStartsSlowlyHasLessWeight() {
         var pool = pool([(0, 1), (0, 2)], .roundRobin)
         var settings = pool.settings

@@ -214,6 +214,35 @@ struct RequestBoundsTests {
 
     // MARK: retries
 
+    /// Each retry of a request is one of the budget's, not its first alone.
+    @Test func aRequestThatIsRetriedOftenSpendsTheBudgetEachTime() throws {
+        let listener = try listen()
+        defer { listener.close() }
+        let back = try snapshot(listener) {
+            $0.retries = 5
+            $0.retryPercent = 1
+            $0.leastRetries = 0
+        }
+        var worker = try worker(back)
+        // The budget has saved ten retries: five for the first request, four for the second, one for the third.
+        for (failures, status) in [(6, 502), (4, 200), (2, 502)] {
+            var (client, upstream) = try begin(&worker, listener)
+            for failure in 1...failures {
+                upstream.close()
+                guard failure < failures || status == 200 else { break }
+                upstream = try worker.accept(listener)
+                try worker.turn(untilReadable: upstream)
+                _ = try upstream.receiveMessage()
+            }
+            if status == 200 { try upstream.send(ExchangeTests.ok) }
+            try worker.turn(untilReadable: client)
+            #expect(try client.receiveMessage().status == status)
+            client.close()
+            upstream.close()
+        }
+        worker.end()
+    }
+
     /// Without a budget, as many retries as `retry-min` are under way at a time, in all workers.
     @Test func someRetriesMayAlwaysBeUnderWay() throws {
         let listener = try listen()

@@ -41,15 +41,7 @@ public final class NameServer: Sendable {
     /// Binds `port`, by default a free one, at a loopback address.
     public init(address: UInt32 = 0x7F00_0001, port: UInt16 = 0) throws {
         self.address = address
-        let (first, bound) = try Self.bind(SOCK_DGRAM, address, port)
-        let second: Int32
-        do {
-            second = try Self.bind(SOCK_STREAM, address, bound).descriptor
-        } catch {
-            close(first)
-            throw error
-        }
-        (datagrams, listener, self.port) = (first, second, bound)
+        (datagrams, listener, self.port) = try Self.bindBoth(address, port)
         listen(listener, 16)
         Thread.detachNewThread { [weak self, datagrams] in Self.answerDatagrams(datagrams) { self?.answer($0, limit: 512) } }
         Thread.detachNewThread { [weak self, listener] in Self.answerStreams(listener) { self?.answer($0, limit: 65_535) } }
@@ -65,6 +57,20 @@ public final class NameServer: Sendable {
     public func change(_ body: (inout Zone) -> Void) { lock.withLock { body(&state) } }
 
     public var questions: Int { lock.withLock { state.questions } }
+
+    /// A port that is free for UDP may be taken for TCP: then another is tried, unless one is asked for.
+    private static func bindBoth(_ address: UInt32, _ port: UInt16) throws -> (Int32, Int32, UInt16) {
+        for attempt in 1... {
+            let (datagrams, bound) = try bind(SOCK_DGRAM, address, port)
+            do {
+                return (datagrams, try bind(SOCK_STREAM, address, bound).descriptor, bound)
+            } catch {
+                close(datagrams)
+                if port != 0 || attempt == 50 { throw error }
+            }
+        }
+        fatalError("the loop ends by itself")
+    }
 
     private static func bind(_ type: __socket_type, _ address: UInt32, _ port: UInt16) throws -> (descriptor: Int32, port: UInt16) {
         let descriptor = socket(AF_INET, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -27,6 +27,8 @@ extension Worker {
     mutating func openStream(_ exchange: ExchangeIndex, _ kind: StreamKind, _ scratch: inout Scratch) -> Bool {
         let handle = exchanges.handle(exchange)
         releaseSlot(exchange)
+        // A stream that a retry has begun would hold its part of the budget until it ends.
+        release(.retry, exchange)
         var live = LiveStream(
             kind, exchanges[exchange].life, exchanges[exchange].streamRule, isReadable: !exchanges[exchange].frames.isNone,
             at: now.monotonic)

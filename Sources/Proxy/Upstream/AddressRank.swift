@@ -25,10 +25,11 @@ extension UpstreamPool {
     /// weight, and takes from the one with the most what all of them were given. A slow start lessens a weight.
     mutating func chooseByRank(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
         guard let (eligibility, _) = eligible(avoiding: avoided, at: now) else { return nil }
+        let serving = servingPriority(avoiding: avoided, at: now)
         var best = (priority: Int.max, load: Int.max)
         for index in endpoints.indices where eligibility.admits(index, endpoints[index]) {
             let standing = standing(index, now)
-            if standing < best { best = standing }
+            if standing < best, serving == nil || standing.priority == serving { best = standing }
         }
         var chosen: Int?
         var total = 0
@@ -42,10 +43,23 @@ extension UpstreamPool {
         return chosen
     }
 
-    /// The priority of an address and its requests under way for its weight, scaled so that weights count among few of them.
+    /// The lowest priority with an available address; nil if no address is available. A panic reaches no other while there is one.
+    private func servingPriority(avoiding avoided: Int?, at now: MonotonicTime) -> Int? {
+        endpoints.indices.filter { index in
+            index != avoided && !endpoints[index].isRetired && endpoints[index].health.isAvailable(at: now)
+        }.map { endpoints[$0].address.rank.priority }.min()
+    }
+
+    /// The priority of an address and its requests under way for its weight, scaled so that weights count among few of them. During a
+    /// slow start the next request counts too, or an idle newcomer would get each.
     private func standing(_ index: Int, _ now: MonotonicTime) -> (priority: Int, load: Int) {
-        let isLeast = settings.balance == .leastOutstanding
-        return (endpoints[index].address.rank.priority, isLeast ? endpoints[index].outstanding &* Self.loadScale / weight(index, now) : 0)
+        let rank = endpoints[index].address.rank
+        guard settings.balance == .leastOutstanding else { return (rank.priority, 0) }
+        let outstanding = endpoints[index].outstanding
+        let weight = weight(index, now)
+        let whole = rank.weight * EndpointHealth.whole
+        guard weight < whole else { return (rank.priority, outstanding &* Self.loadScale / weight) }
+        return (rank.priority, (outstanding + 1) &* Self.loadScale / weight - Self.loadScale / whole)
     }
 
     /// The weight of an address in parts, at least 1.
@@ -53,5 +67,5 @@ extension UpstreamPool {
         max(1, endpoints[index].address.rank.weight * endpoints[index].health.share(at: now, settings.outliers))
     }
 
-    private static var loadScale: Int { 1 << 32 }
+    private static var loadScale: Int { 1 << 40 }
 }

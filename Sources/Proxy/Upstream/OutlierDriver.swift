@@ -75,12 +75,18 @@ extension Worker {
             upstreams.directory.answerFailed(endpoint)
         case .unavailable:
             noteFailure(endpoint, isBrokenAnswer: false)
-            if let rest { suspect(endpoint, .retryAfter, detail: detail(), rest: rest) }
+            if let rest, mayRest(endpoint) { suspect(endpoint, .retryAfter, detail: detail(), rest: rest) }
         case .throttled:
             if upstreams.directory[endpoint].health.answerThrottled(at: now.monotonic, rules), let rest {
                 suspect(endpoint, .retryAfter, detail: "\(detail()), \(rules.failures ?? 5) times in a row", rest: rest)
             }
         }
+    }
+
+    /// Whether the address is in, and not the last one: otherwise it is not judged for each of its answers.
+    private func mayRest(_ endpoint: EndpointIndex) -> Bool {
+        upstreams.directory[endpoint].health.isAvailable(at: now.monotonic)
+            && upstreams.directory.pools[endpoint.pool].availableCount(at: now.monotonic) > 1
     }
 
     /// A request failed there, or was answered by a status that says as much.

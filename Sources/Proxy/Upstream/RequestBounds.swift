@@ -27,9 +27,10 @@ extension Worker {
     mutating func takesRetry(_ exchange: ExchangeIndex) -> Bool {
         let pool = exchanges[exchange].endpoint.pool
         let isEarned = upstreams.directory.pools[pool].budget.spend()
-        guard !exchanges[exchange].holdings.contains(.retry) else { return true }
-        let limit = isEarned ? .max : upstreams.directory.pools[pool].settings.leastRetries
-        guard upstreams.directory.pools[pool].connections.requests.retries.acquire(within: limit) else {
+        let least = upstreams.directory.pools[pool].settings.leastRetries
+        let retries = upstreams.directory.pools[pool].connections.requests.retries
+        let isHeld = exchanges[exchange].holdings.contains(.retry)
+        guard isHeld ? isEarned || retries.value <= least : retries.acquire(within: isEarned ? .max : least) else {
             telemetry.metrics.upstreamRefused(upstream: exchanges[exchange].record.upstream, .retryBudget)
             return false
         }

@@ -201,6 +201,9 @@ extension Worker {
         guard phase == .serving else { return }
         for index in downstream.listeners.indices where !downstream.listeners[index].isAdmin {
             while accept(index, &scratch) {}
+        }
+        // Not before all are accepted from: a connection may have the descriptor of a closed listener, which a pause would unwatch.
+        for index in downstream.listeners.indices where !downstream.listeners[index].isAdmin {
             downstream.listeners[index].socket.close()
         }
         phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))

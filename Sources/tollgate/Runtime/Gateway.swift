@@ -62,6 +62,7 @@ struct Gateway {
         resolver = try UpstreamResolver(settings.upstreams, every: settings.dnsRefreshMilliseconds, log: log) { upstream, addresses in
             let texts = addresses.map(\.address.description).joined(separator: " ")
             log.info("addresses changed", ("upstream", upstream), ("addresses", texts))
+            health.addresses(of: upstream, are: addresses)
             workers.post(.resolved(upstream: upstream, addresses))
         }
         keySets = try KeySetRefresher(
@@ -204,6 +205,8 @@ struct Gateway {
             health.limits(LoadLimits(settings, workers: workers.mailboxes.count, descriptors: DescriptorLimit.raise()))
             try active.adopt(
                 configuration, keys: keys, generation: generation, adminToken: token, upstreams, now: moment.wall)
+            resolver.lookSoon()
+            for upstream in upstreams { health.addresses(of: upstream.settings.name, are: upstream.addresses) }
             // After the configuration, so that its first keys of this generation are not ignored.
             keySets.adopt(IssuersPlan(configuration), own: keys.ownRing, generation: generation)
             accounts.adopted(configuration)

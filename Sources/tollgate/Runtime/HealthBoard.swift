@@ -64,6 +64,10 @@ final class HealthBoard: Sendable {
         state.withLock { state in
             state.process.keepIssuers(holders)
             state.process.clocks.keep(clocks)
+            let upstreams = Set(configuration.settings.upstreams.map(\.name))
+            let isGone = { (key: String) in !upstreams.contains(String(key.prefix { $0 != " " })) }
+            state.unhealthy = state.unhealthy.filter { !isGone($0) }
+            state.ejected = state.ejected.filter { !isGone($0.key) }
         }
     }
 
@@ -91,6 +95,16 @@ final class HealthBoard: Sendable {
     }
 
     // MARK: upstreams and Redis
+
+    /// The upstream has these addresses now: what was known of others is forgotten, for they are neither probed nor asked any more.
+    func addresses(of upstream: String, are addresses: [UpstreamAddress]) {
+        let keys = Set(addresses.map { "\(upstream) \($0.address)\($0.pathPrefix)" })
+        let isGone = { (key: String) in key.hasPrefix(upstream + " ") && !keys.contains(key) }
+        state.withLock { state in
+            state.unhealthy = state.unhealthy.filter { !isGone($0) }
+            state.ejected = state.ejected.filter { !isGone($0.key) }
+        }
+    }
 
     func upstreamChanged(_ upstream: String, _ address: UpstreamAddress, isHealthy: Bool) {
         let address = "\(address.address)\(address.pathPrefix)"

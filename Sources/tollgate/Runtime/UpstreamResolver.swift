@@ -83,7 +83,8 @@ final class UpstreamResolver: Sendable {
         try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
     }
 
-    /// Adopts another configuration, and returns its upstreams as `snapshots` does.
+    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Once the workers have them, `lookSoon` looks for
+    /// what failed.
     func adopt(
         _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32 = 30_000, _ contexts: AuthorityContexts
     ) -> [UpstreamSnapshot] {
@@ -93,9 +94,11 @@ final class UpstreamResolver: Sendable {
             state.interval = Int32(clamping: milliseconds)
             state.generation += 1
         }
-        defer { thread.runSoon() }
         return snapshots()
     }
+
+    /// Has the thread look up all names now.
+    func lookSoon() { thread.runSoon() }
 
     func start() throws {
         try thread.start(name: "resolver", after: interval) { [self] in
@@ -115,8 +118,9 @@ final class UpstreamResolver: Sendable {
         let (upstreams, contexts, generation, answers) = state.withLock { ($0.upstreams, $0.contexts, $0.generation, $0.answers) }
         var round = LookUpRound(earlier: answers)
         for upstream in upstreams where upstream.hasNames {
+            let failures = round.failures
             let addresses = resolve(upstream, contexts[upstream], &round)
-            guard !addresses.isEmpty else { continue }
+            guard !addresses.isEmpty || round.failures == failures else { continue }
             state.withLock { state in
                 let known = state.known[upstream.name] ?? []
                 // Name servers rotate their answers, so the order says nothing.
@@ -126,7 +130,7 @@ final class UpstreamResolver: Sendable {
                 changed(upstream.name, addresses)
             }
         }
-        let (latest, isComplete) = (round.answers, round.isComplete)
+        let (latest, isComplete) = (round.answers, round.failures == 0)
         state.withLock { state in
             if state.generation == generation { state.answers = latest }
         }
@@ -154,11 +158,13 @@ final class UpstreamResolver: Sendable {
         of host: String, _ port: UInt16, _ upstream: UpstreamDeclaration, _ round: inout LookUpRound
     ) -> [SocketAddress] {
         let name = NameAnswers.Host(name: host, port: port)
+        if round.failedHosts.contains(name) { round.failures += 1 }
         if let found = round.answers.hosts[name] { return found }
         do {
             round.answers.hosts[name] = try lookUp(host, port)
         } catch {
-            round.isComplete = false
+            round.failures += 1
+            round.failedHosts.insert(name)
             round.answers.hosts[name] = round.earlier.hosts[name]
             report("a name has no address", error, upstream, isKept: round.answers.hosts[name] != nil)
         }
@@ -185,11 +191,13 @@ final class UpstreamResolver: Sendable {
     }
 
     private func records(of name: String, _ upstream: UpstreamDeclaration, _ round: inout LookUpRound) -> [ServiceRecord] {
+        if round.failedServices.contains(name) { round.failures += 1 }
         if let found = round.answers.services[name] { return found }
         do {
             round.answers.services[name] = try lookUpService(name)
         } catch {
-            round.isComplete = false
+            round.failures += 1
+            round.failedServices.insert(name)
             round.answers.services[name] = round.earlier.services[name]
             report("a service has no servers", error, upstream, isKept: round.answers.services[name] != nil)
         }
@@ -218,8 +226,10 @@ struct NameAnswers {
 private struct LookUpRound {
     let earlier: NameAnswers
     var answers = NameAnswers()
-    /// Whether no lookup has failed.
-    var isComplete = true
+    /// Lookups that failed, counted for each use of their name.
+    var failures = 0
+    var failedHosts: Set<NameAnswers.Host> = []
+    var failedServices: Set<String> = []
 }
 
 /// An address and everything about it that DNS says.
