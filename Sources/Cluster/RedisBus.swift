@@ -57,13 +57,16 @@ package final class RedisBus: Sendable {
     package func publish() { mailbox.post(.publish) }
 
     /// Uses this server from now on. Any thread.
-    package func moved(to server: RedisServer) { mailbox.post(.moved([server])) }
+    package func moved(to server: RedisServer) { moved(to: [server]) }
+
+    /// Uses one of these servers from now on, of which each will do. Any thread.
+    package func moved(to servers: [RedisServer]) { mailbox.post(.moved(servers)) }
 
     /// The Redis Cluster has these nodes now, any of which passes messages on to all. Any thread.
     func moved(to map: RedisClusterMap) {
         // Each gateway begins with another one.
         let nodes = map.nodes.filter { !$0.isAway }.map { RedisServer(addresses: $0.addresses, name: $0.host) }
-        mailbox.post(.moved(nodes.shuffled()))
+        moved(to: nodes.shuffled())
     }
 
     /// Ends the thread and waits for it.

@@ -178,6 +178,9 @@ package struct RedisConnection: ~Copyable {
     /// Number of commands without a reply, including those that timed out.
     package var inFlight: Int { unanswered.count - lost }
 
+    /// Whether no command waits for a reply, or to be reported as lost.
+    var isUnused: Bool { unanswered.count == 0 }
+
     /// When the oldest of them was appended.
     package var oldestInFlight: MonotonicTime? { unanswered.next?.sentAt }
 

@@ -91,8 +91,8 @@ extension RedisConnection {
 
     /// Whether the error in the reader says that the server refuses all commands.
     private func countsAsOutage(_ kind: RedisErrorKind) -> Bool {
-        guard kind == .cluster, settings.isClusterNode, let error = RedisClusterError(reader.reply.bytes(0)) else { return kind.isOutage }
-        return !error.isOfKeys
+        guard kind == .cluster, settings.isClusterNode else { return kind.isOutage }
+        return RedisClusterError(reader.reply.bytes(0)) == .down
     }
 
     /// NOSCRIPT: loads the script and sends the call again behind it. Calls that fail together keep their order.

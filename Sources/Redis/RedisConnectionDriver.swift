@@ -51,7 +51,7 @@ extension RedisConnection {
         self.addresses = addresses
         self.names = names
         if let address, !addresses.contains(address) {
-            lose(!endpoint.hasSentinels ? .moved : addresses.isEmpty ? .noPrimary : .replaced, now)
+            lose(endpoint.reasonOfMove(hasServers: !addresses.isEmpty), now)
         }
         if isOther {
             state.retryNow(now)
@@ -67,7 +67,7 @@ extension RedisConnection {
     // MARK: connecting
 
     private mutating func connect(_ now: MonotonicTime, _ loop: borrowing EventLoop) {
-        guard !addresses.isEmpty else { return lose(endpoint.hasSentinels ? .noPrimary : .noAddress, now) }
+        guard !addresses.isEmpty else { return lose(endpoint.reasonWithoutServers, now) }
         let address = addresses[attempts % addresses.count]
         attempts += 1
         switch Socket.connect(to: address) {

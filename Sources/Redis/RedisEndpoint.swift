@@ -61,6 +61,24 @@ package struct RedisEndpoint: Equatable, Sendable {
         }
     }
 
+    /// Why a connection whose server is no more one of this endpoint's is closed.
+    func reasonOfMove(hasServers: Bool) -> RedisFault {
+        switch topology {
+        case .single: .moved
+        case .cluster: .otherNodes
+        case .sentinel: hasServers ? .replaced : .noPrimary
+        }
+    }
+
+    /// Why there is nothing to connect to.
+    var reasonWithoutServers: RedisFault {
+        switch topology {
+        case .single: .noAddress
+        case .cluster: .noNode
+        case .sentinel: .noPrimary
+        }
+    }
+
     /// Whether sentinels name the server.
     package var hasSentinels: Bool {
         switch topology {

@@ -25,6 +25,10 @@ package enum RedisFault: Error, Equatable, Sendable {
     case noPrimary
     /// The sentinels name another server now.
     case replaced
+    /// The node is none of the cluster's now.
+    case otherNodes
+    /// No node of the cluster is known yet.
+    case noNode
     /// The server that the sentinels named is a replica.
     case notPrimary
     /// The gateway closed it.
@@ -56,6 +60,8 @@ extension RedisFault: CustomStringConvertible {
         case .silent(let milliseconds): "it has not answered for \(DurationText.text(milliseconds))"
         case .moved: "its name has other addresses now"
         case .noPrimary: "no primary is known"
+        case .otherNodes: "the cluster has other nodes now"
+        case .noNode: "no node of the cluster is known"
         case .replaced: "the sentinels name another primary"
         case .notPrimary: "it is a replica"
         case .ended: "the gateway ended the connection"

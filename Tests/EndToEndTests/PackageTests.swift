@@ -101,7 +101,7 @@ import Testing
 
     @Test(.enabled(if: isThere("/usr/bin/groff"))) func theManualIsAPageWithoutWarnings() throws {
         let page = try mustRun(try Tollgate.binary.get(), ["manual"])
-        let outcome = try run("/usr/bin/groff", ["-man", "-ww", "-Tascii", "-P-cbou"], input: page)
+        let outcome = try run("/usr/bin/groff", ["-man", "-ww", "-Tutf8", "-P-cbou"], input: page)
         #expect(outcome.code == 0 && outcome.complaints == "", "\(outcome.complaints)")
         for word in ["tollgate token mint", "--env-file FILE", "TOLLGATE_LISTEN", "EXIT STATUS"] { #expect(outcome.output.contains(word), "\(word)") }
     }

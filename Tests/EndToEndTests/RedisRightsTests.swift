@@ -4,15 +4,15 @@ import Testing
 
 /// Gateways as the users that `docs/several-gateways.md` gives them in Redis.
 @Suite(.ownThread) struct RedisRightsTests {
-    /// The rules of the page: of the user at a server, what Sentinel adds, and of the user at a sentinel.
-    private static func rules() throws -> (server: String, addition: String, sentinel: String) {
+    /// The rules of the page: of the user at a server, what Sentinel adds, of the user at a sentinel, and what a cluster adds.
+    private static func rules() throws -> (server: String, addition: String, sentinel: String, cluster: String) {
         var root = URL(fileURLWithPath: #filePath)
         for _ in 0..<3 { root.deleteLastPathComponent() }
         let prefix = "ACL SETUSER tollgate "
         let page = try String(contentsOf: root.appending(path: "docs/several-gateways.md"), encoding: .utf8)
         let lines = page.split(separator: "\n").filter { $0.hasPrefix(prefix) }.map { String($0.dropFirst(prefix.count)) }
-        guard lines.count == 3 else { throw Fault("the page has \(lines.count) rules") }
-        return (lines[0], lines[1], lines[2])
+        guard lines.count == 4 else { throw Fault("the page has \(lines.count) rules") }
+        return (lines[0], lines[1], lines[2], lines[3])
     }
 
     /// The commands that a rule allows, as INFO names them.
@@ -71,6 +71,14 @@ import Testing
             _ = try gateway.ask("GET /one")
             return try gateway.askAdmin("/readyz").text.contains("NOPERM")
         }
+    }
+
+    @Test func theDocumentedUserSufficesOnTheNodesOfACluster() throws {
+        let rules = try Self.rules()
+        let cluster = try RedisCluster()
+        for node in cluster.nodes { try node.ask(["ACL", "SETUSER", "tollgate"] + (rules.server + " " + rules.cluster).split(separator: " ").map(String.init)) }
+        try useEverything(cluster.setting.replacingOccurrences(of: "redis+cluster://", with: "redis+cluster://tollgate:secret@"))
+        for node in cluster.nodes { #expect(try node.ask("ACL", "LOG") == "") }
     }
 
     @Test(arguments: RedisProgram.all)

@@ -138,6 +138,9 @@ extension SharedLimitClient {
                     next += 1
                 }
                 if local.kind == .granted { passing -= 1 } else { own.becomes(granted: false, .fallback, count: own.count) }
+            } else {
+                // The counts without an answer let it pass; those with one have granted only so many.
+                passing -= 1
             }
             waiters.settle(
                 queues.items[queue].lists[LimitQueue.asked].first, &own, from: &queues.items[queue].lists[LimitQueue.asked])

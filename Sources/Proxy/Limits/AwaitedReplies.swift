@@ -64,9 +64,13 @@ final class ClusterTake {
             reply(joined(granted: 0))
             return items.indices.filter { (replies[$0]?.granted ?? 0) > 0 }
         }
-        // Without all of them the local counts decide alone; what was charged stays charged.
-        reply(answers.count == items.count ? joined(granted: 1) : nil)
-        return []
+        guard answers.count < items.count else {
+            reply(joined(granted: 1))
+            return []
+        }
+        // The local counts decide alone, and Redis keeps no charge that could not be given back.
+        reply(nil)
+        return items.indices.filter { replies[$0] != nil }
     }
 
     /// On the clock of the node that answered for the first count. A count that grants a charge which is given back, or that did

@@ -35,9 +35,6 @@ package enum RedisClusterError: Equatable, Sendable {
             return nil
         }
     }
-
-    /// Whether the node serves other keys all the same.
-    var isOfKeys: Bool { self != .down }
 }
 
 /// The address in a node's reply that another one has the key: `MOVED 3999 127.0.0.1:6381` or `ASK 3999 127.0.0.1:6381`.

@@ -39,6 +39,18 @@ package struct RedisClusterMap: Equatable, Sendable {
         owners.allSatisfy { $0 >= 0 && !nodes[Int($0)].isAway }
     }
 
+    /// Slots that no node serves.
+    package var uncovered: Int { owners.count { $0 < 0 } }
+
+    /// Puts the nodes into an order of their own: each node of a cluster tells them in another one.
+    private mutating func sort() {
+        let order = nodes.indices.sorted { (nodes[$0].host, nodes[$0].port) < (nodes[$1].host, nodes[$1].port) }
+        var places = [Int16](repeating: 0, count: nodes.count)
+        for (place, index) in order.enumerated() { places[index] = Int16(place) }
+        nodes = order.map { nodes[$0] }
+        for slot in owners.indices where owners[slot] >= 0 { owners[slot] = places[Int(owners[slot])] }
+    }
+
     /// Sets what the node names resolve to.
     package mutating func resolve(_ look: (Node) -> [SocketAddress]) {
         for index in nodes.indices { nodes[index].addresses = look(nodes[index]) }
@@ -93,6 +105,7 @@ extension RedisClusterMap {
                 guard own(slots[range], slots[range + 1], by: primary) else { return nil }
             }
         }
+        sort()
     }
 
     /// The reply to CLUSTER SLOTS (before Redis 7). It does not name nodes without slots.
@@ -109,6 +122,7 @@ extension RedisClusterMap {
                 if number == 0, !own(parts[0], parts[1], by: index) { return nil }
             }
         }
+        sort()
     }
 }
 
@@ -117,7 +131,8 @@ extension RedisClusterMap.Node {
         guard let role = fields["role"]?.text else { return nil }
         guard let port = (usesTLS ? fields["tls-port"] : nil)?.port ?? fields["port"]?.port ?? fields["tls-port"]?.port else { return nil }
         self.init(
-            host: Self.host(fields["endpoint"], fields["ip"]) ?? asked, port: port, isPrimary: role == "master",
+            // An empty endpoint means the host that was asked (cluster-preferred-endpoint-type unknown-endpoint).
+            host: (fields["endpoint"]?.text == "" ? nil : Self.host(fields["endpoint"], fields["ip"])) ?? asked, port: port, isPrimary: role == "master",
             isAway: fields["health"].map { $0.text != "online" } ?? false)
     }
 

@@ -199,6 +199,11 @@ private struct Run: ~Copyable {
                 ? RedisClusterMap(shards: connection.reader.reply, askedAt: host, usesTLS: endpoint.usesTLS)
                 : RedisClusterMap(slots: connection.reader.reply, askedAt: host)
             guard let found else { return failed("its reply to CLUSTER \(result.tag == Self.shardsTag ? "SHARDS" : "SLOTS") is not understood", now) }
+            // A node that was reset or forgotten tells of itself alone. Another one may know better.
+            guard found.uncovered <= (map?.uncovered ?? RedisSlot.count - 1) || failures + 1 >= candidates.count else {
+                schedule.wanted()
+                return failed("\(found.uncovered) slots have no node", now)
+            }
             adopt(found, now)
         case .refused(.command) where result.tag == Self.shardsTag: append("SLOTS", Self.slotsTag, now)
         case .refused: failed("CLUSTER SHARDS is refused: \(connection.reader.reply.errorText ?? "")", now)
@@ -210,11 +215,19 @@ private struct Run: ~Copyable {
 
     private mutating func adopt(_ found: RedisClusterMap, _ now: MonotonicTime) {
         var found = found
-        found.resolve { Self.resolve($0.address) }
+        let known = map
+        // A name server that fails takes no address from a node that works.
+        found.resolve { node in
+            let addresses = Self.resolve(node.address)
+            return addresses.isEmpty ? known?.nodes.first { $0.address == node.address }?.addresses ?? [] : addresses
+        }
         failures = 0
         schedule.ended(isWhole: found.isWhole)
-        if isProblemTold { report(.problem(nil)) }
-        isProblemTold = false
+        let isCovered = found.uncovered == 0
+        if isProblemTold != !isCovered || (!isCovered && found.uncovered != known?.uncovered) {
+            report(.problem(isCovered ? nil : "\(found.uncovered) slots of the Redis Cluster have no node"))
+        }
+        isProblemTold = !isCovered
         let isSame = found == map
         if !isSame {
             map = found
@@ -233,7 +246,7 @@ private struct Run: ~Copyable {
         isAsking = false
         if failures >= candidates.count, !isProblemTold {
             isProblemTold = true
-            report(.problem("\(candidates[asked]): \(reason)"))
+            report(.problem("no node of the Redis Cluster tells which there are, \(candidates[asked]): \(reason)"))
         }
         if failures.isMultiple(of: candidates.count) { restUntil = now.advanced(milliseconds: 200) }
         turnToNext()

@@ -259,9 +259,9 @@ package struct RedisNodes: ~Copyable {
     /// Closes nodes that are not in the map, once they have answered.
     private mutating func closeUnused(_ now: MonotonicTime) {
         for index in 0..<nodes.count where !nodes[index].isFree && !nodes[index].isMapped {
-            guard nodes[index].connection.inFlight == 0, !isOwner(index), !isOpening(index) else { continue }
+            // Lost commands too, until their callers have heard of it.
+            guard nodes[index].connection.isUnused, !isOwner(index), !isOpening(index) else { continue }
             nodes[index].connection.close(now)
-            while nodes[index].connection.next(now) != nil {}
             nodes[index].isFree = true
             if nodes[index].isTold, let place = nodes[index].place { left.append(place.address.description) }
         }

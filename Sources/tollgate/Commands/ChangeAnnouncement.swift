@@ -23,8 +23,10 @@ final class ChangeAnnouncement: Sendable {
         do {
             let published = try Waker()
             let bus = try RedisBus(
-                endpoint, addresses: try Self.addresses(endpoint), secret: configuration.settings.keySecret
+                endpoint, addresses: [], secret: configuration.settings.keySecret
             ) { if case .published = $0 { published.wake() } }
+            let servers = try Self.servers(endpoint)
+            if !servers.isEmpty { bus.moved(to: servers) }
             let sentinels = try SentinelWatch(endpoint, seed: SecureRandom.bytes(8).rawBytes.load64(0)) { _ in }
             sentinels?.follow { bus.moved(to: $0) }
             bus.publish()
@@ -36,15 +38,17 @@ final class ChangeAnnouncement: Sendable {
         }
     }
 
-    /// Of the server; of a cluster any node will do that the URL names.
-    private static func addresses(_ endpoint: RedisEndpoint) throws(SystemFault) -> [SocketAddress] {
-        var found: [SocketAddress] = []
+    /// The server; of a cluster any node will do that the URL names. Sentinels name theirs later.
+    private static func servers(_ endpoint: RedisEndpoint) throws(SystemFault) -> [RedisServer] {
+        guard !endpoint.hasSentinels else { return [] }
+        var found: [RedisServer] = []
         var fault: SystemFault?
         for seed in endpoint.seeds {
             do throws(SystemFault) {
                 switch seed {
-                case .unix(let path): found.append(.unix(path))
-                case .host(let host, let port): found += try Resolver.resolve(host: host, port: port)
+                case .unix(let path): found.append(RedisServer(addresses: [.unix(path)], name: ""))
+                case .host(let host, let port):
+                    found.append(RedisServer(addresses: try Resolver.resolve(host: host, port: port), name: host))
                 }
             } catch {
                 fault = error

@@ -188,10 +188,10 @@ final class HealthBoard: Sendable {
         }
     }
 
-    /// No node of the Redis Cluster tells which there are; nil: one does.
+    /// No node of the Redis Cluster tells which there are, or slots have no node; nil: all is well.
     func redisMapChanged(problem: String?) {
         state.withLock { $0.redisMapProblem = problem }
-        if let problem { log.warning("no node of the Redis Cluster tells which there are", ("error", problem)) }
+        if let problem { log.warning("redis", ("cluster", problem)) }
     }
 
     /// The process has no descriptor, port or memory left. Logged once a second.

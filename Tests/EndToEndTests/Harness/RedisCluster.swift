@@ -35,7 +35,10 @@ final class RedisCluster {
 
         /// What it answers to a command.
         @discardableResult
-        func ask(_ words: String...) throws -> String {
+        func ask(_ words: String...) throws -> String { try ask(words) }
+
+        @discardableResult
+        func ask(_ words: [String]) throws -> String {
             try mustRun("redis-cli", ["-p", "\(port)"] + words).trimmingCharacters(in: .whitespacesAndNewlines)
         }
 
