@@ -77,11 +77,13 @@ import Wire
         #expect(choices(&pool, 1) == [0, 0, 0, 0])
     }
 
-    @Test func inAPanicTheLowestPriorityIsUsedWhateverIsKnownOfIt() {
+    @Test func withoutAnAvailableAddressTheLowestPriorityIsUsedWhateverIsKnownOfIt() {
         var pool = pool([(0, 1), (0, 1), (1, 1)])
         eject(&pool, 0)
         #expect(choices(&pool, 4) == [0, 4, 0])
         eject(&pool, 1)
+        #expect(choices(&pool, 4) == [0, 0, 4])
+        eject(&pool, 2)
         #expect(choices(&pool, 4) == [2, 2, 0])
     }
 
