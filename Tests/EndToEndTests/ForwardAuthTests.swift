@@ -35,7 +35,7 @@ import Testing
         let names = Set((Self.identity + ["X-Internal-Key", "X-Refresh-Token", "Authorization"]).map { $0.lowercased() })
         return Set(
             request.fields.compactMap { field in
-                let name = field.name.lowercased().replacing("_", with: "-")
+                let name = field.name.lowercased().replacing(/[_.]/, with: "-")
                 return names.contains(name) ? "\(name): \(field.value)" : nil
             })
     }
@@ -68,12 +68,17 @@ import Testing
         #expect(signed.count == 1 && signed.allSatisfy { $0.split(separator: ".").count == 3 }, "\(kind): \(signed)")
         #expect(service.requests.now.count == ready + 5)
         // Another spelling is removed, or the request is refused.
-        let spelled = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org", "X_User_Id: root", "x-user_tier: root"])
-        if spelled.status == 200 {
-            #expect(try received(#require(service.requests.now.last)) == [], "\(kind)")
-        } else {
-            #expect([400, 403].contains(spelled.status), "\(kind): \(spelled)")
+        for spelling in [["X_User_Id: root", "x-user_tier: root"], ["X.User.Id: root"], ["x-user.tier: root"], ["X-Tollgate.Identity: root"]] {
+            let spelled = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org"] + spelling)
+            if spelled.status == 200 {
+                #expect(try received(#require(service.requests.now.last)) == [], "\(kind): \(spelling)")
+            } else {
+                #expect([400, 403].contains(spelled.status), "\(kind): \(spelled)")
+            }
         }
+        // A field of another kind with such a name is the service's own.
+        let own = try Connection(port: proxy.port).ask("GET /open/x", ["Host: api.example.org", "X.Page: 2"])
+        #expect(own.status == 200, "\(kind): \(own)")
     }
 
     @Test(arguments: FrontProxy.Kind.installed)
