@@ -9,7 +9,7 @@ package struct Session: Sendable, Equatable {
     package let device: String?
     package let createdAt: WallTime
     /// When its user signed in; nil if that is not known, because it continues a session of an outside issuer.
-    package let signedInAt: WallTime?
+    package var signedInAt: WallTime?
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
     /// End of the session unless it is refreshed before.
