@@ -8,11 +8,14 @@ package struct IDToken: Sendable, Equatable {
     package let email: String?
     /// Whether `email_verified` is true.
     package let isEmailVerified: Bool
+    /// `auth_time`, or `iat` if there is none: the provider has known the user then. In seconds since 1970; nil without both.
+    package let authenticatedAt: Int64?
 
-    fileprivate init(subject: String, email: String?, isEmailVerified: Bool) {
+    fileprivate init(subject: String, email: String?, isEmailVerified: Bool, authenticatedAt: Int64?) {
         self.subject = subject
         self.email = email
         self.isEmailVerified = isEmailVerified
+        self.authenticatedAt = authenticatedAt
     }
 }
 
@@ -99,7 +102,9 @@ package struct IDTokenRules: Sendable {
         guard !claims.haveSeveralAudiences || claims.value(of: "azp", isIn: clientIDs) else { return .failure(.wrongAuthorizedParty) }
         let email = verified.email.byteCount > 0 ? verified.email.text : nil
         return .success(
-            IDToken(subject: verified.userID.text, email: email, isEmailVerified: claims.isEmailVerified(ifAbsent: false)))
+            IDToken(
+                subject: verified.userID.text, email: email, isEmailVerified: claims.isEmailVerified(ifAbsent: false),
+                authenticatedAt: verified.authenticatedAt ?? verified.issuedAt))
     }
 
     private func isNonceAccepted(_ claims: borrowing JSONMembers, _ nonce: String?) -> Bool {

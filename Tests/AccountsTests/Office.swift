@@ -116,12 +116,13 @@ final class TestProviders: ProviderKeys {
     /// An ID token as the provider would issue it.
     func token(
         _ provider: Provider, subject: String, email: String? = nil, isVerified: Bool = true, at now: WallTime,
-        key: SigningKey? = nil
+        authenticatedAt: WallTime? = nil, key: SigningKey? = nil
     ) throws -> String {
         var claims = TokenClaims(
             issuer: "https://\(provider).test", audience: "app", subject: subject, issuedAt: now.seconds,
             expiresAt: now.seconds + 600)
         claims.email = email
+        claims.authenticatedAt = authenticatedAt?.seconds
         _ = claims.add("email_verified", .boolean(isVerified))
         return try (key ?? self.key).issue(claims)
     }

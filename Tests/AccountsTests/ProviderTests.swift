@@ -92,6 +92,30 @@ import Wire
         #expect(office.limiter.counted(.addressFailures) == 3)
     }
 
+    /// Someone who has got hold of an ID token is not recently signed in by it.
+    @Test func aTokenThatIsSentAgainIsNoNewerSignIn() async throws {
+        let office = try office()
+        let issuedAt = office.clock.now
+        let authenticatedAt = WallTime(seconds: issuedAt.seconds - 1_000)
+        let plain = try office.providers.token(.google, subject: "1", at: issuedAt)
+        let dated = try office.providers.token(.apple, subject: "1", at: issuedAt, authenticatedAt: authenticatedAt)
+        func signedInAt(_ provider: Provider, _ token: String) async throws -> Int64? {
+            let request = ProviderSignIn.Request(provider: provider, idToken: token)
+            let signedIn = try await office.provider.signIn(request, contract: .provider, caller: office.caller)
+            let access = try office.verified(try #require(signedIn.grant?.tokens.access)).get()
+            #expect(access.authenticatedAt == signedIn.grant?.session.signedInAt?.seconds && access.issuedAt == office.clock.now.seconds)
+            return access.authenticatedAt
+        }
+        for _ in 0..<2 {
+            #expect(try await signedInAt(.google, plain) == issuedAt.seconds)
+            #expect(try await signedInAt(.apple, dated) == authenticatedAt.seconds)
+            office.clock.advance(seconds: 300)
+        }
+        // The provider's clock is ahead.
+        let ahead = try office.providers.token(.google, subject: "1", at: WallTime(seconds: office.clock.now.seconds + 30))
+        #expect(try await signedInAt(.google, ahead) == office.clock.now.seconds)
+    }
+
     @Test func aTokenOfOneProviderIsNoneOfAnother() async throws {
         let office = try office()
         let token = try office.providers.token(.google, subject: "1", at: office.clock.now)

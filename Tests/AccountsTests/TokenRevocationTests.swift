@@ -72,7 +72,16 @@ import Wire
         let most = StrictLimiter.rates[.addressRevocations].burst
         for _ in 0..<most { _ = try await revoke("x") }
         #expect(office.limiter.counted(.addressRevocations) == most)
-        #expect(await fault { try await revoke(refresh) } == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        #expect(await fault { try await revoke("x") } == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
+        // Tokens of the gateway's own are no guesses, so those of others behind the same address still count.
+        let access = try await office.signIn("ada@x.org", "password123")
+        #expect(try await revoke("a", .ofSession(access.callerSession)) == .ended)
+        let bob = try await office.signUp("bob@x.org", contract: .password)
+        #expect(try await revoke(try #require(bob.grant?.tokens.refresh)) == .ended)
+        for signedIn in [access, bob] { #expect(try await !isOpen(signedIn)) }
+        #expect(try await revoke("minted", .withoutSession) == .unsupported)
+        // One that only looks like a token of the gateway is a guess.
+        #expect(await fault { try await revoke("v1." + refresh.dropFirst(3).reversed()) } == AccountFailure.tooManyAttempts(retryAfterSeconds: 20))
         // Guesses at passwords have a count of their own.
         #expect(office.limiter.counted(.addressFailures) == 0)
     }

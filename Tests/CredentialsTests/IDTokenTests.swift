@@ -46,6 +46,12 @@ import Wire
         #expect(said.isEmailVerified)
     }
 
+    @Test func itSaysWhenTheUserWasThere() throws {
+        #expect(try verify(token()).get().authenticatedAt == 1_700_000_000)
+        #expect(try verify(token([("auth_time", "1699990000")])).get().authenticatedAt == 1_699_990_000)
+        #expect(try verify(token([("iat", nil)])).get().authenticatedAt == nil)
+    }
+
     @Test func bothSpellingsOfTheIssuerWillDo() {
         #expect(fault([("iss", #""accounts.google.com""#)]) == nil)
         #expect(fault([("iss", #""https://accounts.google.com/""#)]) == .token(.wrongIssuer))

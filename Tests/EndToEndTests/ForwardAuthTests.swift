@@ -11,12 +11,14 @@ import Testing
             """
             TOLLGATE_CHECK_LISTEN=127.0.0.1:0;h2c
             TOLLGATE_TRUSTED_PROXIES=127.0.0.1/32
+            TOLLGATE_PUBLIC_URL="https://api.test"
             TOLLGATE_UPSTREAM_APP="http://127.0.0.1:1"
             TOLLGATE_ROUTE_OPEN="/open/* upstream=app auth=none"
             TOLLGATE_ROUTE_EITHER="/either/* upstream=app auth=optional"
             TOLLGATE_ROUTE_ME="/me/* upstream=app auth=required"
             TOLLGATE_ROUTE_PREMIUM="/premium/* upstream=app auth=required tier=premium"
             TOLLGATE_ROUTE_KEPT="/kept/* upstream=app auth=required forward=authorization"
+            TOLLGATE_ROUTE_SIGNED="/signed/* upstream=app auth=required identity=signed"
             TOLLGATE_ROUTE_FEW="GET /few upstream=app auth=required limit=2/h errors=dlauth"
             \(more)
             """)
@@ -24,7 +26,7 @@ import Testing
 
     private static let identity = [
         "X-User-Id", "X-User-Email", "X-User-Email-Verified", "X-User-Tier", "X-User-Premium", "X-Session-Id", "X-Token-Issuer", "X-Actor-Type",
-        "X-Actor-Id",
+        "X-Actor-Id", "X-Tollgate-Identity",
     ]
     private static let forged = identity.map { "\($0): root" } + ["x-user-id: root", "X-Internal-Key: root", "X-Refresh-Token: root"]
 
@@ -33,7 +35,7 @@ import Testing
         let names = Set((Self.identity + ["X-Internal-Key", "X-Refresh-Token", "Authorization"]).map { $0.lowercased() })
         return Set(
             request.fields.compactMap { field in
-                let name = field.name.lowercased().replacing("_", with: "-")
+                let name = field.name.lowercased().replacing(/[_.]/, with: "-")
                 return names.contains(name) ? "\(name): \(field.value)" : nil
             })
     }
@@ -62,14 +64,21 @@ import Testing
         #expect(try received(passes("GET /either/x", [])) == [], "\(kind)")
         #expect(try received(passes("GET /open/x", [])) == [], "\(kind)")
         #expect(try received(passes("GET /kept/x", [bearer])).contains(bearer.replacing("Authorization", with: "authorization")), "\(kind)")
-        #expect(service.requests.now.count == ready + 4)
+        let signed = try received(passes("GET /signed/x", [bearer])).filter { $0.hasPrefix("x-tollgate-identity: ") }
+        #expect(signed.count == 1 && signed.allSatisfy { $0.split(separator: ".").count == 3 }, "\(kind): \(signed)")
+        #expect(service.requests.now.count == ready + 5)
         // Another spelling is removed, or the request is refused.
-        let spelled = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org", "X_User_Id: root", "x-user_tier: root"])
-        if spelled.status == 200 {
-            #expect(try received(#require(service.requests.now.last)) == [], "\(kind)")
-        } else {
-            #expect([400, 403].contains(spelled.status), "\(kind): \(spelled)")
+        for spelling in [["X_User_Id: root", "x-user_tier: root"], ["X.User.Id: root"], ["x-user.tier: root"], ["X-Tollgate.Identity: root"]] {
+            let spelled = try Connection(port: proxy.port).ask("GET /either/x", ["Host: api.example.org"] + spelling)
+            if spelled.status == 200 {
+                #expect(try received(#require(service.requests.now.last)) == [], "\(kind): \(spelling)")
+            } else {
+                #expect([400, 403].contains(spelled.status), "\(kind): \(spelled)")
+            }
         }
+        // A field of another kind with such a name is the service's own.
+        let own = try Connection(port: proxy.port).ask("GET /open/x", ["Host: api.example.org", "X.Page: 2"])
+        #expect(own.status == 200, "\(kind): \(own)")
     }
 
     @Test(arguments: FrontProxy.Kind.installed)

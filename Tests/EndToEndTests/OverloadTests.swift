@@ -128,6 +128,32 @@ import Testing
         #expect(try gateway.ask("GET /p/x").status == 401)
     }
 
+    /// A proxy in front asks about each request, so its checks are load like any other.
+    @Test func checksAreShedLikeRequests() throws {
+        let held = try Held()
+        let gateway = try Gateway(held.settings("TOLLGATE_MAX_REQUESTS=1", "TOLLGATE_CHECK_LISTEN=127.0.0.1:0"))
+        let proxy = try Connection(port: gateway.checkPort)
+        let described = ["X-Forwarded-Method: GET", "X-Forwarded-Uri: /x"]
+        #expect(try proxy.ask("GET /auth/check", described).status == 200)
+        let busy = try gateway.connect()
+        try busy.send(requestHead("GET /slow"))
+        try held.waitForSlow(1)
+        #expect(try Self.isShed(proxy.ask("GET /auth/check", described)))
+        #expect(try Self.isShed(proxy.ask("GET /auth/check/envoy/x")))
+        let nginx = try proxy.ask("GET /auth/check/nginx", described)
+        #expect(nginx.status == 403 && nginx["X-Tollgate-Status"] == "503" && nginx["Retry-After"] == "1", "\(nginx)")
+        #expect(try gateway.metric("tollgate_overload_sheds_total", #"reason="requests""#) == 3)
+        held.release()
+        #expect(try busy.answer().status == 200)
+        // Those that end in any way give back what they took.
+        for _ in 0..<3 {
+            #expect(try proxy.ask("GET /auth/check", described).status == 200)
+            #expect(try proxy.ask("GET /auth/check").status == 400)
+            #expect(try proxy.ask("GET /elsewhere").status == 404)
+        }
+        #expect(try gateway.ask("GET /x").status == 200)
+    }
+
     @Test func streamsDoNotCount() throws {
         let go = Watched(false)
         let upstream = try Upstream { request, connection in

@@ -25,7 +25,11 @@ extension MemoryStore {
             guard let (user, ended) = state.carryOut(verdict, redemption.recipient, audit),
                 let account = state.accounts[user]
             else { return .refused(verdict.refusal ?? .noAccount) }
-            if let kept, redemption.proof.caller == user, kept.contract == redemption.session.contract {
+            if var kept, redemption.proof.caller == user, kept.contract == redemption.session.contract {
+                if verdict.isSignIn(by: redemption.proof) {
+                    kept.signedInAt = audit.now
+                    state.sessions[kept.id] = kept
+                }
                 return .proven(SignIn(account: account, session: kept, ended: ended))
             }
             let opened = state.open(redemption.session, of: user, audit)

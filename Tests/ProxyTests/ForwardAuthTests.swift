@@ -126,9 +126,11 @@ struct ForwardAuthTests {
 
     // MARK: waiting
 
-    private func parked() throws -> Bench {
+    private func parked(within requests: Int = 1_000) throws -> Bench {
         let rules = [RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0))]
-        let bench = try Bench(rules: rules)
+        var settings = WorkerSettings()
+        settings.maxRequests = requests
+        let bench = try Bench(rules: rules, settings: settings)
         let trust = Trust(issuers: [Bench.issuer("tollgate", isOwn: true)])
         bench.worker.mailbox.post(.adoptPolicy(try Policy(rules: rules, trust: trust, hasAccounts: true)))
         bench.worker.settle()
@@ -156,6 +158,22 @@ struct ForwardAuthTests {
         #expect(try proxy.receiveMessage().value(of: "Connection") == "close")
         #expect(isUntouched(bench))
         proxy.close()
+    }
+
+    @Test func aCheckThatWaitsCountsAsARequestUnderWay() throws {
+        let bench = try parked(within: 1)
+        defer { bench.end() }
+        let (proxy, client) = (try Line(to: bench.worker.checkAddress), try bench.client())
+        try proxy.send(check("/a", bearer))
+        #expect(bench.isAsked(1))
+        try client.send("GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+        let refusal = try client.receiveMessage()
+        #expect(refusal.status == 503 && refusal.value(of: "Retry-After") == "1")
+        learn(bench)
+        #expect(try proxy.receiveMessage().status == 200)
+        try proxy.send(check("/a", bearer))
+        #expect(try proxy.receiveMessage().status == 200)
+        for line in [proxy, client] { line.close() }
     }
 
     @Test func aProxyThatLeavesMeanwhileLeavesNothingBehind() throws {

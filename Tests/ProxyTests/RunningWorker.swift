@@ -216,11 +216,11 @@ struct Bench {
     }
 
     /// A worker that asks the test about its users.
-    init(rules: [RouteRule]) throws {
+    init(rules: [RouteRule], settings: WorkerSettings = WorkerSettings()) throws {
         upstream = try Socket.listen(on: SocketAddress(parsing: "127.0.0.1:0")!)
         let asked = asked
         worker = try RunningWorker(
-            rules, upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])],
+            rules, upstreams: [RunningWorker.upstream("back", [upstream.localAddress()])], settings: settings,
             lookUpUser: { _ in asked.add { _ in } }, refresh: { _, reply in asked.add(reply) })
     }
 

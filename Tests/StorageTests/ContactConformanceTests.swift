@@ -290,7 +290,9 @@ import Wire
         expected.emailConfirmedAt = at(10).now
         expected.updatedAt = at(10).now
         #expect(proven?.account == expected)
-        #expect(proven?.session == opened.session && proven?.ended == [])
+        var session = try #require(opened.session)
+        session.signedInAt = at(10).now
+        #expect(proven?.session == session && proven?.ended == [])
         #expect(try await store.session(other.id) != nil)
         // A session that has ended proves nothing.
         _ = try await store.end(other.id, .signOut, at(10))
@@ -434,6 +436,38 @@ import Wire
         #expect(other?.session?.contract == .dlauth)
         _ = try await put(store, recipient, .link)
         #expect(try await redeem(store, recipient, proof, .link, callerSession: newID()) == .refused(.callerGone))
+    }
+
+    /// A code is a sign-in also with a session, if it was sent to an address that the account had before.
+    @Test(arguments: Backend.allCases)
+    func aCodeRenewsTheSignInOfTheCallersSession(_ backend: Backend) async throws {
+        let bench = try backend.bench()
+        defer { bench.end() }
+        let store = bench.store
+        let opened = try await store.opened("a@x")
+        let (user, id) = (opened.account.id, try #require(opened.session?.id))
+        let other = newSession()
+        _ = try await store.openSession(other, of: user, at(1))
+        func signedInAt(_ session: UUID) async throws -> WallTime? { try await store.session(session)?.session?.signedInAt }
+        let before = try await signedInAt(id)
+        func prove(_ address: String, _ proof: ContactProof, at seconds: Int64) async throws -> SignIn {
+            _ = try await put(store, try mail(address))
+            return try #require(try await redeem(store, try mail(address), proof, callerSession: id, at: seconds).signIn)
+        }
+        // An address that the account only gets.
+        for (address, proof) in [("b@x", ContactProof.link(caller: user)), ("c@x", .change(caller: user)), ("c@x", .change(caller: user))] {
+            #expect(try await prove(address, proof, at: 20).session?.signedInAt == before)
+            #expect(try await signedInAt(id) == before)
+        }
+        for (seconds, proof) in [(30, ContactProof.signIn(caller: user)), (40, .link(caller: user))] {
+            let proven = try await prove("c@x", proof, at: Int64(seconds))
+            #expect(proven.session?.id == id && proven.session?.signedInAt == at(Int64(seconds)).now)
+            #expect(try await store.session(id)?.session == proven.session)
+        }
+        #expect(try await signedInAt(other.id) == at(1).now)
+        // A refresh keeps it.
+        _ = try await store.refresh(RefreshRequest(session: id, contract: .dlauth, counter: 1, rule: RefreshRule()), at(90))
+        #expect(try await signedInAt(id) == at(40).now)
     }
 
     @Test(arguments: Backend.allCases)

@@ -34,18 +34,18 @@ import Wire
         #expect(outcomes.allSatisfy { $0.counter == 2 })
     }
 
-    /// A refresh is no sign-in, and a session that continues one of another issuer has none.
+    /// A refresh is no sign-in, a session that continues one of another issuer has none, and none is in the future.
     @Test(arguments: Backend.allCases)
     func aSessionKeepsTheTimeOfItsSignIn(_ backend: Backend) async throws {
         let bench = try backend.bench()
         defer { bench.end() }
         let store = bench.store
         let account = try await store.opened("a@x").account
-        for continuesOutside in [false, true] {
+        let times: [(SignInTime, WallTime?)] = [(.opening, at(5).now), (.unknown, nil), (.at(at(3).now), at(3).now), (.at(at(9).now), at(5).now)]
+        for (time, signedInAt) in times {
             var new = NewSession(id: newID(), contract: .dlauth, device: nil)
-            new.continuesOutside = continuesOutside
+            new.signIn = time
             let opened = try await store.openSession(new, of: account.id, at(5))
-            let signedInAt = continuesOutside ? nil : at(5).now
             #expect(opened?.session?.signedInAt == signedInAt)
             _ = try await store.refresh(RefreshRequest(session: new.id, contract: .dlauth, counter: 1, rule: RefreshRule()), at(90))
             #expect(try await store.session(new.id)?.session?.signedInAt == signedInAt)

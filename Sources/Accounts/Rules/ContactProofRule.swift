@@ -114,6 +114,15 @@ extension Account {
 }
 
 extension ContactVerdict {
+    /// Whether the caller of `proof` has signed in again: by an address that the account had before. One that it only gets proves
+    /// nothing about the account.
+    package func isSignIn(by proof: ContactProof) -> Bool {
+        switch (self, proof) {
+        case (.confirm, .signIn), (.confirm, .link): true
+        case (.confirm, .change), (.complete, _), (.takeOver, _), (.attach, _), (.refuse, _): false
+        }
+    }
+
     /// Why the proof has no effect; nil if it has one.
     package var refusal: ContactRefusal? {
         switch self {

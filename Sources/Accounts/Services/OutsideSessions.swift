@@ -49,7 +49,7 @@ extension Sessions {
     ) async throws(AccountError<RefreshTokenRefusal>) -> Granted {
         let audit = context.audit(caller)
         var session = context.newSession(contract, caller, audit.now)
-        session.continuesOutside = true
+        session.signIn = .unknown
         let adoption = Adoption(digest: digest, key: key, session: session)
         let outcome: AdoptionOutcome
         do throws(AccountFailure) {

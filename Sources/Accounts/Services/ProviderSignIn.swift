@@ -84,7 +84,10 @@ package struct ProviderSignIn: Sendable {
         let proof = IdentityProof(
             provider: request.provider, subject: token.subject, verifiedEmail: verifiedEmail(token), name: request.name,
             nameRule: request.nameRule)
-        let (newUser, session) = (context.newID(audit.now), context.newSession(contract, caller, audit.now))
+        let newUser = context.newID(audit.now)
+        var session = context.newSession(contract, caller, audit.now)
+        // A token that is sent again is no newer sign-in.
+        session.signIn = token.authenticatedAt.map { .at(WallTime(seconds: $0)) } ?? .unknown
         let attempts = try await openingCharge(for: proof, caller)
         let signIn = try await attempts.make { () throws(AccountFailure) in
             try await context.ask(await context.store.signIn(proof, newUser: newUser, session: session, audit))

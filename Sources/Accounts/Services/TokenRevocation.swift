@@ -30,49 +30,49 @@ package struct TokenRevocation: Sendable {
     }
 
     /// Ends the session of `token`. `read` verifies access tokens. A refresh token counts whatever its counter: the client of a lost
-    /// answer has none but the one before. Texts that are no tokens are limited by address.
+    /// answer has none but the one before. All other texts are limited by address: tokens of this gateway prove themselves, so they
+    /// count also from an address that has sent too many others.
     package func revoke(
         _ token: String, caller: Caller, read: (String) -> RevokedAccessToken
     ) async throws(AccountFailure) -> Revocation {
-        let attempt = try await Attempts(limiter, caller.address.bucket(.addressRevocations))
-        let accessToken = read(token)
-        let outcome = try await attempt.make { () async throws(AccountFailure) -> Revocation in
-            try await revoke(token, accessToken, caller)
-        }
-        if outcome != .unknown { attempt.refund() }
-        return outcome
-    }
-
-    private func revoke(
-        _ token: String, _ accessToken: RevokedAccessToken, _ caller: Caller
-    ) async throws(AccountFailure) -> Revocation {
-        switch accessToken {
+        switch read(token) {
         case .withoutSession: return .unsupported
         case .ofSession(let session):
             try await sessions.signOut(session, caller: caller)
             return .ended
-        case .none: return try await sessions.end(ofRefreshToken: token, caller: caller) ? .ended : .unknown
+        case .none: break
+        }
+        if let session = sessions.session(ofOwnRefreshToken: token) {
+            try await sessions.end(session, caller)
+            return .ended
+        }
+        let attempt = try await Attempts(limiter, caller.address.bucket(.addressRevocations))
+        return try await attempt.make { () async throws(AccountFailure) -> Revocation in
+            guard let session = try await sessions.session(ofOutsideRefreshToken: token) else { return .unknown }
+            try await sessions.end(session, caller)
+            attempt.refund()
+            return .ended
         }
     }
 }
 
 extension Sessions {
-    /// Ends the session of a refresh token of any contract, also one of an outside issuer that was exchanged for a session here.
-    /// False if there never was one, or the token has expired.
-    fileprivate func end(ofRefreshToken token: String, caller: Caller) async throws(AccountFailure) -> Bool {
-        guard let session = try await session(ofRefreshToken: token) else { return false }
-        let audit = context.audit(caller)
-        _ = try await context.ask(await context.store.end(session, .signOut, audit))
-        return true
+    /// The session of a refresh token of any contract; nil if the token is not of this gateway, or has expired.
+    fileprivate func session(ofOwnRefreshToken token: String) -> UUID? {
+        do throws(AccountError<RefreshTokenRefusal>) {
+            return try mint.origin(of: token, now: context.clock.now().wall).session
+        } catch {
+            return nil
+        }
     }
 
-    private func session(ofRefreshToken token: String) async throws(AccountFailure) -> UUID? {
-        let now = context.clock.now().wall
-        do throws(AccountError<RefreshTokenRefusal>) {
-            return try mint.origin(of: token, now: now).session
-        } catch {
-            guard let outside, !mint.hasIssued(token, now: now) else { return nil }
-            return try await context.ask(await context.store.adopted(outside.digest(token)))?.session
-        }
+    /// The session for which a refresh token of an outside issuer was exchanged; nil if there never was one.
+    fileprivate func session(ofOutsideRefreshToken token: String) async throws(AccountFailure) -> UUID? {
+        guard let outside, !mint.hasIssued(token, now: context.clock.now().wall) else { return nil }
+        return try await context.ask(await context.store.adopted(outside.digest(token)))?.session
+    }
+
+    fileprivate func end(_ session: UUID, _ caller: Caller) async throws(AccountFailure) {
+        _ = try await context.ask(await context.store.end(session, .signOut, context.audit(caller)))
     }
 }

@@ -8,8 +8,8 @@ package struct Session: Sendable, Equatable {
     /// The app's `User-Agent`, up to 256 bytes.
     package let device: String?
     package let createdAt: WallTime
-    /// When its user signed in; nil if that is not known, because it continues a session of an outside issuer.
-    package let signedInAt: WallTime?
+    /// When its user signed in; nil if that is not known.
+    package var signedInAt: WallTime?
     /// When it was opened or last refreshed.
     package var lastUsedAt: WallTime
     /// End of the session unless it is refreshed before.
@@ -33,7 +33,11 @@ package struct Session: Sendable, Equatable {
         contract = new.contract
         device = new.device
         createdAt = now
-        signedInAt = new.continuesOutside ? nil : now
+        switch new.signIn {
+        case .opening: signedInAt = now
+        case .at(let time): signedInAt = min(time, now)
+        case .unknown: signedInAt = nil
+        }
         lastUsedAt = now
         idleDeadline = now.advanced(seconds: new.idleSeconds)
         maxDeadline = new.contract.sessionPolicy.refresh == .rotating ? nil : idleDeadline
@@ -77,8 +81,7 @@ package struct NewSession: Sendable, Equatable {
     package let device: String?
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
-    /// Whether it continues a session of an outside issuer: then its opening is no sign-in.
-    package var continuesOutside = false
+    package var signIn = SignInTime.opening
 
     package init(id: UUID, contract: ContractID, device: String?, idleSeconds: Int64? = nil) {
         self.id = id
@@ -86,6 +89,16 @@ package struct NewSession: Sendable, Equatable {
         self.device = device
         self.idleSeconds = idleSeconds ?? contract.sessionPolicy.idleSeconds
     }
+}
+
+/// When the user of a new session signed in.
+package enum SignInTime: Sendable, Equatable {
+    /// As it is opened.
+    case opening
+    /// Before, elsewhere. A time in the future counts as the opening.
+    case at(WallTime)
+    /// Not known: it continues a session of an outside issuer, for example.
+    case unknown
 }
 
 /// Why a session ended. Stored and sent to other gateways: the texts never change.

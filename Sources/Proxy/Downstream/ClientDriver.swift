@@ -178,15 +178,18 @@ extension Worker {
             scratch.decision = Decision()
             identify(exchange.index, input.readable, &scratch)
             prepareLocal(exchange.index, services.admin, input.readable, &scratch)
-        } else if downstream.listeners[downstream.clients[client].listener].isCheck {
-            check(exchange, input.readable, isSampled: isSampled, &scratch)
         } else {
             // Others wait for its connection.
             if downstream.clientsWait, !downstream.clients[client].isStream {
                 apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
             }
-            decide(exchange.index, input.readable, isSampled: isSampled, shedding: takeSlot(exchange.index), &scratch)
-            if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }
+            let shedding = takeSlot(exchange.index)
+            if downstream.listeners[downstream.clients[client].listener].isCheck {
+                check(exchange, input.readable, isSampled: isSampled, shedding: shedding, &scratch)
+            } else {
+                decide(exchange.index, input.readable, isSampled: isSampled, shedding: shedding, &scratch)
+                if exchanges.isCurrent(exchange) { exchanges[exchange.index].hold(input.readable.extracting(0..<length)) }
+            }
         }
         input.discard(length)
         start(exchange, bodyHasArrived: !input.isEmpty, &scratch)

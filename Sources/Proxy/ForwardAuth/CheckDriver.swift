@@ -6,8 +6,10 @@ import Wire
 /// Requests on the check listeners: a proxy describes a request, and is answered whether it may pass.
 extension Worker {
     /// Answers the check whose head is in `scratch.request`, parsed from `bytes`: decides about the request that it describes, as
-    /// about one that came from a client. The exchange may be over afterwards.
-    mutating func check(_ handle: Handle<Exchange>, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch) {
+    /// about one that came from a client. The exchange may be over afterwards. `shedding`: see `decide`.
+    mutating func check(
+        _ handle: Handle<Exchange>, _ bytes: RawSpan, isSampled: Bool, shedding: OverloadReason?, _ scratch: inout Scratch
+    ) {
         let exchange = handle.index
         let client = exchanges[exchange].client.index
         exchanges[exchange].method = scratch.request.method
@@ -24,7 +26,7 @@ extension Worker {
         described.removeAll()
         do throws(DescriptionFault) {
             try admission.describe(scratch.request, bytes, at: endpoint, into: &described)
-            judge(handle, described.readable, bytes, isSampled: isSampled, &scratch)
+            judge(handle, described.readable, bytes, isSampled: isSampled, shedding: shedding, &scratch)
         } catch {
             exchanges[exchange].record.error = error.text
             refuseCheck(exchange, .badRequest(.description(error)), bytes, &scratch)
@@ -33,11 +35,12 @@ extension Worker {
     }
 
     private mutating func judge(
-        _ handle: Handle<Exchange>, _ described: RawSpan, _ bytes: RawSpan, isSampled: Bool, _ scratch: inout Scratch
+        _ handle: Handle<Exchange>, _ described: RawSpan, _ bytes: RawSpan, isSampled: Bool, shedding: OverloadReason?,
+        _ scratch: inout Scratch
     ) {
         switch scratch.request.parse(described, limits: settings.headLimits) {
         case .complete:
-            decide(handle.index, described, isSampled: isSampled, &scratch)
+            decide(handle.index, described, isSampled: isSampled, shedding: shedding, &scratch)
             if exchanges.isCurrent(handle) { exchanges[handle.index].hold(described) }
         case .incomplete: preconditionFailure("a described head without an end")
         case .invalid(let fault):

@@ -32,7 +32,7 @@ extension SQLStore {
             }
             var signIn = SignIn(account: account, session: nil, ended: ended)
             if let kept, kept.user == account.id, kept.contract == redemption.session.contract {
-                signIn.session = kept
+                signIn.session = verdict.isSignIn(by: redemption.proof) ? try sql.renewSignIn(of: kept, at: audit.now) : kept
             } else {
                 signIn.session = try sql.open(redemption.session, of: account.id, at: audit.now)
                 try sql.log(.signedIn, account.id, audit, session: redemption.session.id, detail: "code")

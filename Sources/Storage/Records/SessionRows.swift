@@ -68,6 +68,17 @@ extension SQLTransaction {
             ]) == 1
     }
 
+    /// The user of an open session has signed in again.
+    func renewSignIn(of session: Session, at now: WallTime) throws(SQLFault) -> Session {
+        let changed = try change(
+            .unlogged, "UPDATE sessions SET signed_in_at = $2 WHERE id = $1", [.id(session.id), .time(now)])
+        // If it has ended meanwhile the transaction is retried, and finds no caller.
+        guard changed == 1 else { throw .conflict }
+        var session = session
+        session.signedInAt = now
+        return session
+    }
+
     /// Ends one session; nil if there is none.
     func end(_ session: UUID, _ reason: EndReason, at now: WallTime) throws(SQLFault) -> EndedSession? {
         let row = try changing(.unlogged, "DELETE FROM sessions WHERE id = $1 RETURNING account", [.id(session)]).first
