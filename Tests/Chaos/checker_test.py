@@ -3,14 +3,18 @@
 import asyncio
 import base64
 import contextlib
+import itertools
 import json
 import random
 import time
+import types
 import unittest
 
 import clients
+import faults
 import limits
 import model
+import world
 from model import ACCOUNTS, Judge, Ledger, Troubles
 
 
@@ -276,10 +280,57 @@ class CheckerTest(unittest.TestCase):
                 # 20 a second and a burst of 10: 30 and no more may arrive within no time and the second for lateness.
                 yield from [("/counted/exact", "ada", 100.0)] * self.count
         for count, violations in [(30, 0), (31, 1)]:
-            world, ledger = World(), Ledger(report=lambda text: None)
-            world.count = count
-            limits.compare(world, limits.Slack([], set()), Judge(ledger, Troubles()))
+            counted, ledger = World(), Ledger(report=lambda text: None)
+            counted.count = count
+            limits.compare(counted, limits.Slack([], set()), Judge(ledger, Troubles()))
             self.assertEqual(len(ledger.violations), violations)
+
+    def test_limits_are_counted_in_redis_unless_a_fault_of_that_gateway_or_of_redis_explains_it(self):
+        def found(seconds, spans, clock=()):
+            """The violations and the odd seconds, where gateway-1 has counted for itself in `seconds`."""
+            ledger, gateways = Ledger(report=lambda text: None), [Clocked("gateway-1", clock), Clocked("gateway-2", ())]
+            odd = limits.check_shared(gateways, {"gateway-1": set(seconds), "gateway-2": set()}, spans, Judge(ledger, Troubles()))
+            return [violation.statement for violation in ledger.violations], odd
+        both = ["gateway-1", "gateway-2"]
+        self.assertEqual(found([], []), ([], 0))
+        self.assertEqual(found([200, 210, 220], []), ([], 3))
+        self.assertEqual(found([200, 210, 220, 230], []), ([
+            "limits are counted in Redis while it is whole; not in the 4 seconds 200 by gateway-1, 210 by gateway-1, "
+            "220 by gateway-1, 230 by gateway-1"], 4))
+        self.assertEqual(found(range(199, 226), [(both, 200, 220)])[1], 0)
+        self.assertEqual(found(range(199, 226), [(["gateway-1"], 200, 220)])[1], 0)
+        self.assertEqual(found([197, 198, 226, 227], [(both, 200, 220)])[1], 4)
+        # A fault of another gateway, one of no gateway, and a gateway that has lost Redis for good after a fault.
+        self.assertEqual(found(range(200, 220), [(["gateway-2"], 200, 220)])[1], 20)
+        self.assertEqual(found(range(200, 220), [([], 200, 220)])[1], 20)
+        self.assertEqual(found(range(200, 260), [(both, 200, 210)])[1], 44)
+        # Its clock is an hour ahead from 300 to 320, and the fault is at 310.
+        clock = [(300, 3600), (320, 0)]
+        self.assertEqual(found(range(3910, 3915), [(both, 310, 315)], clock)[1], 0)
+        self.assertEqual(found(range(310, 315), [(both, 310, 315)], clock)[1], 0)
+        self.assertEqual(found(range(3940, 3945), [(both, 340, 345)], clock)[1], 5)
+        self.assertEqual(found(range(3910, 3915), [(both, 340, 345)], clock)[1], 5)
+
+    def test_a_run_that_checks_too_little_of_a_kind_fails(self):
+        for count, violations in [(0, 1), (19, 1), (20, 0)]:
+            ledger = Ledger(report=lambda text: None)
+            ledger.count("identities")
+            ledger.count("limited", count)
+            ledger.require({"identities": 1, "limited": 20})
+            self.assertEqual(len(ledger.violations), violations)
+
+    def test_slots_move_in_a_cluster_alone(self):
+        for name, expected in [("single", False), ("cluster", True), ("sentinel", False)]:
+            system = types.SimpleNamespace(redis=types.SimpleNamespace(name=name, has_replicas=True), names=["gateway-1"])
+            rounds = itertools.islice(faults.plan(system, random.Random(1)), 100)
+            self.assertEqual("slots-move" in {fault.name for round in rounds for fault in round}, expected)
+
+
+class Clocked(world.Gateway):
+    """A gateway's clock without the gateway."""
+
+    def __init__(self, name, offsets):
+        self.name, self.offsets = name, [(0.0, 0), *offsets]
 
 
 if __name__ == "__main__":

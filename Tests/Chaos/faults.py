@@ -1,9 +1,11 @@
 """The faults. Each is drawn from the seed's random numbers before anything runs, so that a seed repeats their sequence."""
+import asyncio
 import os
 import signal
 import time
 
 from model import ACCOUNTS, GATEWAY, UPSTREAM
+from processes import SetupError
 
 
 class Disturbance:
@@ -18,6 +20,8 @@ class Disturbance:
     took = 0.0
     # Whether counts in Redis may be lost or the gateways count for themselves: a limit has its documented slack then.
     slackens = False
+    # The topologies of Redis that can have it; None: all.
+    topologies = None
 
     def __init__(self, world, random):
         self.world = world
@@ -38,6 +42,10 @@ class Disturbance:
 
     def touches(self):
         """(part, names of gateways)."""
+        return []
+
+    def counts_alone(self):
+        """The names of gateways that may count for themselves meanwhile, as Redis does not answer them in time."""
         return []
 
     async def begin(self):
@@ -64,6 +72,9 @@ class OfGateway(Disturbance):
 
     def touches(self):
         return [(GATEWAY, [self.target()])]
+
+    def counts_alone(self):
+        return [self.target()]
 
 
 class GatewayKilled(OfGateway):
@@ -111,6 +122,9 @@ class ClockJumps(OfGateway):
     def touches(self):
         return []
 
+    def counts_alone(self):
+        return []
+
     async def begin(self):
         self.gateway.set_clock(self.ahead)
 
@@ -120,6 +134,9 @@ class ClockJumps(OfGateway):
 
 class DiskFull(OfGateway):
     def touches(self):
+        return []
+
+    def counts_alone(self):
         return []
 
     async def begin(self):
@@ -219,6 +236,9 @@ class OfRedis(Disturbance):
     group = "redis"
     slackens = True
 
+    def counts_alone(self):
+        return self.world.names
+
     async def begin(self):
         self.master = await self.world.redis.master(self.pick)
         self.link = self.world.redis.link(self.master, self.pick)
@@ -278,6 +298,22 @@ class RedisFull(OfRedis):
 
     async def end(self):
         await self.master.ask("config", "set", "maxmemory", "0")
+
+
+class SlotsMove(Disturbance):
+    """Slots of a cluster move with their keys from primary to primary: no count is lost, and all count in Redis meanwhile."""
+
+    group = "redis"
+    topologies = ["cluster"]
+
+    async def begin(self):
+        self.until = asyncio.Event()
+        self.moving = asyncio.create_task(self.world.redis.move_slots(self.pick, self.until))
+
+    async def end(self):
+        self.until.set()
+        self.world.ledger.count("moved slots", await self.moving)
+        await self.world.redis.agree()
 
 
 # MARK: upstreams
@@ -349,14 +385,17 @@ class UpstreamTorn(OfUpstream):
 
 
 KINDS = [GatewayKilled, GatewayStopped, GatewayRestarted, ClockJumps, DiskFull, DatabaseFailsOver, DatabaseKilled, DatabaseStopped,
-         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisFull,
+         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisFull, SlotsMove,
          UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn]
 
 
 def plan(world, random, alone=False, only=None):
     """Rounds of faults without end: the kinds like a deck of cards, which is shuffled anew when it is empty. A round has one
     to three at once, of different groups; `alone`: one."""
-    kinds = [kind for kind in KINDS if only is None or kind(world, random).name in only]
+    kinds = [kind for kind in KINDS if (kind.topologies is None or world.redis.name in kind.topologies)
+             and (only is None or kind(world, random).name in only)]
+    if not kinds:
+        raise SetupError(f"with Redis as {world.redis.name} no fault is named {' or '.join(only)}")
     deck = []
     while True:
         round, groups = [], set()

@@ -4,12 +4,16 @@ import json
 import re
 import subprocess
 
+from model import CLOCK_DELAY
 from processes import ENVIRONMENT
 from world import LIMITS
 
 # Bursts that may pass beyond the bound for each fault that makes gateways count for themselves, or loses counts in Redis
 # (docs/limits.md).
 BURSTS_PER_FAULT = 3
+# Seconds of a run in which gateways may count for themselves without a fault: Redis has 25 ms to answer, which the machine
+# may need for other tests.
+BUSY_SECONDS = 3
 
 
 class Slack:
@@ -27,15 +31,39 @@ class Slack:
 
 
 def fallbacks(gateways):
-    """The seconds in which any gateway has counted for itself."""
-    seconds = set()
+    """The seconds of each gateway's clock in which it has counted for itself, by its name."""
+    found = {}
     for gateway in gateways:
+        seconds = found[gateway.name] = set()
         for path in glob.glob(f"{gateway.folder}/output-*"):
             with open(path, errors="replace") as log:
                 for line in log:
-                    if '"limit_source":"fallback"' in line and (found := re.search(r'"limit_at":(\d+)', line)):
-                        seconds.add(int(found[1]) // 1_000_000)
-    return seconds
+                    if '"limit_source":"fallback"' in line and (time := re.search(r'"limit_at":(\d+)', line)):
+                        seconds.add(int(time[1]) // 1_000_000)
+    return found
+
+
+def check_shared(gateways, seconds, spans, judge):
+    """While Redis is whole, limits are counted there. `seconds` are those of `fallbacks`, `spans` the (names of gateways,
+    begin, end) of faults in which these may count for themselves, which holds from a second before to five after."""
+    odd = {}
+    for gateway in gateways:
+        for second in seconds[gateway.name]:
+            moments = true_times(gateway, second)
+            if not any(gateway.name in names and begin - 1 <= moment <= end + 5
+                       for moment in moments for names, begin, end in spans):
+                odd.setdefault(moments[0], []).append(gateway.name)
+    if len(odd) > BUSY_SECONDS:
+        said = ", ".join(f"{moment} by {' and '.join(names)}" for moment, names in sorted(odd.items()))
+        judge.ledger.violated(f"limits are counted in Redis while it is whole; not in the {len(odd)} seconds {said}")
+    return len(odd)
+
+
+def true_times(gateway, second):
+    """When a second of a gateway's clock, which the suite sets, may have been; never empty."""
+    offsets = dict.fromkeys(offset for _, offset in reversed(gateway.offsets))
+    return [second - offset for offset in offsets
+            if offset in gateway.clock(second - offset - CLOCK_DELAY, second - offset + 1)] or [second]
 
 
 def verify(binary, gateways, slack, judge):

@@ -59,6 +59,12 @@ class Ledger:
     def count(self, what, number=1):
         self.checked[what] = self.checked.get(what, 0) + number
 
+    def require(self, least):
+        """A violation for each kind of check that was made less often than `least` says: a run that checks nothing passes nothing."""
+        for what, number in least.items():
+            if self.checked.get(what, 0) < number:
+                self.violated(f"the run checks {what}: {self.checked.get(what, 0)}, not {number} or more")
+
     def violated(self, statement, ask=None, answer=None):
         violation = Violation(statement, ask, answer)
         self.violations.append(violation)

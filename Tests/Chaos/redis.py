@@ -1,5 +1,6 @@
 """The Redis of the gateways in three topologies, each with the faults that it can have."""
 import asyncio
+import contextlib
 import signal
 
 from links import Link
@@ -20,6 +21,36 @@ class Server(Process):
     async def ask(self, *words):
         where = ["-p", str(self.port)] if self.port else ["-s", f"{self.folder}/socket"]
         return await run("redis-cli", *where, *words)
+
+
+class Console:
+    """A connection to a server, for many commands in a row: to start redis-cli for each would hold up all links of the suite."""
+
+    def __init__(self, server):
+        self.server = server
+
+    async def __aenter__(self):
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        return self
+
+    async def __aexit__(self, *_):
+        self._writer.close()
+
+    async def ask(self, *words):
+        """The answer, a text or a list; raises SetupError if it is an error."""
+        self._writer.write((" ".join(str(word) for word in words) + "\r\n").encode())
+        return await self._answer(words)
+
+    async def _answer(self, words):
+        line = (await self._reader.readline()).decode().rstrip()
+        kind, text = line[:1], line[1:]
+        if kind == "*":
+            return [await self._answer(words) for _ in range(int(text))]
+        if kind == "$":
+            return (await self._reader.readexactly(int(text) + 2)).decode()[:-2]
+        if kind not in ("+", ":"):
+            raise SetupError(f"{self.server.folder}: {' '.join(str(word) for word in words)} is answered {line or 'not'}")
+        return text
 
 
 class Single:
@@ -120,8 +151,11 @@ class Cluster:
     def url(self, gateway):
         return "redis+cluster://" + ",".join(f"127.0.0.1:{link.port}" for link in self.links[:3])
 
+    async def masters(self):
+        return [server for server in self.servers if server.is_running and "role:master" in await server.ask("info", "replication")]
+
     async def master(self, pick):
-        masters = [server for server in self.servers if server.is_running and "role:master" in await server.ask("info", "replication")]
+        masters = await self.masters()
         return masters[pick % len(masters)]
 
     def link(self, server, pick):
@@ -141,6 +175,48 @@ class Cluster:
     async def rejoin(self, master):
         if not master.is_running:
             await master.start()
+
+    # MARK: resharding
+
+    async def move_slots(self, pick, until):
+        """Moves slots with keys from each master to the next, round and round, until the event; returns how many were moved."""
+        moved, masters = 0, await self.masters()
+        masters = masters[pick % len(masters):] + masters[:pick % len(masters)]
+        async with contextlib.AsyncExitStack() as stack:
+            consoles = [await stack.enter_async_context(Console(server)) for server in masters]
+            while not until.is_set():
+                source, target, *others = consoles
+                consoles = consoles[1:] + consoles[:1]
+                tags = {key.partition("}")[0] + "}" for key in await source.ask("keys", "tollgate:{*}*")}
+                for tag in sorted(tags):
+                    if not until.is_set():
+                        await self.move_slot(await source.ask("cluster", "keyslot", tag), source, target, others)
+                        moved += 1
+                await asyncio.sleep(0.05)
+        return moved
+
+    async def move_slot(self, slot, source, target, others):
+        """Moves a slot key by key under the requests that use it, in the order of `redis-cli --cluster reshard`."""
+        here, there = await source.ask("cluster", "myid"), await target.ask("cluster", "myid")
+        await target.ask("cluster", "setslot", slot, "importing", here)
+        await source.ask("cluster", "setslot", slot, "migrating", there)
+        while keys := await source.ask("cluster", "getkeysinslot", slot, 1):
+            await source.ask("migrate", "127.0.0.1", target.server.port, keys[0], 0, 5000)
+            await asyncio.sleep(0.02)
+        for console in [target, source] + others:
+            await console.ask("cluster", "setslot", slot, "node", there)
+
+    async def agree(self):
+        """Waits until all nodes name the same masters for all slots."""
+        for _ in range(600):
+            maps = set()
+            for server in self.servers:
+                shards = (line.split() for line in (await server.ask("cluster", "nodes")).splitlines())
+                maps.add(tuple(sorted((words[0], *words[8:]) for words in shards if "master" in words[2])))
+            if len(maps) == 1:
+                return
+            await asyncio.sleep(0.05)
+        raise SetupError(f"the nodes do not agree about the slots: {maps}")
 
     async def end(self):
         for server in self.servers:

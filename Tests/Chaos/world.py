@@ -125,7 +125,7 @@ class World:
             "ADMIN_TOKEN": clients.ADMIN_TOKEN, "KEY_SECRET": "a secret that the gateways of the chaos suite share",
             "CONTRACTS": "dlauth@/ anonymous@/ password@/api/v1", "TRUSTED_PROXIES": "127.0.0.1/32", "SIGNUP_LIMIT": "100000/h",
             "CLOCK_SKEW": f"{model.SKEW:.0f}s", "ACCESS_TTL_ANONYMOUS": "30s", "DRAIN_TIMEOUT": "5s",
-            "UPSTREAM_SERVICE": f"{upstreams} timeout=4s connect-timeout=1s retries=1 health=/healthz",
+            "UPSTREAM_SERVICE": f"{upstreams} timeout=4s connect-timeout=1s retries=1 health=/healthz eject-after=2s",
             "ROUTE_ME": "GET /me upstream=service", "ROUTE_ORDERS": "POST /orders upstream=service",
             "ROUTE_PASSAGES": "GET /passages upstream=service filter=tier", "ROUTE_PREMIUM": "GET /premium upstream=service tier=premium",
         }
@@ -158,12 +158,14 @@ class World:
     # MARK: whether it is whole
 
     async def recovered(self, seconds):
-        """Waits until every gateway is ready and serves every kind of request; returns why not if it takes longer."""
-        until = time.monotonic() + seconds
+        """Waits until every gateway is ready and serves every kind of request. Returns why not if it takes longer, and what it
+        has waited for last."""
+        until, last = time.monotonic() + seconds, None
         while True:
             reason = await self.probe.fault()
             if reason is None or time.monotonic() > until:
-                return reason
+                return reason, last
+            last = reason
             await asyncio.sleep(0.05)
 
     def dead(self):
