@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import random
+import tempfile
 import time
 import types
 import unittest
@@ -286,17 +287,20 @@ class CheckerTest(unittest.TestCase):
             self.assertEqual(len(ledger.violations), violations)
 
     def test_limits_are_counted_in_redis_unless_a_fault_of_that_gateway_or_of_redis_explains_it(self):
-        def found(seconds, spans, clock=()):
-            """The violations and the odd seconds, where gateway-1 has counted for itself in `seconds`."""
+        def found(seconds, spans, clock=(), alone=11):
+            """The violations and the odd seconds, where gateway-1 has counted `alone` of 40 requests for itself in `seconds`."""
             ledger, gateways = Ledger(report=lambda text: None), [Clocked("gateway-1", clock), Clocked("gateway-2", ())]
-            odd = limits.check_shared(gateways, {"gateway-1": set(seconds), "gateway-2": set()}, spans, Judge(ledger, Troubles()))
+            sources = {"gateway-1": {100: (0, 40), **{second: (alone, 40) for second in seconds}}, "gateway-2": {100: (0, 40)}}
+            odd = limits.check_shared(gateways, sources, spans, Judge(ledger, Troubles()))
             return [violation.statement for violation in ledger.violations], odd
         both = ["gateway-1", "gateway-2"]
         self.assertEqual(found([], []), ([], 0))
         self.assertEqual(found([200, 210, 220], []), ([], 3))
         self.assertEqual(found([200, 210, 220, 230], []), ([
-            "limits are counted in Redis while it is whole; not in the 4 seconds 200 by gateway-1, 210 by gateway-1, "
-            "220 by gateway-1, 230 by gateway-1"], 4))
+            "limits are counted in Redis while it is whole; not in the 4 seconds 200 by gateway-1 (11 of 40), "
+            "210 by gateway-1 (11 of 40), 220 by gateway-1 (11 of 40), 230 by gateway-1 (11 of 40)"], 4))
+        self.assertEqual(found(range(200, 260), [], alone=10), ([], 0))
+        self.assertEqual(found(range(200, 260), [], alone=40)[1], 60)
         self.assertEqual(found(range(199, 226), [(both, 200, 220)])[1], 0)
         self.assertEqual(found(range(199, 226), [(["gateway-1"], 200, 220)])[1], 0)
         self.assertEqual(found([197, 198, 226, 227], [(both, 200, 220)])[1], 4)
@@ -310,6 +314,17 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(found(range(310, 315), [(both, 310, 315)], clock)[1], 0)
         self.assertEqual(found(range(3940, 3945), [(both, 340, 345)], clock)[1], 5)
         self.assertEqual(found(range(3910, 3915), [(both, 340, 345)], clock)[1], 5)
+
+    def test_the_access_logs_say_where_limits_were_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for number, lines in enumerate([[("redis", 7), ("fallback", 7), ("lease", 8)], [("fallback", 9), ("deny_cache", 9)]]):
+                with open(f"{folder}/output-{number + 1}", "w") as log:
+                    log.write('{"msg":"listening"}\n{"msg":"access","status":200}\n')
+                    log.writelines(f'{{"limit_outcome":"allow","limit_source":"{source}","limit_remaining":3,"limit_at":{at}000123}}\n'
+                                   for source, at in lines)
+            sources = limits.sources([types.SimpleNamespace(name="gateway-1", folder=folder)])
+        self.assertEqual(sources, {"gateway-1": {7: (1, 2), 8: (0, 1), 9: (1, 2)}})
+        self.assertEqual(limits.fallbacks(sources), {7, 9})
 
     def test_a_run_that_checks_too_little_of_a_kind_fails(self):
         for count, violations in [(0, 1), (19, 1), (20, 0)]:

@@ -149,9 +149,9 @@ class Run:
 
     def check_records(self):
         self.judge.orders(self.orders, [(order, user) for order, user, _ in self.world.recorded("order")])
-        seconds = limits.fallbacks(self.world.gateways)
-        odd = limits.check_shared(self.world.gateways, seconds, self.alone, self.judge)
-        slack = limits.Slack(self.spans, set().union(*seconds.values()))
+        sources = limits.sources(self.world.gateways)
+        odd = limits.check_shared(self.world.gateways, sources, self.alone, self.judge)
+        slack = limits.Slack(self.spans, limits.fallbacks(sources))
         by_logs = limits.verify(self.options.binary, self.world.gateways, slack, self.judge)
         by_count = limits.compare(self.world, slack, self.judge)
         self.excess = (f"{by_logs:.1f} bursts by the logs, {by_count:.1f} by the upstreams' count, "
