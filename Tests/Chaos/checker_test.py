@@ -334,6 +334,15 @@ class CheckerTest(unittest.TestCase):
             ledger.require({"identities": 1, "limited": 20})
             self.assertEqual(len(ledger.violations), violations)
 
+    def test_gateways_count_for_themselves_in_faults_of_theirs_or_of_redis_alone(self):
+        names = ["gateway-1", "gateway-2", "gateway-3"]
+        system = types.SimpleNamespace(redis=types.SimpleNamespace(has_replicas=True), names=names, upstreams=[0, 1, 2])
+        for kind in faults.KINDS:
+            fault = kind(system, random.Random(1))
+            expected = {"gateway-killed": 1, "gateway-stopped": 1, "gateway-restarted": 1, "slots-move": 0}
+            number = expected.get(fault.name, 3 if fault.name.startswith("redis-") else 0)
+            self.assertEqual(len(fault.counts_alone()), number, fault.name)
+
     def test_slots_move_in_a_cluster_alone(self):
         for name, expected in [("single", False), ("cluster", True), ("sentinel", False)]:
             system = types.SimpleNamespace(redis=types.SimpleNamespace(name=name, has_replicas=True), names=["gateway-1"])

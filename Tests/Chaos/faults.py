@@ -20,8 +20,8 @@ class Disturbance:
     took = 0.0
     # Whether counts in Redis may be lost or the gateways count for themselves: a limit has its documented slack then.
     slackens = False
-    # The topologies of Redis that can have it; None: all.
-    topologies = None
+    # The topologies of Redis that can have it.
+    topologies = ("single", "cluster", "sentinel")
 
     def __init__(self, world, random):
         self.world = world
@@ -46,7 +46,7 @@ class Disturbance:
 
     def counts_alone(self):
         """The names of gateways that may count for themselves meanwhile, as Redis does not answer them in time."""
-        return []
+        return [name for part, names in self.touches() if part == GATEWAY for name in names]
 
     async def begin(self):
         pass
@@ -72,9 +72,6 @@ class OfGateway(Disturbance):
 
     def touches(self):
         return [(GATEWAY, [self.target()])]
-
-    def counts_alone(self):
-        return [self.target()]
 
 
 class GatewayKilled(OfGateway):
@@ -122,9 +119,6 @@ class ClockJumps(OfGateway):
     def touches(self):
         return []
 
-    def counts_alone(self):
-        return []
-
     async def begin(self):
         self.gateway.set_clock(self.ahead)
 
@@ -134,9 +128,6 @@ class ClockJumps(OfGateway):
 
 class DiskFull(OfGateway):
     def touches(self):
-        return []
-
-    def counts_alone(self):
         return []
 
     async def begin(self):
@@ -304,7 +295,7 @@ class SlotsMove(Disturbance):
     """Slots of a cluster move with their keys from primary to primary: no count is lost, and all count in Redis meanwhile."""
 
     group = "redis"
-    topologies = ["cluster"]
+    topologies = ("cluster",)
 
     async def begin(self):
         self.until = asyncio.Event()
@@ -392,8 +383,7 @@ KINDS = [GatewayKilled, GatewayStopped, GatewayRestarted, ClockJumps, DiskFull, 
 def plan(world, random, alone=False, only=None):
     """Rounds of faults without end: the kinds like a deck of cards, which is shuffled anew when it is empty. A round has one
     to three at once, of different groups; `alone`: one."""
-    kinds = [kind for kind in KINDS if (kind.topologies is None or world.redis.name in kind.topologies)
-             and (only is None or kind(world, random).name in only)]
+    kinds = [kind for kind in KINDS if world.redis.name in kind.topologies and (only is None or kind(world, random).name in only)]
     if not kinds:
         raise SetupError(f"with Redis as {world.redis.name} no fault is named {' or '.join(only)}")
     deck = []
