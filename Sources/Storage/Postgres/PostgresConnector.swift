@@ -80,9 +80,9 @@ struct PostgresConnector {
                     usleep(Self.pause)
                 case .conflict:
                     guard attempt < Self.attempts else { throw error }
+                    // Random backoff, which grows: on a busy server many may meet again. This thread belongs to the pool and may sleep.
+                    usleep(UInt32.random(in: 500...5_000) * UInt32(attempt))
                     attempt += 1
-                    // Random backoff. This thread belongs to the pool and may sleep.
-                    usleep(UInt32.random(in: 500...5_000))
                 }
             }
         }
