@@ -9,7 +9,7 @@ import Testing
             repository.appending(path: "deploy/package").path, ["--binary", try Tollgate.binary.get(), "--output", output], seconds: 120)
     }
 
-    @Test(.enabled(if: geteuid() == 0 && isThere("/usr/bin/mmdebstrap")))
+    @Test(.enabled(if: mayMount && isThere("/usr/bin/mmdebstrap")))
     func aMachineInstallsItServesUpgradesAndRemovesIt() throws {
         let folder = try Folder()
         let package = try pack(into: folder.file("package"))
@@ -29,7 +29,7 @@ import Testing
         for library in ["libssl3", "libcurl4", "libpq5", "libsqlite3-0"] { #expect(needs.contains(library)) }
     }
 
-    @Test(.enabled(if: geteuid() == 0)) func theImageServesReadOnlyWithoutAShell() throws {
+    @Test(.enabled(if: mayMount)) func theImageServesReadOnlyWithoutAShell() throws {
         let folder = try Folder()
         let image = try mustRun(
             repository.appending(path: "deploy/container/build").path, ["--binary", try Tollgate.binary.get(), "--output", folder.file("image")],

@@ -6,7 +6,7 @@ import Testing
 
 /// Upstreams by DNS: SRV records, several addresses, and names whose addresses change, as the system's resolver has them. The gateway
 /// has a resolv.conf(5) of its own, in a mount namespace of its own, which only root may make.
-@Suite(.serialized, .ownThread, .enabled(if: geteuid() == 0)) struct ServiceDiscoveryTests {
+@Suite(.serialized, .ownThread, .enabled(if: mayMount)) struct ServiceDiscoveryTests {
     /// A name server at a loopback address of its own, at the port at which resolvers ask.
     private static func nameServer() throws -> NameServer {
         for _ in 0..<20 {
