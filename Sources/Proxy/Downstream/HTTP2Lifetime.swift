@@ -77,7 +77,8 @@ extension Worker {
             downstream.sessions[session].http2.finishDraining(into: &downstream.clients[client].output)
             downstream.settleLater(client)
         }
-        if downstream.sessions[session].http2.streamCount > 0 || downstream.sessions[session].isUnsettled {
+        // Its last stream may have ended in this turn. Frames without a stream prolong nothing.
+        if downstream.sessions[session].http2.streamCount > 0 || downstream.sessions[session].wasBusy {
             downstream.timers.set(client.id, deadline: now.monotonic.advanced(milliseconds: settings.idleTimeout))
         } else if let end = downstream.clients[client].idlesUntil {
             downstream.clients[client].idlesUntil = nil
