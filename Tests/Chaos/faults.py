@@ -58,6 +58,18 @@ class Disturbance:
         """After the gateways have recovered: gives back what the next fault needs, like a standby."""
 
 
+class OfLinks:
+    """Harms each of `links()` by `harm`, and heals them at its end."""
+
+    async def begin(self):
+        for link in self.links():
+            self.harm(link)
+
+    async def end(self):
+        for link in self.links():
+            link.heal()
+
+
 # MARK: gateways
 
 class OfGateway(Disturbance):
@@ -186,7 +198,7 @@ class StandbyStopped(OfDatabase):
         self.world.postgres.standby.go_on()
 
 
-class DatabaseCut(OfDatabase):
+class DatabaseCut(OfLinks, OfDatabase):
     """One gateway loses its lines to the database."""
 
     def links(self):
@@ -198,25 +210,18 @@ class DatabaseCut(OfDatabase):
     def touches(self):
         return [(ACCOUNTS, [self.world.names[self.pick % len(self.world.names)]])]
 
-    async def begin(self):
-        for link in self.links():
-            link.cut()
-
-    async def end(self):
-        for link in self.links():
-            link.heal()
+    def harm(self, link):
+        link.cut()
 
 
 class DatabaseSilent(DatabaseCut):
-    async def begin(self):
-        for link in self.links():
-            link.hole()
+    def harm(self, link):
+        link.hole()
 
 
 class DatabaseSlow(DatabaseCut):
-    async def begin(self):
-        for link in self.links():
-            link.slow(0.1)
+    def harm(self, link):
+        link.slow(0.1)
 
 
 # MARK: Redis
@@ -343,26 +348,19 @@ class UpstreamStopped(OfUpstream):
         self.upstream.go_on()
 
 
-class UpstreamCut(OfUpstream):
-    async def begin(self):
-        for link in self.links():
-            link.cut()
-
-    async def end(self):
-        for link in self.links():
-            link.heal()
+class UpstreamCut(OfLinks, OfUpstream):
+    def harm(self, link):
+        link.cut()
 
 
 class UpstreamSilent(UpstreamCut):
-    async def begin(self):
-        for link in self.links():
-            link.hole()
+    def harm(self, link):
+        link.hole()
 
 
 class UpstreamSlow(UpstreamCut):
-    async def begin(self):
-        for link in self.links():
-            link.slow(0.3)
+    def harm(self, link):
+        link.slow(0.3)
 
 
 class UpstreamTorn(OfUpstream):

@@ -41,7 +41,7 @@ extension ClientAddress {
 extension Decision {
     /// Adds what the upstream must get, as fields of the answer that lets the request pass: the identity fields, and `Authorization`
     /// where the route keeps it. Of these fields, one that is missing is to be removed from the client's request by the proxy.
-    /// Envoy is told which those are.
+    /// For Envoy the answer names the missing ones.
     package func addPassage(
         at endpoint: CheckEndpoint, _ head: borrowing RequestHead, _ bytes: RawSpan, to fields: inout ByteBuffer
     ) {

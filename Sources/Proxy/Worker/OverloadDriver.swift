@@ -40,7 +40,7 @@ struct WorkerLoad {
         isShortOfMemory = total > (isShortOfMemory ? limit / 10 * 9 : limit)
     }
 
-    /// Whether the control plane is told of this shed.
+    /// Whether this shed is reported to the control plane: at most one a second for each bound.
     mutating func reports(_ reason: OverloadReason, at now: MonotonicTime) -> Bool {
         guard now >= reportsAt[reason.rawValue] else { return false }
         reportsAt[reason.rawValue] = now.advanced(milliseconds: Self.reportInterval)

@@ -100,7 +100,7 @@ package struct WorkerServices: Sendable {
     package var choseHTTP1: @Sendable (String, UpstreamAddress) -> Void = { _, _ in }
     /// The process has no descriptor, port or memory left for a connection. Called each time.
     package var shortage: @Sendable (SystemFault) -> Void = { _ in }
-    /// Load was shed because of this bound. Called at most once a second for each while that goes on.
+    /// Reports that the worker sheds load at this bound, at most once a second for each bound.
     package var shed: @Sendable (OverloadReason) -> Void = { _ in }
     /// The counts of the bounds on load, which all workers share.
     package var bounds = LoadBounds()

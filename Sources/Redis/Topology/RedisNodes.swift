@@ -259,7 +259,7 @@ package struct RedisNodes: ~Copyable {
     /// Closes nodes that are not in the map, once they have answered.
     private mutating func closeUnused(_ now: MonotonicTime) {
         for index in 0..<nodes.count where !nodes[index].isFree && !nodes[index].isMapped {
-            // Lost commands too, until their callers have heard of it.
+            // A node with lost commands stays until `next` has returned them.
             guard nodes[index].connection.isUnused, !isOwner(index), !isOpening(index) else { continue }
             nodes[index].connection.close(now)
             nodes[index].isFree = true

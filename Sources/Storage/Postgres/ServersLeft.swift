@@ -2,8 +2,8 @@ internal import CPostgres
 
 /// The servers of a URL behind the one at which libpq gave up.
 ///
-/// libpq goes on to the next server if a connection is refused or the server is starting, but not if the connection is closed
-/// before an answer, as a proxy or a port forwarding does whose server is dead.
+/// libpq tries the next server after a refused connection and after one that is still starting, but not after a connection that was
+/// closed without an answer. A proxy or port forwarding closes connections so when its server is dead.
 struct ServersLeft {
     private static let lists = ["host", "hostaddr", "port"]
 

@@ -83,8 +83,8 @@ final class UpstreamResolver: Sendable {
         try AuthorityContexts(upstreams, earlier: state.withLock { $0.contexts })
     }
 
-    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Once the workers have them, `lookSoon` looks for
-    /// what failed.
+    /// Adopts another configuration, and returns its upstreams as `snapshots` does. Call `lookSoon` once the workers have them: it
+    /// repeats lookups that failed.
     func adopt(
         _ upstreams: [UpstreamDeclaration], every milliseconds: UInt32 = 30_000, _ contexts: AuthorityContexts
     ) -> [UpstreamSnapshot] {
