@@ -7,7 +7,6 @@ internal import Wire
 enum HealthCommand {
     /// Milliseconds for the whole answer. Probes usually give a command a few seconds.
     private static let timeout = 2_000
-    private static let largestAnswer = 1 << 20
 
     static func run(_ listeners: [ListenerDeclaration], json: Bool) -> CommandResult {
         guard let address = listeners.first?.address else {
@@ -16,7 +15,7 @@ enum HealthCommand {
         guard !address.isAnyPort else {
             return .failed("TOLLGATE_ADMIN_LISTEN leaves the port to the system, so it is unknown here; set one like 127.0.0.1:9090", exitCode: 2)
         }
-        switch ask(address) {
+        switch ReadinessProbe.ask(address, connectMilliseconds: timeout, milliseconds: timeout) {
         case .failure(let fault): return .failed("no gateway answers at \(address): \(fault.text)")
         case .success(let answer):
             let isServing = answer.status == 200
@@ -34,31 +33,5 @@ enum HealthCommand {
         "\(readiness.state.text)\n" + readiness.checks.filter { $0.state != .ready }.map { check in
             "\(check.name): \(check.state.text)\(check.reason.map { ", " + $0 } ?? "")\n"
         }.joined()
-    }
-
-    private struct Fault: Error {
-        let text: String
-    }
-
-    private static func ask(_ address: SocketAddress) -> Result<EndedTransfer, Fault> {
-        let (host, path) = target(address)
-        let request = HTTPTransfer(
-            url: "http://\(host)/readyz", connectMilliseconds: timeout, totalMilliseconds: timeout, largestBody: largestAnswer,
-            unixSocket: path)
-        guard let transfers = TransferGroup(), transfers.start(0, request) else { return .failure(Fault(text: "libcurl refuses the request")) }
-        while true {
-            guard let ended = transfers.wait(milliseconds: Int32(timeout)).first else { continue }
-            guard let failure = ended.failure else { return .success(ended) }
-            return .failure(Fault(text: failure))
-        }
-    }
-
-    /// The authority of the URL, and the path of a unix socket. A gateway that listens on all addresses is asked on the loopback one.
-    private static func target(_ address: SocketAddress) -> (host: String, unixSocket: String?) {
-        switch address {
-        case .unix(let path): ("localhost", path)
-        case .ip(let ip, let port, _) where ip.isUnspecified: (ip.isIPv4 ? "127.0.0.1:\(port)" : "[::1]:\(port)", nil)
-        case .ip: (address.description, nil)
-        }
     }
 }
