@@ -90,24 +90,96 @@ enum FilterFailure: Error, Equatable {
     var refusal: Refusal { self == .content(.aboveTier) ? .premiumRequired : .badGateway }
 }
 
-/// The filter of one exchange: decodes, judges and buffers the content of its answer.
+/// The filter of one exchange: what the route asks of its answer, and the content that is judged.
 struct AnswerFilter: ~Copyable {
     /// nil on a route without filters.
     private(set) var plan: FilterPlan?
     private(set) var tier = Tier.lowest
-
-    /// The head for the client, without its end, until some of the content may go out.
-    var head = ByteBuffer()
-    /// Bytes of head and content that wait here.
-    var bufferedBytes: Int { head.count + passed.count + packed.count + piece.count }
     /// Whether content goes through here.
     private(set) var isJudging = false
+    /// The head for the client, without its end, until some of the content may go out.
+    var head = ByteBuffer()
+    /// Made for the first answer that is judged, and kept with its buffers: most exchanges have none.
+    private var content: JudgedContent?
+
+    /// Resets the filter for a route with this plan, or without filters.
+    mutating func reset(_ plan: FilterPlan? = nil, tier: Tier = .lowest) {
+        guard plan != nil || self.plan != nil else { return }
+        self.plan = plan
+        self.tier = tier
+        isJudging = false
+        head.reuse()
+        content?.reset()
+    }
+
+    /// Begins with the content of an answer of this form.
+    mutating func begin(_ form: FilterCourse.ContentForm, _ coding: ContentCoding, status: Int) {
+        guard let plan else { return }
+        judge().begin(plan, tier: tier, form, coding, status: status)
+    }
+
+    /// Begins with an answer that must have no content.
+    mutating func expectNothing(_ failure: FilterFailure) { judge().refusesContent = failure }
+
+    private mutating func judge() -> JudgedContent {
+        isJudging = true
+        if let content { return content }
+        let made = JudgedContent()
+        content = made
+        return made
+    }
+
+    /// Whether the answer is judged in shadow mode only.
+    var isShadow: Bool { plan?.isShadow ?? false }
+    /// Whether the client gets the filter's output.
+    var isFiltering: Bool { isJudging && !isShadow }
+    /// The content under judgement.
+    private var judged: JudgedContent? { isJudging ? content : nil }
+    /// Counts so far; nil if nothing is judged.
+    var counts: FilterCounts? { judged?.counts }
+    /// Bytes of head and content that wait here.
+    var bufferedBytes: Int { head.count + (content?.bufferedBytes ?? 0) }
+    /// Whether content was received that is not decoded yet.
+    var isWaiting: Bool { judged?.isWaiting ?? false }
+    /// Whether judging in shadow mode was given up.
+    var hasStopped: Bool { judged?.hasStopped ?? false }
+    /// Bytes that may go to the client now.
+    var ready: Int { judged?.ready ?? 0 }
+
+    /// The course for an answer with this head.
+    func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
+        guard let plan else { return .pass }
+        return FilterCourse(head, bytes, isStrict: plan.isStrict)
+    }
+
+    /// Adds content as received.
+    func feed(_ content: RawSpan) throws(FilterFailure) { try judged?.feed(content) }
+
+    /// Decodes and judges a bounded piece of what waits.
+    func unpack() throws(FilterFailure) { try judged?.unpack() }
+
+    /// The content is over.
+    func finish() throws(FilterFailure) { try judged?.finish() }
+
+    /// Moves content that may go to the client to `out`; returns how many bytes.
+    func handOn(to out: inout ByteBuffer, isChunked: Bool) -> Int { judged?.handOn(to: &out, isChunked: isChunked) ?? 0 }
+
+    /// Drops the filtered content, where the client gets the unfiltered.
+    func discardOutput() { judged?.discardOutput() }
+
+    /// Stops judging.
+    func stopWatching() { judged?.stopWatching() }
+}
+
+/// Decodes, judges and buffers the content of an answer.
+private final class JudgedContent {
+    private var isStrict = false
     /// Judges the content while it is JSON.
     private var json = JSONFilter()
     private var isJSON = false
     private var isUnnamed = false
     /// Why any content at all is refused; nil if it is not.
-    private var refusesContent: FilterFailure?
+    var refusesContent: FilterFailure?
     /// Content that is not JSON and passes.
     private var passed = ByteBuffer()
     private var decoder: ContentDecoder?
@@ -116,21 +188,17 @@ struct AnswerFilter: ~Copyable {
     private var isFull = false
     /// The piece that was decoded last.
     private var piece = ByteBuffer()
+    private(set) var hasStopped = false
 
     /// Bytes that are decoded at a time.
     private static var pieceSize: Int { 64 * 1_024 }
 
-    /// Resets the filter for a route with this plan, or without filters.
-    mutating func reset(_ plan: FilterPlan? = nil, tier: Tier = .lowest) {
-        guard plan != nil || self.plan != nil else { return }
-        self.plan = plan
-        self.tier = tier
-        isJudging = false
+    /// Forgets the answer; buffers that it has grown are freed.
+    func reset() {
         isJSON = false
         refusesContent = nil
         isFull = false
         hasStopped = false
-        head.reuse()
         passed.reuse()
         packed.reuse()
         piece.reuse()
@@ -138,48 +206,24 @@ struct AnswerFilter: ~Copyable {
         json.end()
     }
 
-    /// Begins with the content of an answer of this form.
-    mutating func begin(_ form: FilterCourse.ContentForm, _ coding: ContentCoding, status: Int) {
-        guard let plan else { return }
-        isJudging = true
+    func begin(_ plan: FilterPlan, tier: Tier, _ form: FilterCourse.ContentForm, _ coding: ContentCoding, status: Int) {
+        isStrict = plan.isStrict
         isJSON = true
         isUnnamed = form == .unnamed
         json.begin(plan, tier: tier, isLines: form == .lines, toleratesAnyRoot: status >= 400)
         if coding != .identity { decoder = ContentDecoder(coding) }
     }
 
-    /// Begins with an answer that must have no content.
-    mutating func expectNothing(_ failure: FilterFailure) {
-        isJudging = true
-        refusesContent = failure
-    }
-
-    /// Whether the answer is judged in shadow mode only.
-    var isShadow: Bool { plan?.isShadow ?? false }
-    /// Whether the client gets the filter's output.
-    var isFiltering: Bool { isJudging && !isShadow }
-    /// Counts so far; nil if nothing is judged.
     var counts: FilterCounts? { isJSON ? json.counts : nil }
-
-    /// The course for an answer with this head.
-    func course(_ head: borrowing ResponseHead, _ bytes: RawSpan) -> FilterCourse {
-        guard let plan else { return .pass }
-        return FilterCourse(head, bytes, isStrict: plan.isStrict)
-    }
-
-    // MARK: content
-
-    /// Whether content was received that is not decoded yet.
+    var bufferedBytes: Int { passed.count + packed.count + piece.count }
     var isWaiting: Bool { isFull || !packed.isEmpty }
 
-    /// Adds content as received.
-    mutating func feed(_ content: RawSpan) throws(FilterFailure) {
+    func feed(_ content: RawSpan) throws(FilterFailure) {
         guard decoder == nil else { return packed.append(content) }
         try judge(content)
     }
 
-    /// Decodes and judges a bounded piece of what waits.
-    mutating func unpack() throws(FilterFailure) {
+    func unpack() throws(FilterFailure) {
         guard decoder != nil else { return }
         var plain = ByteBuffer()
         swap(&plain, &piece)
@@ -191,7 +235,7 @@ struct AnswerFilter: ~Copyable {
         swap(&plain, &piece)
     }
 
-    private mutating func judge(_ content: RawSpan) throws(FilterFailure) {
+    private func judge(_ content: RawSpan) throws(FilterFailure) {
         if let refusesContent, !content.isEmpty { throw refusesContent }
         if !isJSON { return passed.append(content) }
         guard isUnnamed else { return try feedJSON(content) }
@@ -205,14 +249,14 @@ struct AnswerFilter: ~Copyable {
             var begun = ByteBuffer()
             swap(&begun, &passed)
             try feedJSON(begun.readable)
-        } else if plan?.isStrict ?? true {
+        } else if isStrict {
             throw .notJSON
         } else {
             isJSON = false
         }
     }
 
-    private mutating func feedJSON(_ content: RawSpan) throws(FilterFailure) {
+    private func feedJSON(_ content: RawSpan) throws(FilterFailure) {
         do throws(FilterFault) {
             try json.feed(content)
         } catch {
@@ -225,8 +269,7 @@ struct AnswerFilter: ~Copyable {
         [UInt8(ascii: "{"), UInt8(ascii: "["), 0xEF, 0xFE, 0xFF].contains(byte)
     }
 
-    /// The content is over.
-    mutating func finish() throws(FilterFailure) {
+    func finish() throws(FilterFailure) {
         guard decoder == nil || decoder!.mayEnd() else { throw .coding }
         guard isJSON, !isUnnamed else { return }
         do throws(FilterFault) {
@@ -238,39 +281,39 @@ struct AnswerFilter: ~Copyable {
 
     // MARK: output
 
-    /// Bytes that may go to the client now.
-    var ready: Int { isUnnamed ? 0 : isJSON ? json.output.byteCount : passed.count }
+    var ready: Int { isUnnamed ? 0 : isJSON ? json.outputCount : passed.count }
 
-    /// Moves content that may go to the client to `out`; returns how many bytes.
-    mutating func handOn(to out: inout ByteBuffer, isChunked: Bool) -> Int {
+    func handOn(to out: inout ByteBuffer, isChunked: Bool) -> Int {
         let count = ready
         guard count > 0 else { return 0 }
         if !isJSON {
             out.appendContent(passed.readable, chunked: isChunked)
             passed.removeAll()
         } else {
-            out.appendContent(json.output, chunked: isChunked)
+            json.appendOutput(to: &out, chunked: isChunked)
             json.handOn(count)
         }
         return count
     }
 
-    /// Drops the filtered content, where the client gets the unfiltered.
-    mutating func discardOutput() {
+    func discardOutput() {
         passed.removeAll()
-        let count = json.output.byteCount
-        json.handOn(count)
+        json.handOn(json.outputCount)
     }
 
-    /// Stops judging.
-    mutating func stopWatching() {
+    func stopWatching() {
         decoder = nil
         packed = ByteBuffer()
         passed = ByteBuffer()
         isFull = false
         hasStopped = true
     }
-    private(set) var hasStopped = false
+}
+
+extension JSONFilter {
+    fileprivate var outputCount: Int { output.byteCount }
+
+    fileprivate func appendOutput(to out: inout ByteBuffer, chunked: Bool) { out.appendContent(output, chunked: chunked) }
 }
 
 extension RawSpan {

@@ -22,7 +22,7 @@ extension Worker {
 
     /// Calls the handler with the complete request.
     mutating func startHandler(_ exchange: ExchangeIndex) {
-        guard var local = exchanges[exchange].local.take() else { return }
+        guard let local = exchanges[exchange].local.take() else { return }
         local.request.body = exchanges[exchange].replayBuffer.readable.array
         waitForHandler(exchange)
         let holdsSlot = exchanges[exchange].holdsLocalSlot
@@ -42,10 +42,15 @@ extension Worker {
     }
 }
 
-/// A local request while its body is collected.
-struct LocalExchange {
-    var handler: LocalHandler
+/// A local request while its body is collected. A class, so that other exchanges hold a reference's room for it.
+final class LocalExchange {
+    let handler: LocalHandler
     var request: LocalRequest
+
+    init(handler: @escaping LocalHandler, request: LocalRequest) {
+        self.handler = handler
+        self.request = request
+    }
 }
 
 extension LocalRequest {

@@ -3,8 +3,8 @@ import Telemetry
 import Transport
 import Wire
 
-/// An answer that has been found to be a stream.
-struct LiveStream {
+/// An answer that has been found to be a stream. A class, so that other exchanges hold a reference's room for it; so is `Tunnel`.
+final class LiveStream {
     let kind: StreamKind
     /// nil if neither token nor session ends it.
     var clock: StreamClock?
@@ -58,7 +58,7 @@ struct StreamTable: ~Copyable {
         return open.isEmpty ? shortest : timers.millisecondsToNext(now, longest: shortest)
     }
 
-    mutating func add(_ exchange: Handle<Exchange>, _ live: inout LiveStream) {
+    mutating func add(_ exchange: Handle<Exchange>, _ live: LiveStream) {
         live.place = open.count
         open.append(exchange)
     }

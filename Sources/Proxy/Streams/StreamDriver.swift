@@ -29,10 +29,10 @@ extension Worker {
         releaseSlot(exchange)
         // A stream that a retry has begun would hold its part of the budget until it ends.
         release(.retry, exchange)
-        var live = LiveStream(
+        let live = LiveStream(
             kind, exchanges[exchange].life, exchanges[exchange].streamRule, isReadable: !exchanges[exchange].frames.isNone,
             at: now.monotonic)
-        streams.add(handle, &live)
+        streams.add(handle, live)
         exchanges[exchange].live = live
         // HTTP/2 has its own PING.
         let upstream = exchanges[exchange].upstream.index

@@ -3,7 +3,7 @@ import Telemetry
 import Wire
 
 /// A WebSocket through the gateway: the frames of both sides, which pass unchanged, and how the gateway ends it.
-struct Tunnel {
+final class Tunnel {
     var fromClient: WebSocketFlow
     var fromServer: WebSocketFlow
     /// When something last came from either side.
@@ -25,7 +25,7 @@ struct Tunnel {
     /// Counts control frames of the client. Each may make the server answer, and costs the client two bytes and a mask.
     ///
     /// - Returns: whether there are no more than 100 a second, and 1,000 at once.
-    mutating func mayControl(_ count: Int, at now: MonotonicTime) -> Bool {
+    func mayControl(_ count: Int, at now: MonotonicTime) -> Bool {
         let second = now.nanoseconds / 1_000_000_000
         controls = max(0, controls - 100 * Int(min(second - countedAt, 10))) + count
         countedAt = second
@@ -33,7 +33,7 @@ struct Tunnel {
     }
 
     /// `count` bytes of this side's frame have passed without being read.
-    mutating func passed(_ count: Int, from side: WebSocketSide, at now: MonotonicTime) {
+    func passed(_ count: Int, from side: WebSocketSide, at now: MonotonicTime) {
         switch side {
         case .client: fromClient.passed(count)
         case .server: fromServer.passed(count)
@@ -42,7 +42,7 @@ struct Tunnel {
     }
 
     /// Begins the end: no frame begins any more. False if it has begun.
-    mutating func end(_ close: TunnelClose) -> Bool {
+    func end(_ close: TunnelClose) -> Bool {
         guard self.close == nil else { return false }
         self.close = close
         return true
