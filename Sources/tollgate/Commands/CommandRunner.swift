@@ -32,7 +32,9 @@ struct CommandRunner: Sendable {
         do {
             let arguments = try Arguments(parsing: words)
             if arguments.has("help") { return CommandResult(output: CommandHelp.text(arguments.command)) }
-            return try run(arguments)
+            var result = try run(arguments)
+            if result.exitCode != 0 { result.errorOutput += NextStep.line(after: result.errorOutput, words) ?? "" }
+            return result
         } catch {
             let usage = error.command.map { "usage: \(CommandHelp.usage($0))\n" } ?? ""
             return CommandResult(errorOutput: "tollgate: \(error.message)\n\(usage)", exitCode: 2)
