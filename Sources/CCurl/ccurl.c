@@ -82,6 +82,7 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     bad |= curl_easy_setopt(handle, CURLOPT_MAXFILESIZE, request->largest_body);
     if (request->unix_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_UNIX_SOCKET_PATH, request->unix_socket);
     if (request->abstract_socket != NULL) bad |= curl_easy_setopt(handle, CURLOPT_ABSTRACT_UNIX_SOCKET, request->abstract_socket);
+    if (request->authority_file != NULL) bad |= curl_easy_setopt(handle, CURLOPT_CAINFO, request->authority_file);
     if (request->is_sent_once) {
         bad |= curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, 1L);
         bad |= curl_easy_setopt(handle, CURLOPT_FORBID_REUSE, 1L);

@@ -41,7 +41,8 @@ internal import Wire
                     body_type: request.body == nil ? nil : texts.keep("Content-Type: application/json"),
                     is_sent_once: request.isSentOnce ? 1 : 0,
                     unix_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? nil : unsafe texts.keep($0) },
-                    abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil })
+                    abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil },
+                    authority_file: request.authorityFile.map { unsafe texts.keep($0) })
                 return unsafe ccurl_transfer_new(group, &order, receiver)
             }
         }

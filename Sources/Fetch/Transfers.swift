@@ -16,11 +16,14 @@ package struct HTTPTransfer: Sendable {
     package var isSentOnce: Bool
     /// The unix socket to connect to in place of the URL's host: a path, or "@" and an abstract name.
     package var unixSocket: String?
+    /// PEM file of the CA for the server's certificate; nil for the system's.
+    package var authorityFile: String?
 
     package init(
         url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]? = nil,
-        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil
+        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, authorityFile: String? = nil
     ) {
+        self.authorityFile = authorityFile
         self.url = url
         self.connectMilliseconds = connectMilliseconds
         self.totalMilliseconds = totalMilliseconds

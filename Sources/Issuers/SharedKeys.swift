@@ -11,6 +11,7 @@ package import Wire
 /// The first gateway that shares uploads the keys of its data folder. Each gateway keeps a sealed copy in its data folder, for
 /// a start while the database is down. Blocks; for the control plane.
 package struct SharedKeys: Sendable {
+    private static let label: StaticString = "tollgate shared keys"
     private static let ringName = "signing keys"
     private static let refreshName = "refresh secret"
     /// Timeout of the database, in milliseconds.
@@ -30,9 +31,14 @@ package struct SharedKeys: Sendable {
     package init?(_ plan: IssuersPlan, onChange: @escaping ChangeNotice = { _ in }) {
         guard let sharing = plan.sharing else { return nil }
         location = sharing.location
-        box = SealedBox(secret: sharing.secret, label: "tollgate shared keys")
+        box = SealedBox(secret: sharing.secret, label: Self.label)
         files = KeyStore(dataDirectory: plan.dataDirectory)
         self.onChange = onChange
+    }
+
+    /// Whether the secret opens what gateways keep sealed under `name`, so that it is the one of those that sealed it.
+    package static func opens(_ sealed: [UInt8], as name: String, secret: [UInt8]) -> Bool {
+        SealedBox(secret: secret, label: label).open(sealed, as: name) != nil
     }
 
     // MARK: signing keys

@@ -4,8 +4,10 @@ package import Wire
 package struct MailServer: Sendable, Equatable {
     /// Scheme, host and port, without user and password.
     let url: String
+    package let host: String
+    package let port: UInt16
     /// Host and port, for the log.
-    let hostAndPort: String
+    package let hostAndPort: String
     let user: String?
     let password: String?
     /// Whether TLS is required: for `smtps`, and wherever a password would cross a network.
@@ -26,6 +28,8 @@ package struct MailServer: Sendable, Equatable {
         (user, password) = try Self.removeLogin(&rest)
         let authority = try HostAndPort(String(rest), defaultPort: isSecure ? 465 : 587)
         let host = authority.isIPv6 ? "[\(authority.host)]" : authority.host
+        self.host = authority.host
+        port = authority.port
         hostAndPort = "\(host):\(authority.port)"
         url = (isSecure ? "smtps://" : "smtp://") + hostAndPort
         demandsTLS = isSecure || (password != nil && !Self.isLoopback(authority.host))

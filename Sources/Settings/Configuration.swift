@@ -97,8 +97,24 @@ package struct Configuration: Sendable {
     package var accessLog = AccessLogFormat.json
     /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]
+    /// The effective text of every variable that is set, for `fingerprint`. Holds secrets.
+    var texts: [String: [UInt8]] = [:]
 
     package init() {}
+
+    /// A digest of all settings, keyed because secrets are among them. Equal for equal settings, wherever they are set; the files
+    /// that settings name do not count, except those of secrets.
+    package func fingerprint(key: [UInt8]) -> String {
+        var bytes = ByteBuffer()
+        for (name, value) in texts.sorted(by: { $0.key < $1.key }) {
+            for part in [Array(name.utf8), value] {
+                bytes.append(decimal: part.count)
+                bytes.append(":")
+                bytes.append(part.rawBytes)
+            }
+        }
+        return Base64URL.encode(Digest.hmacSHA256(bytes.readable, key: key.rawBytes).rawBytes)
+    }
 
     /// Whether the gateway has accounts: it mounts a contract or has a database.
     package var hasAccounts: Bool { !contracts.isEmpty || databaseURL != nil }

@@ -62,6 +62,13 @@ struct SettingValues {
         }
     }
 
+    /// The effective value of every variable that is set, secrets included; that of a secret's file counts as the secret's.
+    var effective: [String: [UInt8]] {
+        var effective = secrets.mapValues(\.bytes)
+        for (name, entry) in entries where Setting.secretFile(name) == nil && effective[name] == nil { effective[name] = Array(entry.value.utf8) }
+        return effective
+    }
+
     /// The value of a secret, from its variable or its file.
     func secret(_ setting: Setting) -> (bytes: [UInt8], origin: Origin)? { secrets[setting.name] }
 

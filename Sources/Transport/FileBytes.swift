@@ -69,6 +69,13 @@ package enum FileBytes {
         }
     }
 
+    /// The folder at which relative paths begin.
+    package static func workingDirectory() throws(SystemFault) -> String {
+        guard let path = unsafe getcwd(nil, 0) else { throw SystemFault("look up the working directory") }
+        defer { unsafe free(path) }
+        return unsafe String(cString: path)
+    }
+
     /// Removes the file, if it exists.
     package static func remove(_ path: String) throws(SystemFault) {
         guard unsafe unlink(path) == 0 || errno == ENOENT else { throw SystemFault("remove \(path)") }

@@ -9,9 +9,9 @@ struct Tollgate {
 /// The process around a command: its arguments, environment and standard streams.
 enum Process {
     static func run() -> Never {
-        let runner = CommandRunner(environment: environment, now: EventLoop.now(), readInput: readInput) {
-            write($0, to: STDERR_FILENO)
-        }
+        let runner = CommandRunner(
+            environment: environment, now: EventLoop.now(), readInput: readInput, writeError: { write($0, to: STDERR_FILENO) },
+            ask: isatty(STDIN_FILENO) == 0 ? nil : ask)
         let result = runner.run(Array(CommandLine.arguments.dropFirst()))
         write(result.errorOutput, to: STDERR_FILENO)
         write(result.output, to: STDOUT_FILENO)
@@ -36,6 +36,11 @@ enum Process {
         var text = ""
         while let line = readLine(strippingNewline: false), text.utf8.count < 1 << 20 { text += line }
         return text
+    }
+
+    private static let ask: @Sendable (String) -> String? = { prompt in
+        write(prompt, to: STDERR_FILENO)
+        return readLine()
     }
 
     private static func write(_ text: String, to descriptor: Int32) {

@@ -30,6 +30,8 @@ typedef struct {
     // The unix socket to connect to in place of the URL's host: a path, or an abstract name; both NULL for none.
     const char *unix_socket;
     const char *abstract_socket;
+    // PEM file of the CA for the server's certificate; NULL for the system's.
+    const char *authority_file;
 } ccurl_request;
 
 typedef struct {

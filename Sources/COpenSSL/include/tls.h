@@ -88,3 +88,7 @@ static inline int tls_host_flag_exact(void) { return X509_CHECK_FLAG_NO_WILDCARD
 static inline int tls_error_is_pem_end(unsigned long code) {
     return ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
 }
+static inline STACK_OF(X509) *tls_stack_new(void) { return sk_X509_new_null(); }
+static inline int tls_stack_push(STACK_OF(X509) *stack, X509 *certificate) { return sk_X509_push(stack, certificate); }
+// Frees the stack, not its certificates.
+static inline void tls_stack_free(STACK_OF(X509) *stack) { sk_X509_free(stack); }

@@ -26,6 +26,16 @@ internal import CSQLite
         ] { _ = try run(pragma, []) }
     }
 
+    /// Opens an existing file for reading, and changes nothing about it.
+    init(inspecting path: String) throws(SQLFault) {
+        var opened: OpaquePointer?
+        let status = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        guard let handle = unsafe opened else { throw .lost("SQLite has no memory") }
+        unsafe self.handle = handle
+        guard status == SQLITE_OK else { throw fault(status, "open \(path)") }
+        unsafe sqlite3_busy_timeout(handle, Self.busyMilliseconds)
+    }
+
     private func useWriteAheadLog(_ path: String) throws(SQLFault) {
         var row = try run("PRAGMA journal_mode = WAL", []).rows.first
         guard try row?.text() == "wal" else {

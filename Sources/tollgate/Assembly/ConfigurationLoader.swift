@@ -41,6 +41,18 @@ struct ConfigurationLoader: Sendable {
 
     /// Reads everything again: files, environment, and the files that settings name. Blocking.
     func load(now: WallTime) -> LoadedConfiguration {
+        let (files, unreadable) = readFiles()
+        var missing = unreadable
+        var loaded = load(files, now: now)
+        missing.add(loaded.findings)
+        loaded.findings = missing.sorted(files: envFiles.isEmpty ? [Self.usualFile] : envFiles)
+        return loaded
+    }
+
+    /// The env files that can be read.
+    var files: [(name: String, bytes: [UInt8])] { readFiles().files }
+
+    private func readFiles() -> (files: [(name: String, bytes: [UInt8])], missing: Findings) {
         var files: [(name: String, bytes: [UInt8])] = []
         var missing = Findings()
         for path in envFiles.isEmpty ? [Self.usualFile] : envFiles {
@@ -52,10 +64,17 @@ struct ConfigurationLoader: Sendable {
                 missing.fault(Finding(.wholeFile(path), nil, "cannot be read (\(why)), give the path of an env file"))
             }
         }
+        return (files, missing)
+    }
+
+    /// As if there were one env file with this text at `path`, which need not exist.
+    func load(_ text: String, as path: String, now: WallTime) -> LoadedConfiguration {
+        load([(path, Array(text.utf8))], now: now)
+    }
+
+    private func load(_ files: [(name: String, bytes: [UInt8])], now: WallTime) -> LoadedConfiguration {
         var loaded = LoadedConfiguration(SettingSources(files: files, environment: environment) { Self.readText($0) })
         MaterialCheck.check(loaded.partial, now: now, &loaded.findings)
-        missing.add(loaded.findings)
-        loaded.findings = missing.sorted(files: envFiles.isEmpty ? [Self.usualFile] : envFiles)
         return loaded
     }
 

@@ -1,6 +1,8 @@
 /// The commands of the binary, with their operands, options and help.
 enum Command: String, CaseIterable, Sendable {
     case serve, check, explain
+    case initialize = "init"
+    case doctor
     case tokenMint = "token mint"
     case tokenInspect = "token inspect"
     case keysList = "keys list"
@@ -44,8 +46,9 @@ extension Command {
         case .userImport: ["FILE"]
         case .pin: ["[FILE]…"]
         case .help: ["[COMMAND]"]
+        case .initialize: ["[FILE]"]
         case .completions: ["SHELL"]
-        case .serve, .check, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .health, .echo,
+        case .serve, .check, .doctor, .tokenMint, .keysList, .keysRotate, .keysJwks, .userList, .userCreate, .outbox, .health, .echo,
             .settings, .metrics, .manual, .version:
             []
         }
@@ -55,6 +58,8 @@ extension Command {
         switch self {
         case .serve: "runs the gateway; SIGHUP reloads, SIGTERM drains and ends"
         case .check: "validates the configuration, prints every fault in it, or the resolved routes"
+        case .initialize: "writes an env file (\(ConfigurationLoader.usualFile) by default) from five questions, or from these options"
+        case .doctor: "looks at the deployment of this configuration and prints what to mend; it changes nothing"
         case .explain: "prints the steps and the verdict for one request, without sending it"
         case .tokenMint: "mints a token with the gateway's own key"
         case .tokenInspect: "decodes and verifies a token, and prints why it would be refused (- reads standard input)"
@@ -95,6 +100,7 @@ extension Command {
                 CommandOption(
                     name: "header", value: "\"NAME: VALUE\"", doc: "another header of the request", isRepeatable: true),
             ]
+        case .initialize: SetupQuestion.options
         case .tokenMint:
             [
                 CommandOption(name: "sub", value: "ID", doc: "the user; with --session an account, by id or email", isRequired: true),
@@ -138,19 +144,22 @@ extension Command {
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/settings.md")]
         case .metrics:
             [CommandOption(name: "markdown", value: nil, doc: "prints the table of docs/metrics.md")]
-        case .serve, .check, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
+        case .serve, .check, .doctor, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userShow, .userRevoke, .userDelete, .actorGrant,
             .actorRevoke, .limitsVerify, .pin, .outbox, .health, .completions, .manual, .help, .version:
             []
         }
     }
 
+    /// Command lines for its help.
+    var examples: [String] { self == .initialize ? SetupQuestion.examples : [] }
+
     /// Whether it reads the configuration.
     var readsSettings: Bool {
         switch self {
-        case .serve, .check, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
+        case .serve, .check, .doctor, .explain, .tokenMint, .tokenInspect, .keysList, .keysRotate, .keysJwks, .userList, .userShow,
             .userCreate, .userImport, .userSetTier, .userRevoke, .userDelete, .actorGrant, .actorRevoke, .pin, .outbox, .health:
             true
-        case .limitsVerify, .echo, .settings, .metrics, .completions, .manual, .help, .version: false
+        case .initialize, .limitsVerify, .echo, .settings, .metrics, .completions, .manual, .help, .version: false
         }
     }
 

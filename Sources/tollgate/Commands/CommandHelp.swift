@@ -16,6 +16,7 @@ enum CommandHelp {
     static func text(_ command: Command) -> String {
         var text = "usage: \(usage(command))\n\n\(command.summary)\n\n"
         text += aligned(command.options.map { ("  --\($0.name)\($0.value.map { " " + $0 } ?? "")", $0.doc) })
+        if !command.examples.isEmpty { text += "\nexamples:\n" + command.examples.map { "  \($0)\n" }.joined() }
         return text
     }
 

@@ -13,11 +13,14 @@ struct CommandRunner: Sendable {
     var readInput: @Sendable () -> String
     /// Writes to standard error at once.
     var writeError: @Sendable (String) -> Void
+    /// Prompts on the terminal and returns the line that was typed, nil at the end of input; nil without a terminal.
+    var ask: (@Sendable (String) -> String?)?
 
     init(
         environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
-        writeError: @escaping @Sendable (String) -> Void = { _ in }
+        writeError: @escaping @Sendable (String) -> Void = { _ in }, ask: (@Sendable (String) -> String?)? = nil
     ) {
+        self.ask = ask
         self.environment = environment
         self.now = now
         self.readInput = readInput
@@ -29,7 +32,9 @@ struct CommandRunner: Sendable {
         do {
             let arguments = try Arguments(parsing: words)
             if arguments.has("help") { return CommandResult(output: CommandHelp.text(arguments.command)) }
-            return try run(arguments)
+            var result = try run(arguments)
+            if result.exitCode != 0 { result.errorOutput += NextStep.line(after: result.errorOutput, words) ?? "" }
+            return result
         } catch {
             let usage = error.command.map { "usage: \(CommandHelp.usage($0))\n" } ?? ""
             return CommandResult(errorOutput: "tollgate: \(error.message)\n\(usage)", exitCode: 2)
@@ -45,6 +50,8 @@ struct CommandRunner: Sendable {
         case .echo: Serve.echo(listen: arguments.value("listen") ?? "")
         case .check: CheckCommand.run(loader(arguments).load(now: now.wall), json: arguments.has("json"))
         case .serve: serve(arguments)
+        case .doctor: DoctorCommand(loader: loader(arguments), now: now.wall).run(json: arguments.has("json"))
+        case .initialize: try InitCommand(loader: loader(arguments), now: now.wall, writeError: writeError, ask: ask).run(arguments)
         case .explain:
             try configured(arguments, ExplainCommand.Request(arguments)) { request, configuration in
                 ExplainCommand.run(request, configuration, json: arguments.has("json"), at: now)

@@ -33,6 +33,8 @@ enum Manual {
             }
             text += ".RE\n"
         }
+        text += ".SH EXAMPLES\n"
+        for example in Command.allCases.flatMap(\.examples) { text += ".PP\n\(line(example))\n" }
         text += ".SH OPTIONS\nOf all commands that read the configuration:\n.TP\n.B \\-\\-env\\-file FILE\n\(line(CommandOption.envFile.doc))\n"
         text += """
             .SH ENVIRONMENT

@@ -97,6 +97,7 @@ struct Gateway {
         try resolver.start()
         health.configurationLoaded(succeeded: true, now: moment.wall)
         health.certificatesAdopted(certificates.expiries)
+        RunningRecord.write(settings)
     }
 
     /// Serves until SIGTERM or SIGINT, then drains within the configured time.
@@ -214,6 +215,7 @@ struct Gateway {
             self.certificates = certificates
             health.certificatesAdopted(certificates.expiries)
             log.adopt(configuration.settings)
+            RunningRecord.write(settings)
             return ignored
         } catch {
             throw Refused(["\(error)"])

@@ -1,0 +1,77 @@
+package import Wire
+
+/// The state of a database as a look from outside finds it. The look changes nothing: unlike `SQLStore` it neither migrates the
+/// schema nor creates a file.
+package struct StoreInspection: Equatable, Sendable {
+    /// The version of the schema; nil if there is none yet.
+    package var version: Int64?
+    /// The version that this program works with.
+    package var newest: Int64
+    /// The server's clock; nil for a file.
+    package var clock: WallTime?
+    /// Whether it is a server that replays another one and takes no writes.
+    package var isStandby = false
+    /// SQLite's; nil for a server.
+    package var journalMode: String?
+    /// The sealed secrets that gateways share there, by name.
+    package var sealed: [(name: String, bytes: [UInt8])] = []
+
+    package struct Fault: Error, Sendable {
+        package let reason: String
+    }
+
+    package static func == (left: Self, right: Self) -> Bool {
+        left.version == right.version && left.newest == right.newest && left.clock == right.clock && left.isStandby == right.isStandby
+            && left.journalMode == right.journalMode && left.sealed.elementsEqual(right.sealed, by: ==)
+    }
+
+    package init(version: Int64?, newest: Int64) {
+        self.version = version
+        self.newest = newest
+    }
+
+    /// Looks at the database; a server that is away costs a few seconds. Blocks.
+    package init(of location: StoreLocation) throws(Fault) {
+        self.init(version: nil, newest: Schema.newest)
+        do throws(SQLFault) {
+            switch location {
+            case .sqlite(let path): try look(at: SQLiteConnection(inspecting: path))
+            case .postgres(let url): try look(at: PostgresConnection(url: url))
+            }
+        } catch {
+            switch error {
+            case .conflict: throw Fault(reason: "it is busy")
+            case .lost(let reason), .failed(let reason): throw Fault(reason: reason)
+            }
+        }
+    }
+
+    private mutating func look(at file: SQLiteConnection) throws(SQLFault) {
+        var mode = try file.run("PRAGMA journal_mode", []).rows.first
+        journalMode = try mode?.text()
+        guard try !file.run("SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'", []).rows.isEmpty else { return }
+        try readSchema(file)
+    }
+
+    private mutating func look(at server: PostgresConnection) throws(SQLFault) {
+        let question = """
+            SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), CAST(pg_is_in_recovery() AS INTEGER),
+                CAST(to_regclass('schema_versions') IS NOT NULL AS INTEGER)
+            """
+        guard var row = try server.run(question, []).rows.first else { return }
+        clock = try row.time()
+        isStandby = try row.flag()
+        guard try row.flag() else { return }
+        try readSchema(server)
+    }
+
+    private mutating func readSchema(_ connection: some SQLConnection) throws(SQLFault) {
+        var row = try connection.run("SELECT MAX(version) FROM schema_versions", []).rows.first
+        version = try row?.optionalInteger()
+        // The second step of the schema makes the table.
+        guard let version, version > 1 else { return }
+        for var row in try connection.run("SELECT name, sealed FROM sealed_secrets", []).rows {
+            sealed.append((try row.text(), try row.bytes()))
+        }
+    }
+}

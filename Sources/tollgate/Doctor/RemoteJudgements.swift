@@ -1,0 +1,147 @@
+internal import Credentials
+internal import Issuers
+internal import Redis
+internal import Settings
+internal import Storage
+internal import Wire
+
+/// The judgements of `tollgate doctor` about the servers that a gateway depends on: facts in, findings out.
+enum RemoteJudgements {
+    // MARK: upstreams and issuers
+
+    /// `status` is that of a request to `url`; nil where only a connection was tried.
+    static func upstream(_ name: String, _ url: String, status: Int?, isHealthCheck: Bool) -> Diagnosis {
+        let subject = "upstream \(name) \(url)"
+        guard let status else { return .ok(subject, "accepts connections") }
+        if isHealthCheck, !(200..<400).contains(status) {
+            return .fail(subject, "answers its health check with \(status), so it gets no requests: mend it, or set health= to a path that answers 200 to 399")
+        }
+        return status >= 500 ? .warn(subject, "answers with \(status): look at its log") : .ok(subject, "answers with \(status)")
+    }
+
+    static func unreachable(_ kind: String, _ name: String, _ reason: String) -> Diagnosis {
+        .fail("\(kind) \(name)", "cannot be reached: \(reason); start it, or correct its address")
+    }
+
+    /// The key set of an outside issuer: `body` as it was fetched.
+    static func keySet(_ name: String, _ url: String, status: Int, body: [UInt8], algorithms: AlgorithmSet) -> [Diagnosis] {
+        let subject = "issuer \(name)"
+        guard status == 200 else { return [.fail(subject, "answers \(status) at \(url): set jwks= to the URL of its key set")] }
+        let keys: KeySet
+        do throws(KeyFault) {
+            keys = try KeySet(jwks: body.rawBytes)
+        } catch {
+            return [.fail(subject, "has no usable keys at \(url) (\(error.message)): set jwks= to the URL of its key set")]
+        }
+        let offered = SigningAlgorithm.allCases.filter { algorithm in keys.keys.contains { $0.algorithms.contains(algorithm) } }
+        let usable = offered.filter(algorithms.contains)
+        guard !usable.isEmpty else {
+            let accepted = algorithms.members.map(\.name).joined(separator: ",")
+            return [.fail(subject, "has keys for \(offered.map(\.name).joined(separator: ",")) and the line accepts \(accepted): correct algorithms=")]
+        }
+        let isOpen = url.hasPrefix("http://") && !isLoopback(url)
+        let found: Diagnosis = isOpen
+            ? .warn(subject, "gives its keys over plain HTTP, where others on the way can replace them: write jwks=https://…")
+            : .ok(subject, "has \(counted(keys.keys.count, "usable key")) for \(usable.map(\.name).joined(separator: ","))")
+        return [found] + keys.refusals.map { .warn(subject, $0.message) }
+    }
+
+    private static func isLoopback(_ url: String) -> Bool {
+        ["http://127.", "http://localhost", "http://[::1]"].contains { url.hasPrefix($0) }
+    }
+
+    // MARK: Redis
+
+    /// Facts about one server; nil where its user may not ask.
+    struct Redis: Equatable, Sendable {
+        var version: String?
+        var policy: String?
+        var maxMemory: Int?
+        var role: String?
+        /// The rights of docs/several-gateways.md that are missing, as `+command`.
+        var missingRights: [String] = []
+        /// Of a cluster's node.
+        var clusterState: String?
+        var clusterSlots: Int?
+    }
+
+    static func redis(_ address: String, _ facts: Redis) -> [Diagnosis] {
+        let subject = "redis \(address)"
+        var findings: [Diagnosis] = []
+        if !facts.missingRights.isEmpty {
+            findings.append(.fail(subject, "its user lacks \(facts.missingRights.joined(separator: " ")): give it the rights in docs/several-gateways.md"))
+        }
+        if let version = facts.version, isOld(version) {
+            findings.append(.fail(subject, "is version \(version): run 6.2 or newer"))
+        }
+        if facts.role == "slave" {
+            findings.append(.fail(subject, "is a replica, which takes no writes: name the primary, or the sentinels by redis+sentinel://"))
+        }
+        if let policy = facts.policy, policy != "noeviction", facts.maxMemory ?? 0 > 0 {
+            findings.append(.warn(subject, "has maxmemory-policy \(policy), which forgets counts when memory is short, so that limits admit more: set noeviction, and memory enough"))
+        }
+        if let state = facts.clusterState, state != "ok" {
+            findings.append(.fail(subject, "says that the cluster is \(state): mend it (redis-cli --cluster check \(address))"))
+        } else if let slots = facts.clusterSlots, slots < 16_384 {
+            findings.append(.fail(subject, "knows \(slots) of 16384 slots: mend the cluster (redis-cli --cluster fix \(address))"))
+        }
+        guard findings.isEmpty else { return findings }
+        return [.ok(subject, facts.version.map { "is version \($0) and gives the rights that a gateway needs" } ?? "gives the rights that a gateway needs; its version is not shown to this user")]
+    }
+
+    /// Older than 6.2.
+    private static func isOld(_ version: String) -> Bool {
+        let numbers = version.split(separator: ".").prefix(2).compactMap { Int($0) }
+        return numbers.count == 2 && (numbers[0], numbers[1]) < (6, 2)
+    }
+
+    /// The answers of the sentinels: the primary of `master`, or why there is none.
+    static func sentinels(_ master: String, _ answers: [(address: String, primary: Result<String, RedisInquiry.Fault>)]) -> [Diagnosis] {
+        let known = answers.compactMap { answer in try? answer.primary.get() }  // Failures are named below.
+        var findings: [Diagnosis] = answers.compactMap { answer in
+            guard case .failure(let fault) = answer.primary else { return nil }
+            return Diagnosis(
+                level: 2 * known.count > answers.count ? .warn : .fail, subject: "sentinel \(answer.address)",
+                text: "does not name the primary of \(master): \(fault.reason); start it, or correct its address or rights")
+        }
+        if Set(known).count > 1 {
+            findings.append(.fail("sentinels of \(master)", "name different primaries, \(Set(known).sorted().joined(separator: " and ")): wait for the failover to end, then mend the one that is wrong"))
+        }
+        if findings.isEmpty, let primary = known.first { findings.append(.ok("sentinels of \(master)", "all name \(primary)")) }
+        return findings
+    }
+
+    // MARK: the database
+
+    static func database(_ name: String, _ facts: StoreInspection) -> [Diagnosis] {
+        let subject = "database \(name)"
+        var findings: [Diagnosis] = []
+        if facts.isStandby { findings.append(.fail(subject, "is a standby, which takes no writes: name the primary, or all servers of it, in DATABASE_URL")) }
+        if let mode = facts.journalMode, mode != "wal", facts.version != nil {
+            findings.append(.warn(subject, "has the journal mode \(mode), so readers wait for writers: `tollgate serve` sets wal, unless the file system cannot"))
+        }
+        switch facts.version {
+        case nil: findings.append(.warn(subject, "has no tables yet: `tollgate serve` makes them at its start"))
+        case let version? where version > facts.newest:
+            findings.append(.fail(subject, "is at version \(version) of the schema and this program knows \(facts.newest): run the newer program"))
+        case let version? where version < facts.newest:
+            findings.append(.warn(subject, "is at version \(version) of the schema and this program needs \(facts.newest): `tollgate serve` migrates it at its start"))
+        case let version?: if findings.isEmpty { findings.append(.ok(subject, "is at version \(version) of the schema")) }
+        }
+        return findings
+    }
+
+    /// Whether this gateway's `TOLLGATE_KEY_SECRET` is the one that sealed the keys of the others.
+    static func keySecret(_ sealed: [(name: String, bytes: [UInt8])], _ secret: [UInt8]?) -> Diagnosis {
+        let subject = "key secret"
+        guard let secret else {
+            return sealed.isEmpty
+                ? .warn(subject, "is not set, so each gateway signs with keys of its own: set TOLLGATE_KEY_SECRET, the same on all")
+                : .fail(subject, "is not set, and other gateways sealed their signing keys in the database with one: set the same TOLLGATE_KEY_SECRET")
+        }
+        guard !sealed.isEmpty else { return .ok(subject, "has sealed nothing in the database yet") }
+        let closed = sealed.filter { !SharedKeys.opens($0.bytes, as: $0.name, secret: secret) }
+        guard let first = closed.first else { return .ok(subject, "opens the keys that the gateways share") }
+        return .fail(subject, "does not open the \(first.name) in the database, which were sealed with another: set the TOLLGATE_KEY_SECRET of the other gateways")
+    }
+}

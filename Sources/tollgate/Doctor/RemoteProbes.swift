@@ -1,0 +1,223 @@
+internal import Credentials
+internal import Issuers
+internal import Mail
+internal import Redis
+internal import Settings
+internal import Storage
+internal import Transport
+internal import Wire
+
+/// The probes of `tollgate doctor` that ask other servers.
+enum RemoteProbes {
+    private static let milliseconds: Int32 = 3_000
+
+    static func all(_ configuration: GatewayConfiguration) -> [ProbeRun.Probe] {
+        let settings = configuration.settings
+        var probes: [ProbeRun.Probe] = []
+        for upstream in settings.upstreams {
+            for base in upstream.bases { probes.append(.init(name: "upstream \(upstream.name) \(base.text)") { self.upstream(upstream, base) }) }
+        }
+        for holder in settings.trusts + settings.providers.map(\.source) {
+            guard case .url(let url) = holder.keySource else { continue }
+            probes.append(.init(name: "issuer \(holder.name)") { issuer(holder, url) })
+        }
+        if let redis = configuration.redis { probes += RedisProbes.all(redis) }
+        if let database = configuration.database, database.isServer {
+            probes.append(.init(name: "database DATABASE_URL") { self.database(database, settings.keySecret, sharesKeys: settings.jwtSecret == nil) })
+        }
+        if let mail = configuration.mail.mail?.server {
+            probes.append(.init(name: "mail server \(mail.hostAndPort)") { self.mail(mail) })
+        }
+        return probes
+    }
+
+    // MARK: HTTP
+
+    private static func upstream(_ upstream: UpstreamDeclaration, _ base: UpstreamBase) -> ProbeReport {
+        let subject = "\(upstream.name) \(base.text)"
+        var path: String?
+        if case .path(let text)? = upstream.health { path = text }
+        do {
+            // libcurl speaks HTTP/1.1 here, and finds no services.
+            switch base.endpoint {
+            case .service(let name):
+                let found = try Resolver.services(name)
+                return ProbeReport([.ok("upstream \(subject)", "has \(counted(found.count, "server")) in DNS")])
+            case .host(let host, let port) where upstream.speaksHTTP2:
+                try Reachability.check(try Resolver.resolve(host: host, port: port), milliseconds: milliseconds)
+                return ProbeReport([RemoteJudgements.upstream(upstream.name, base.text, status: nil, isHealthCheck: false)])
+            case .unix(let socket): return try ask(upstream, base, "http://localhost\(path ?? "/")", path != nil, socket)
+            case .host:
+                let url = (base.isTLS ? "https://" : "http://") + authority(base.endpoint) + base.pathPrefix + (path ?? "/")
+                return try ask(upstream, base, url, path != nil, nil)
+            }
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("upstream", subject, reason(error))])
+        }
+    }
+
+    private static func ask(
+        _ upstream: UpstreamDeclaration, _ base: UpstreamBase, _ url: String, _ isHealthCheck: Bool, _ socket: String?
+    ) throws -> ProbeReport {
+        let answer = try ProbeTransfer.get(url, source: "upstream \(upstream.name)", unixSocket: socket, authorityFile: upstream.authorityFile)
+        let finding = RemoteJudgements.upstream(upstream.name, base.text, status: answer.status, isHealthCheck: isHealthCheck)
+        return ProbeReport([finding], clocks: [answer.clock].compactMap(\.self))
+    }
+
+    private static func authority(_ endpoint: UpstreamEndpoint) -> String {
+        guard case .host(let host, let port) = endpoint else { return "" }
+        return (host.contains(":") ? "[\(host)]" : host) + ":\(port)"
+    }
+
+    private static func issuer(_ trust: TrustDeclaration, _ url: String) -> ProbeReport {
+        do {
+            let answer = try ProbeTransfer.get(url, source: "issuer \(trust.name)", redirects: 3)
+            let findings = RemoteJudgements.keySet(trust.name, url, status: answer.status, body: answer.body, algorithms: trust.algorithms)
+            return ProbeReport(findings, clocks: [answer.clock].compactMap(\.self))
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("issuer", "\(trust.name) at \(url)", reason(error))])
+        }
+    }
+
+    // MARK: database and mail
+
+    private static func database(_ location: StoreLocation, _ secret: [UInt8]?, sharesKeys: Bool) -> ProbeReport {
+        let start = EventLoop.now()
+        do throws(StoreInspection.Fault) {
+            let facts = try StoreInspection(of: location)
+            var findings = RemoteJudgements.database("DATABASE_URL", facts)
+            if sharesKeys { findings.append(RemoteJudgements.keySecret(facts.sealed, secret)) }
+            let clock = facts.clock.map {
+                ClockReading(source: "the database", theirs: Double($0.microseconds) / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
+            }
+            return ProbeReport(findings, clocks: [clock].compactMap(\.self))
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("database", "DATABASE_URL", error.reason)])
+        }
+    }
+
+    private static func mail(_ server: MailServer) -> ProbeReport {
+        let name = server.hostAndPort
+        do throws(SystemFault) {
+            try Reachability.check(try Resolver.resolve(host: server.host, port: server.port), milliseconds: milliseconds)
+            return ProbeReport([.ok("mail server \(name)", "accepts connections")])
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("mail server", name, error.description)])
+        }
+    }
+
+    private static func reason(_ error: any Error) -> String { (error as? ProbeTransfer.Fault)?.reason ?? "\(error)" }
+}
+
+/// The probes of Redis: one server, the nodes of a cluster, or sentinels and their primary.
+enum RedisProbes {
+    private static let milliseconds: UInt64 = 3_000
+
+    static func all(_ endpoint: RedisEndpoint) -> [ProbeRun.Probe] {
+        switch endpoint.topology {
+        case .single(let address): [.init(name: "redis \(address)") { server(endpoint, address, isNode: false) }]
+        case .cluster(let nodes): nodes.map { node in .init(name: "redis \(node)") { server(endpoint.server(at: node), node, isNode: true) } }
+        case .sentinel(let sentinels, let master): [.init(name: "sentinels of \(master)") { watch(endpoint, sentinels, master) }]
+        }
+    }
+
+    /// The commands of the rule in docs/several-gateways.md, with arguments that change nothing: keys that no gateway uses are read
+    /// or deleted, writes demand that the key exists, scripts are none, and messages go to a channel without subscribers. A server
+    /// checks rights before arguments, so any other answer than NOPERM shows the right. INCR has no such argument and is not tried.
+    private static let rights: [(right: String, words: [String])] = [
+        ("ping", ["PING"]), ("time", ["TIME"]), ("get", ["GET", key]), ("set", ["SET", key, "", "XX"]), ("del", ["DEL", key]),
+        ("hmget", ["HMGET", key, "f"]), ("hset", ["HSET", key, "f", "v", "odd"]), ("pexpire", ["PEXPIRE", key, "1"]),
+        ("zadd", ["ZADD", key, "XX", "0", "m"]), ("zremrangebyscore", ["ZREMRANGEBYSCORE", key, "0", "0"]), ("zcard", ["ZCARD", key]),
+        ("script|load", ["SCRIPT", "LOAD", "no Lua"]), ("evalsha", ["EVALSHA", String(repeating: "0", count: 40), "0"]),
+        ("publish", ["PUBLISH", key, ""]), ("subscribe", ["SUBSCRIBE", "tollgate:changes"]),
+    ]
+    private static let key = "tollgate:doctor"
+    private static let nodeRights: [(right: String, words: [String])] = [("cluster|slots", ["CLUSTER", "SLOTS"]), ("asking", ["ASKING"])]
+
+    private static func server(_ endpoint: RedisEndpoint, _ address: RedisEndpoint.Address, isNode: Bool) -> ProbeReport {
+        // SUBSCRIBE is the last of all: a subscribed connection takes no other.
+        let tried = (isNode ? nodeRights : []) + rights
+        let looks = [["TIME"], ["INFO", "server"], ["INFO", "memory"], ["ROLE"]] + (isNode ? [["CLUSTER", "INFO"]] : [])
+        let start = EventLoop.now()
+        do throws(RedisInquiry.Fault) {
+            let answers = try ask(endpoint, address, looks + tried.map(\.words))
+            var facts = RemoteJudgements.Redis()
+            facts.version = field("redis_version", answers[1])
+            facts.policy = field("maxmemory_policy", answers[2])
+            facts.maxMemory = field("maxmemory", answers[2]).flatMap { Int($0) }
+            if case .values(let values) = answers[3], !isNode { facts.role = values.first }
+            if isNode {
+                facts.clusterState = field("cluster_state", answers[4])
+                facts.clusterSlots = field("cluster_slots_assigned", answers[4]).flatMap { Int($0) }
+            }
+            facts.missingRights = zip(tried, answers.dropFirst(looks.count)).compactMap { isDenied($0.right, $1) ? "+\($0.right)" : nil }
+            return ProbeReport(RemoteJudgements.redis(address.description, facts), clocks: clock(answers[0], start).map { [$0] } ?? [])
+        } catch {
+            return ProbeReport([RemoteJudgements.unreachable("redis", address.description, error.reason)])
+        }
+    }
+
+    private static func watch(_ endpoint: RedisEndpoint, _ sentinels: [RedisEndpoint.Address], _ master: String) -> ProbeReport {
+        var answers: [(address: String, primary: Result<String, RedisInquiry.Fault>)] = []
+        var primary: RedisEndpoint.Address?
+        for sentinel in sentinels {
+            do throws(RedisInquiry.Fault) {
+                let answer = try ask(endpoint.sentinel(at: sentinel), sentinel, [["SENTINEL", "get-master-addr-by-name", master]])[0]
+                guard case .values(let parts) = answer, parts.count == 2, let port = UInt16(parts[1]) else {
+                    throw RedisInquiry.Fault(reason: answer.fault ?? "it knows none")
+                }
+                let named = RedisEndpoint.Address.host(parts[0], port: port)
+                primary = named
+                answers.append((sentinel.description, .success(named.description)))
+            } catch {
+                answers.append((sentinel.description, .failure(error)))
+            }
+        }
+        let report = primary.map { server(endpoint.server(at: $0), $0, isNode: false) } ?? ProbeReport()
+        return ProbeReport(RemoteJudgements.sentinels(master, answers) + report.findings, clocks: report.clocks)
+    }
+
+    private static func ask(
+        _ endpoint: RedisEndpoint, _ address: RedisEndpoint.Address, _ commands: [[String]]
+    ) throws(RedisInquiry.Fault) -> [RedisInquiry.Answer] {
+        let addresses: [SocketAddress]
+        do throws(SystemFault) {
+            switch address {
+            case .unix(let path): addresses = [.unix(path)]
+            case .host(let host, let port): addresses = try Resolver.resolve(host: host, port: port)
+            }
+        } catch {
+            throw RedisInquiry.Fault(reason: error.description)
+        }
+        return try RedisInquiry.ask(endpoint, addresses: addresses, commands, milliseconds: milliseconds)
+    }
+
+    private static func isDenied(_ right: String, _ answer: RedisInquiry.Answer) -> Bool {
+        guard let fault = answer.fault, fault.hasPrefix("NOPERM") else { return false }
+        // Its channel is none of the gateways', and denied only to those who may publish.
+        return right != "publish" || !fault.contains("channel")
+    }
+
+    /// The line of `INFO` for `name`.
+    private static func field(_ name: String, _ answer: RedisInquiry.Answer) -> String? {
+        guard case .values(let texts) = answer, let text = texts.first else { return nil }
+        for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix(name + ":") { return String(line.dropFirst(name.count + 1)) }
+        return nil
+    }
+
+    private static func clock(_ answer: RedisInquiry.Answer, _ start: Moment) -> ClockReading? {
+        guard case .values(let parts) = answer, parts.count == 2, let seconds = Double(parts[0]), let micros = Double(parts[1]) else { return nil }
+        return ClockReading(source: "Redis", theirs: seconds + micros / 1_000_000, resolution: 0, from: start, to: EventLoop.now())
+    }
+}
+
+extension RedisInquiry.Answer {
+    /// The server's error; nil for a reply.
+    fileprivate var fault: String? {
+        switch self {
+        case .values: nil
+        case .error(let text): text
+        case .none: "it did not answer"
+        }
+    }
+}

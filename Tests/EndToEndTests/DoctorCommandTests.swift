@@ -1,0 +1,198 @@
+import Foundation
+import TestServers
+import TestThreads
+import Testing
+
+/// `tollgate doctor` against real deployments, good and bad.
+@Suite(.ownThread) struct DoctorCommandTests {
+    private struct Finding: Equatable {
+        let level: String
+        let subject: String
+        let text: String
+    }
+
+    /// Runs doctor on an env file; every finding, and its exit code.
+    private func look(_ file: String, environment: [String: String] = [:]) throws -> (code: Int32, findings: [Finding]) {
+        let outcome = try Tollgate.run(["doctor", "--json", "--env-file", file], environment: environment)
+        guard let body = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any],
+            let list = body["findings"] as? [[String: String]]
+        else { throw Fault("no findings: \(outcome)") }
+        #expect(body["ok"] as? Bool == (outcome.code == 0))
+        return (outcome.code, list.map { Finding(level: $0["level"] ?? "", subject: $0["subject"] ?? "", text: $0["text"] ?? "") })
+    }
+
+    private func expect(
+        _ findings: [Finding], _ level: String, _ subject: String, _ text: String, location: SourceLocation = #_sourceLocation
+    ) {
+        let found = findings.contains { $0.level == level && $0.subject.hasPrefix(subject) && $0.text.contains(text) }
+        #expect(found, "no \(level) \(subject): \(text) in \(findings)", sourceLocation: location)
+    }
+
+    private func hide(_ path: String) throws { try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path) }
+
+    private static let keySecret = "a secret that all gateways have in common"
+
+    /// The documented user of Redis.
+    private static func rule() throws -> String {
+        let page = try String(contentsOf: repository.appending(path: "docs/several-gateways.md"), encoding: .utf8)
+        let prefix = "ACL SETUSER tollgate "
+        guard let line = page.split(separator: "\n").first(where: { $0.hasPrefix(prefix + "reset") }) else { throw Fault("the page has no rule") }
+        return String(line.dropFirst(prefix.count))
+    }
+
+    /// An issuer whose keys are `body`, at its URL.
+    private static func issuer(_ body: String) throws -> Upstream {
+        try Upstream { _, connection in
+            let format = DateFormatter()
+            format.locale = Locale(identifier: "en_US_POSIX")
+            format.timeZone = TimeZone(secondsFromGMT: 0)
+            format.dateFormat = "EEE, dd MMM yyyy HH:mm:ss 'GMT'"
+            try connection.send("HTTP/1.1 200 OK\r\nDate: \(format.string(from: Date()))\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
+        }
+    }
+
+    @Test func aGoodDeploymentIsWellUntilSomethingChanges() throws {
+        let folder = try Folder()
+        let redis = try RedisNode.alone(
+            .redis, ["user default on >admin ~* &* +@all", "user tollgate \(Self.rule())"], login: ["--no-auth-warning", "-a", "admin"])
+        let (upstream, issuer) = (try Upstream(), try Self.issuer(try keySet(IssuerKey(.es256, kid: "1"))))
+        let settings = """
+            TOLLGATE_ADMIN_LISTEN=unix:\(folder.file("admin"))
+            REDIS_URL=redis://tollgate:secret@127.0.0.1:\(redis.port)/0
+            DATABASE_URL="\(try PostgresCluster.shared.get().newDatabase())"
+            TOLLGATE_KEY_SECRET="\(Self.keySecret)"
+            TOLLGATE_UPSTREAM_U="\(upstream.url) health=/healthz"
+            TOLLGATE_ROUTE_ONE="/one upstream=u limit=9/m"
+            TOLLGATE_TRUST_LOGIN="issuer=https://login.test audience=api jwks=\(issuer.url)/jwks"
+            TOLLGATE_CONTRACTS=password@/api/v1
+
+            """
+        let gateway = try Gateway(settings, folder: folder)
+        try hide(gateway.envFile)
+        try eventually("it is ready") { try gateway.command(["health"]).output == "ready" }
+        let (code, findings) = try look(gateway.envFile)
+        #expect(code == 0 && findings.allSatisfy { $0.level == "ok" }, "\(findings)")
+        expect(findings, "ok", "gateway", "is ready")
+        expect(findings, "ok", "gateway", "runs with these settings")
+        expect(findings, "ok", "clock", "agrees with")
+        expect(findings, "ok", "redis 127.0.0.1", "gives the rights that a gateway needs; its version is not shown to this user")
+        expect(findings, "ok", "issuer login", "1 usable key for ES256")
+        expect(findings, "ok", "upstream u", "answers with 200")
+        expect(findings, "ok", "database DATABASE_URL", "of the schema")
+        expect(findings, "ok", "key secret", "opens the keys")
+        #expect(try redis.ask("EXISTS", "tollgate:doctor") == "0")
+        // In words, too.
+        let words = try gateway.command(["doctor"])
+        #expect(words.code == 0 && words.output.hasSuffix("All is well."), "\(words)")
+
+        // A clock that is wrong.
+        let wrong = try look(gateway.envFile, environment: WrongClock.shared.get().environment(600))
+        #expect(wrong.code == 1)
+        expect(wrong.findings, "fail", "clock", "s ahead of")
+
+        // A file that the gateway has not read yet.
+        try folder.write("gateway.env", Gateway.complete(settings + "TOLLGATE_LOG=debug\n", folder))
+        try hide(gateway.envFile)
+        let changed = try look(gateway.envFile)
+        #expect(changed.code == 0)
+        expect(changed.findings, "warn", "gateway", "runs with other settings than these: reload it (SIGHUP)")
+        try gateway.reload(settings + "TOLLGATE_LOG=debug\n")
+        try hide(gateway.envFile)
+        expect(try look(gateway.envFile).findings, "ok", "gateway", "runs with these settings")
+
+        // Another secret than that of the other gateways, and a file for all to read.
+        try folder.write("other.env", try folder.read("gateway.env").replacingOccurrences(of: Self.keySecret, with: "another secret of more than 32 characters"))
+        let other = try look(folder.file("other.env"))
+        expect(other.findings, "fail", "key secret", "does not open the ")
+        expect(other.findings, "fail", "file \(folder.file("other.env"))", "has mode 0644")
+
+        // A right that is missing, and keys that are away.
+        try redis.ask("ACL", "SETUSER", "tollgate", "-zadd", "-publish")
+        issuer.stop()
+        #expect(try gateway.stop() == 0)
+        let broken = try look(gateway.envFile)
+        #expect(broken.code == 1)
+        expect(broken.findings, "fail", "redis", "lacks +zadd +publish")
+        expect(broken.findings, "fail", "issuer login", "cannot be reached")
+        expect(broken.findings, "fail", "gateway", "does not answer")
+    }
+
+    @Test func eachBrokenPartIsNamedAndNoneHidesAnother() throws {
+        let folder = try Folder()
+        let authority = try CertificateAuthority(folder)
+        try authority.issue("old", "DNS:old.example.org", endsWithin: -100)
+        let (away, redis) = (try Listening.refusing(), try Redis(["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]))
+        let issuer = try Self.issuer(try keySet(IssuerKey(.es256, kid: "1")))
+        try folder.write("secret", "the secret of an auth server elsewhere")
+        try folder.write(
+            "a.env",
+            """
+            TOLLGATE_LISTEN_TLS=127.0.0.1:0
+            TOLLGATE_TLS_CERT=old.crt
+            TOLLGATE_TLS_KEY=old.key
+            TOLLGATE_PUBLIC_URL=https://api.example.org
+            TOLLGATE_ADMIN_LISTEN=unix:\(folder.file("admin"))
+            TOLLGATE_ADMIN_TOKEN=admin-of-the-house
+            TOLLGATE_DATA_DIR=data
+            TOLLGATE_UPSTREAM_AWAY="http://127.0.0.1:\(away.port)"
+            TOLLGATE_UPSTREAM_LOST="http://nowhere.invalid:9001"
+            TOLLGATE_UPSTREAM_SICK="\(issuer.url)"
+            TOLLGATE_ROUTE_A="/a upstream=away"
+            TOLLGATE_ROUTE_L="/l upstream=lost"
+            TOLLGATE_ROUTE_S="/s upstream=sick"
+            TOLLGATE_TRUST_LOGIN="issuer=https://login.test audience=api jwks=\(issuer.url)/jwks algorithms=RS256"
+            TOLLGATE_TRUST_LEGACY="issuer=legacy audience=api secret-file=secret"
+            \(redis.setting)
+            SMTP_URL=smtp://127.0.0.1:\(away.port)
+            TOLLGATE_MAIL_FROM=a@example.org
+
+            """)
+        let (code, findings) = try look(folder.file("a.env"))
+        #expect(code == 1)
+        expect(findings, "fail", "certificate \(folder.file("old.crt"))", "expired at ")
+        expect(findings, "warn", "certificate \(folder.file("old.crt"))", "leads to no CA that this machine trusts")
+        expect(findings, "fail", "certificate", "none is for api.example.org")
+        expect(findings, "fail", "file \(folder.file("old.key"))", "has mode 0644")
+        expect(findings, "fail", "file \(folder.file("secret"))", "every user of this machine")
+        expect(findings, "fail", "admin token", "contains the word admin")
+        expect(findings, "fail", "upstream away", "cannot be reached")
+        expect(findings, "fail", "upstream lost", "cannot be reached")
+        expect(findings, "ok", "upstream sick", "answers with 200")
+        expect(findings, "fail", "issuer login", "has keys for ES256 and the line accepts RS256")
+        expect(findings, "warn", "redis", "maxmemory-policy allkeys-lru")
+        expect(findings, "fail", "mail server", "cannot be reached")
+        expect(findings, "fail", "gateway", "does not answer")
+        expect(findings, "ok", "clock", "agrees with")
+        // It made nothing.
+        #expect(!FileManager.default.fileExists(atPath: folder.file("data")))
+    }
+
+    @Test func sentinelsAndTheirPrimaryAreAsked() throws {
+        let set = try SentinelSet()
+        let folder = try Folder()
+        try folder.write("a.env", "\(set.setting)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+        let (_, findings) = try look(folder.file("a.env"))
+        expect(findings, "ok", "sentinels of \(SentinelSet.master)", "all name 127.0.0.1:")
+        expect(findings, "ok", "redis 127.0.0.1:", "is version ")
+        expect(findings, "warn", "gateway", "TOLLGATE_ADMIN_LISTEN names no address")
+        set.sentinels[0].kill()
+        let (code, fewer) = try look(folder.file("a.env"))
+        #expect(code == 0)
+        expect(fewer, "warn", "sentinel ", "does not name the primary of \(SentinelSet.master)")
+    }
+
+    @Test func theNodesOfAClusterAreAsked() throws {
+        let cluster = try RedisCluster()
+        let folder = try Folder()
+        try folder.write("a.env", "\(cluster.setting)\nTOLLGATE_ADMIN_LISTEN=\nTOLLGATE_DATA_DIR=data\n")
+        let (code, findings) = try look(folder.file("a.env"))
+        #expect(code == 0 && findings.contains { $0.level == "ok" && $0.subject.hasPrefix("redis ") }, "\(findings)")
+    }
+
+    @Test func aConfigurationWithFaultsIsPrintedAsByCheck() throws {
+        let folder = try Folder()
+        try folder.write("a.env", "TOLLGATE_LISTN=x\n")
+        let outcome = try Tollgate.run(["doctor", "--env-file", folder.file("a.env")])
+        #expect(outcome.code == 2 && outcome.complaints.contains("a.env:1: TOLLGATE_LISTN: is no setting, the nearest is TOLLGATE_LISTEN"))
+    }
+}
