@@ -16,10 +16,12 @@ package struct HTTPTransfer: Sendable {
     package var isSentOnce: Bool
     /// The unix socket to connect to in place of the URL's host: a path, or "@" and an abstract name.
     package var unixSocket: String?
+    /// Further fields, as lines without line ends. Only of a POST.
+    package var fields: [String]
 
     package init(
         url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]? = nil,
-        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil
+        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, fields: [String] = []
     ) {
         self.url = url
         self.connectMilliseconds = connectMilliseconds
@@ -29,6 +31,7 @@ package struct HTTPTransfer: Sendable {
         self.redirects = redirects
         self.isSentOnce = isSentOnce
         self.unixSocket = unixSocket
+        self.fields = fields
     }
 }
 
