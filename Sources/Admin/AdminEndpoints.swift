@@ -38,8 +38,10 @@ package struct AdminEndpoints: Sendable {
         case "/livez": return .plain(200, "ok\n")
         case "/readyz": return ready()
         case "/metrics":
-            let text = Exposition.render(await reports(), process(), at: now())
-            return LocalResponse(status: 200, contentType: Exposition.contentType.description, body: text)
+            let format = ExpositionFormat(accept: request.value(of: "accept") ?? "")
+            let text = Exposition.render(await reports(), process(), as: format, at: now())
+            return LocalResponse(
+                status: 200, contentType: format.contentType.description, body: text, fields: [(name: "Vary", value: "Accept")])
         default: return .plain(404, "not found: /livez, /readyz, /metrics and /admin/api/ are here\n")
         }
     }

@@ -91,6 +91,7 @@ static int prepare_request(CURL *handle, const ccurl_request *request, belonging
     bad |= curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE, (long)request->body_count);
     bad |= curl_easy_setopt(handle, CURLOPT_COPYPOSTFIELDS, request->body);
     bad |= append(&own->headers, request->body_type);
+    for (const char *const *field = request->fields; *field != NULL; field++) bad |= append(&own->headers, *field);
     bad |= curl_easy_setopt(handle, CURLOPT_HTTPHEADER, own->headers);
     return bad;
 }

@@ -39,6 +39,7 @@ internal import Wire
                     largest_body: request.largestBody, body: request.body == nil ? nil : body.baseAddress,
                     body_count: body.count,
                     body_type: request.body == nil ? nil : texts.keep("Content-Type: application/json"),
+                    fields: texts.keep(list: request.fields),
                     is_sent_once: request.isSentOnce ? 1 : 0,
                     unix_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? nil : unsafe texts.keep($0) },
                     abstract_socket: request.unixSocket.flatMap { $0.hasPrefix("@") ? unsafe texts.keep(String($0.dropFirst())) : nil },
@@ -109,6 +110,7 @@ package struct EndedTransfer {
     package let date: String?
     package let age: String?
     package let contentType: String?
+    package let retryAfter: String?
     private let outcome: Int32
 
     fileprivate init(_ handle: UnsafeMutableRawPointer, _ transfer: Transfer, _ outcome: Int32) {
@@ -120,6 +122,7 @@ package struct EndedTransfer {
         date = unsafe Self.field("Date", of: handle)
         age = unsafe Self.field("Age", of: handle)
         contentType = unsafe Self.field("Content-Type", of: handle)
+        retryAfter = unsafe Self.field("Retry-After", of: handle)
         self.outcome = outcome
     }
 

@@ -18,12 +18,13 @@ package struct HTTPTransfer: Sendable {
     package var unixSocket: String?
     /// PEM file of the CA for the server's certificate; nil for the system's.
     package var authorityFile: String?
+    /// Further fields, as lines without line ends. Only of a POST.
+    package var fields: [String]
 
     package init(
         url: String, connectMilliseconds: Int, totalMilliseconds: Int, largestBody: Int, body: [UInt8]? = nil,
-        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, authorityFile: String? = nil
+        redirects: Int = 0, isSentOnce: Bool = false, unixSocket: String? = nil, authorityFile: String? = nil, fields: [String] = []
     ) {
-        self.authorityFile = authorityFile
         self.url = url
         self.connectMilliseconds = connectMilliseconds
         self.totalMilliseconds = totalMilliseconds
@@ -32,6 +33,8 @@ package struct HTTPTransfer: Sendable {
         self.redirects = redirects
         self.isSentOnce = isSentOnce
         self.unixSocket = unixSocket
+        self.authorityFile = authorityFile
+        self.fields = fields
     }
 }
 

@@ -95,6 +95,7 @@ package struct Configuration: Sendable {
     package var resetURL: String?
     package var logLevel = LogLevel.info
     package var accessLog = AccessLogFormat.json
+    package var tracing = TraceSettings()
     /// The ineffective values in env files, by variable, where the process environment has a different value.
     package var overridden: [String: String] = [:]
     /// The effective text of every variable that is set, for `fingerprint`. Holds secrets.

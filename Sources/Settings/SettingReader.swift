@@ -13,7 +13,7 @@ struct SettingReader: Sendable {
     /// Copies the value from the second configuration to the first.
     let keep: @Sendable (inout Configuration, Configuration) -> Void
 
-    private init<Value: Equatable & Sendable>(
+    init<Value: Equatable & Sendable>(
         _ path: Path<Value>, isSame: @escaping @Sendable (Value, Value) -> Bool = { $0 == $1 },
         _ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Value?
     ) {
@@ -25,7 +25,7 @@ struct SettingReader: Sendable {
     }
 
     /// A reader of several parts or none, which a reload never compares.
-    private init(_ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void) {
+    init(_ read: @escaping @Sendable (inout ConfigurationReader, Setting) -> Void) {
         self.read = read
         isSame = { _, _ in true }
         keep = { _, _ in }

@@ -189,5 +189,5 @@ extension Setting {
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,
         http2ConnectionWindow, upgradeURL, cors, log, accessLog,
         smtpURL, mailFrom, appName, smsURL, smsBudget, resetURL, tlsClientCA, consoleOnMain, keySecret,
-    ]
+    ] + traces
 }

@@ -26,7 +26,7 @@ extension ExpositionWriter {
         var total: UInt64 = 0
         for (bound, count) in zip(scale.bounds, bus.lags) {
             total += count
-            let le = Self.number(Int64(bound), decimals: scale.decimals)
+            let le = bucketBound(Int64(bound), decimals: scale.decimals)
             sample(lag + "_bucket", [("le", le)], Int64(clamping: total))
         }
         total += bus.lags.last ?? 0

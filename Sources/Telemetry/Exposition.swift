@@ -2,12 +2,10 @@ package import Wire
 
 /// The body of `/metrics`: every family once, with the workers' numbers merged.
 package enum Exposition {
-    /// `Content-Type` of the answer.
-    package static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
-
-    /// Renders the Prometheus text format, version 0.0.4.
-    package static func render(_ workers: [MetricsSnapshot], _ process: ProcessMetrics, at now: WallTime) -> [UInt8] {
-        var writer = ExpositionWriter()
+    package static func render(
+        _ workers: [MetricsSnapshot], _ process: ProcessMetrics, as format: ExpositionFormat = .prometheus, at now: WallTime
+    ) -> [UInt8] {
+        var writer = ExpositionWriter(format)
         writer.write(process, at: now)
         if let merged = MetricsSnapshot.merged(workers) {
             for family in MetricFamily.allCases { writer.write(family, of: merged) }
@@ -17,7 +15,8 @@ package enum Exposition {
 }
 
 extension ExpositionWriter {
-    /// Omits a series that is zero, unless the family has no labels, or one label whose value is current.
+    /// Omits a series that is zero, unless the family has no labels, or one label whose value is current. A histogram with labels is
+    /// omitted while it is empty, as it is 17 lines.
     mutating func write(_ family: MetricFamily, of snapshot: MetricsSnapshot) {
         let description = family.description
         let shape = snapshot.layout[family]
@@ -29,22 +28,27 @@ extension ExpositionWriter {
             let place = shape.values(ofSeries: series)
             let places = [place.0, place.1, place.2, place.3]
             let labels = description.dimensions.indices.map { (description.dimensions[$0].label, values[$0][places[$0]]) }
-            write(cells, description, labels)
+            let exemplars = family == .requestDuration ? snapshot.exemplars : Exemplars()
+            write(cells, description, labels, exemplars, route: series)
         }
     }
 
-    private mutating func write(_ cells: ArraySlice<UInt64>, _ description: FamilyDescription, _ labels: [(String, String)]) {
+    private mutating func write(
+        _ cells: ArraySlice<UInt64>, _ description: FamilyDescription, _ labels: [(String, String)], _ exemplars: Exemplars, route: Int
+    ) {
         guard case .histogram(let scale) = description.kind else {
             return sample(description.name, labels, Int64(bitPattern: cells[cells.startIndex]))
         }
         var total: UInt64 = 0
         for (index, bound) in scale.bounds.enumerated() {
             total += cells[cells.startIndex + index]
-            let le = Self.number(Int64(bound), decimals: scale.decimals)
-            sample(description.name + "_bucket", labels + [("le", le)], Int64(clamping: total))
+            let le = bucketBound(Int64(bound), decimals: scale.decimals)
+            sample(description.name + "_bucket", labels + [("le", le)], Int64(clamping: total), exemplars[route: route, bucket: index])
         }
         total += cells[cells.endIndex - 2]
-        sample(description.name + "_bucket", labels + [("le", "+Inf")], Int64(clamping: total))
+        sample(
+            description.name + "_bucket", labels + [("le", "+Inf")], Int64(clamping: total),
+            exemplars[route: route, bucket: scale.bounds.count])
         sample(description.name + "_sum", labels, Int64(clamping: cells[cells.endIndex - 1]), decimals: scale.decimals)
         sample(description.name + "_count", labels, Int64(clamping: total))
     }
@@ -55,7 +59,8 @@ extension FamilyDescription {
         let isConfigured = dimensions.count <= 1 && dimensions.allSatisfy { $0.isCurrent(series, labels) }
         switch kind {
         case .lowestGauge: return isConfigured && cells.first != .max
-        case .counter, .gauge, .highestGauge, .histogram: return isConfigured || cells.contains { $0 != 0 }
+        case .counter, .gauge, .highestGauge: return isConfigured || cells.contains { $0 != 0 }
+        case .histogram: return dimensions.isEmpty || cells.contains { $0 != 0 }
         }
     }
 }
@@ -104,6 +109,7 @@ extension ExpositionWriter {
         }
         sample(family(.limitEvictions), [], Int64(clamping: process.limitEvictions))
         write(process.attempts)
+        write(process.spans)
         let active = family(.overloadActive)
         for reason in OverloadReason.allCases {
             sample(active, [("reason", reason.text)], process.overload.reasons.contains(reason) ? 1 : 0)
@@ -112,6 +118,15 @@ extension ExpositionWriter {
         for reason in OverloadReason.allCases {
             if let bound = process.overload.limits[reason] { sample(limit, [("reason", reason.text)], Int64(clamping: bound)) }
         }
+    }
+
+    private mutating func write(_ spans: SpanCounts) {
+        sample(family(.spansExported), [], Int64(clamping: spans.exported))
+        let dropped = family(.spansDropped)
+        for reason in SpanDropReason.allCases {
+            sample(dropped, [("reason", reason.text)], Int64(clamping: spans.dropped[reason.rawValue]))
+        }
+        sample(family(.spansQueued), [], Int64(spans.queued))
     }
 
     private mutating func writeKeySets(_ sets: [(key: String, value: ProcessMetrics.KeySetState)], at now: WallTime) {

@@ -1,27 +1,50 @@
 import Wire
 
-/// Writer of the Prometheus text format, version 0.0.4: the only place for its escapes and numbers.
+/// Writer of an exposition: the only place for its escapes and numbers.
 struct ExpositionWriter: ~Copyable {
+    private let format: ExpositionFormat
     private var out = ByteBuffer(capacity: 16_384)
 
-    /// Returns the text.
-    consuming func finish() -> [UInt8] { out.readable.array }
+    init(_ format: ExpositionFormat) { self.format = format }
 
-    /// Writes the HELP and TYPE lines of a family; its samples must follow.
+    /// Returns the text.
+    consuming func finish() -> [UInt8] {
+        if format == .openMetrics { out.append("# EOF\n") }
+        return out.readable.array
+    }
+
+    /// Writes the metadata of a family; its samples must follow. OpenMetrics names a counter without `_total`, and its unit.
     mutating func family(_ name: String, type: StaticString, help: String) {
+        let isOpen = format == .openMetrics
+        let family = isOpen && name.hasSuffix("_total") ? String(name.dropLast(6)) : name
         out.append("# HELP ")
-        out.append(name)
+        out.append(family)
         out.append(UInt8(ascii: " "))
-        append(escaped: help, quotes: false)
+        append(escaped: help, quotes: isOpen)
         out.append("\n# TYPE ")
-        out.append(name)
+        out.append(family)
         out.append(UInt8(ascii: " "))
         out.append(type)
         out.append(UInt8(ascii: "\n"))
+        if isOpen, let unit = ["seconds", "bytes"].first(where: { family.hasSuffix("_" + $0) }) {
+            out.append("# UNIT ")
+            out.append(family)
+            out.append(UInt8(ascii: " "))
+            out.append(unit)
+            out.append(UInt8(ascii: "\n"))
+        }
     }
 
-    /// Writes a sample. The value is `value` × 10^-`decimals`.
-    mutating func sample(_ name: String, _ labels: [(String, String)], _ value: Int64, decimals: Int = 0) {
+    /// A bucket's `le`; in OpenMetrics always with a decimal point.
+    func bucketBound(_ value: Int64, decimals: Int) -> String {
+        let text = Self.number(value, decimals: decimals)
+        return format == .openMetrics && !text.contains(".") ? text + ".0" : text
+    }
+
+    /// Writes a sample. The value is `value` × 10^-`decimals`. Only OpenMetrics has exemplars.
+    mutating func sample(
+        _ name: String, _ labels: [(String, String)], _ value: Int64, decimals: Int = 0, _ exemplar: Exemplar? = nil
+    ) {
         out.append(name)
         for (index, label) in labels.enumerated() {
             out.append(UInt8(ascii: index == 0 ? "{" : ","))
@@ -33,7 +56,19 @@ struct ExpositionWriter: ~Copyable {
         if !labels.isEmpty { out.append(UInt8(ascii: "}")) }
         out.append(UInt8(ascii: " "))
         out.append(Self.number(value, decimals: decimals))
+        if let exemplar, format == .openMetrics { append(exemplar) }
         out.append(UInt8(ascii: "\n"))
+    }
+
+    private mutating func append(_ exemplar: Exemplar) {
+        out.append(" # {trace_id=\"")
+        exemplar.context.writeTraceID(into: &out)
+        out.append("\",span_id=\"")
+        exemplar.context.writeSpanID(into: &out)
+        out.append("\"} ")
+        out.append(Self.number(Int64(clamping: exemplar.micros), decimals: 6))
+        out.append(UInt8(ascii: " "))
+        out.append(Self.number(exemplar.at.microseconds, decimals: 6))
     }
 
     /// `value` with `decimals` decimal places, without trailing zeros.

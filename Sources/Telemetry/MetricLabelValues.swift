@@ -169,7 +169,7 @@ package enum RefreshResult: Int, MetricLabelValue {
     case refused
     case unavailable
 
-    var text: String { "\(self)" }
+    package var text: String { "\(self)" }
 }
 
 /// Role in the single flight of a refresh.
@@ -180,7 +180,7 @@ package enum RefreshSource: Int, MetricLabelValue {
     /// Another gateway refreshed.
     case remote
 
-    var text: String { "\(self)" }
+    package var text: String { "\(self)" }
 }
 
 /// Why the gateway ended an HTTP/2 connection: a broken rule, or too much of what costs it more than the client.

@@ -20,6 +20,7 @@ package struct MetricsSnapshot: Sendable {
     let labels: MetricLabels
     let layout: MetricLayout
     let cells: [UInt64]
+    var exemplars = Exemplars()
 
     /// Merges the workers' numbers; nil without workers. Workers adopt a configuration one after the other; the newest
     /// labels continue those of the others.
@@ -27,7 +28,8 @@ package struct MetricsSnapshot: Sendable {
         guard let newest = snapshots.max(by: { $0.labels.generation < $1.labels.generation }) else { return nil }
         var cells = WorkerMetrics.zeros(newest.layout)
         for snapshot in snapshots { newest.layout.add(snapshot.cells, from: snapshot.layout, to: &cells) }
-        return MetricsSnapshot(labels: newest.labels, layout: newest.layout, cells: cells)
+        let exemplars = snapshots.reduce(into: Exemplars()) { $0.merge($1.exemplars) }
+        return MetricsSnapshot(labels: newest.labels, layout: newest.layout, cells: cells, exemplars: exemplars)
     }
 }
 

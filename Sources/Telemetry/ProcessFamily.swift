@@ -9,6 +9,7 @@ enum ProcessFamily: CaseIterable {
     case tierLookups
     case limitEvictions, refusedAttempts
     case overloadActive, overloadLimit
+    case spansExported, spansDropped, spansQueued
 
     var description: ProcessFamilyDescription {
         switch self {
@@ -52,6 +53,12 @@ enum ProcessFamily: CaseIterable {
             .init(
                 "overload_limit", "gauge", ["reason"],
                 "The bounds in force: client connections, requests under way, those of them to own endpoints, and bytes of heads and bodies.")
+        case .spansExported: .init("spans_exported_total", "counter", [], "Spans that the collector of traces has taken.")
+        case .spansDropped:
+            .init(
+                "spans_dropped_total", "counter", ["reason"],
+                "Spans lost: a worker's buffer or the queue was full, the collector refused them or was away for too long, or the gateway ended.")
+        case .spansQueued: .init("spans_queued", "gauge", [], "Spans that wait for the collector, those of the batch under way included.")
         case .limitEvictions:
             .init(
                 "ratelimit_evictions_total", "counter", [],

@@ -48,6 +48,7 @@ package struct ProcessMetrics: Sendable {
     package var limitEvictions: UInt64 = 0
     package var attempts: AttemptMetrics
     package var overload = Overload()
+    package var spans = SpanCounts()
 
     struct KeySetState: Sendable {
         var fetches: [UInt64] = KeySetFetch.allCases.map { _ in 0 }

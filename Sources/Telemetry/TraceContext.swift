@@ -23,10 +23,15 @@ package struct TraceContext: Equatable, Sendable {
     }
 
     /// Starts a trace from 24 random bytes.
-    package init(traceHigh: UInt64, traceLow: UInt64, spanID: UInt64) {
+    package init(traceHigh: UInt64, traceLow: UInt64, spanID: UInt64, isSampled: Bool = false) {
         traceID = (traceHigh, traceHigh | traceLow == 0 ? 1 : traceLow)
         self.spanID = max(spanID, 1)
-        isSampled = false
+        self.isSampled = isSampled
+    }
+
+    /// Another span of the same trace, which is recorded.
+    package func recorded(as spanID: UInt64) -> TraceContext {
+        TraceContext(traceHigh: traceID.high, traceLow: traceID.low, spanID: spanID, isSampled: true)
     }
 
     /// The same trace with a span of its own. Without `trustsSampling` it is not sampled, because an untrusted client must
@@ -59,6 +64,9 @@ package struct TraceContext: Equatable, Sendable {
     package static func == (left: Self, right: Self) -> Bool {
         left.traceID == right.traceID && left.spanID == right.spanID && left.isSampled == right.isSampled
     }
+
+    /// Where the span id begins in a `traceparent` value.
+    package static let spanOffset = 36
 
     /// Length of version 00 in bytes.
     private static let length = 55

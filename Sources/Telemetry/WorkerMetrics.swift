@@ -1,4 +1,4 @@
-import Wire
+package import Wire
 
 /// Counters and histograms of one worker: owned by its thread, without locks, and without allocation except when the
 /// configuration changes.
@@ -9,6 +9,7 @@ package struct WorkerMetrics: ~Copyable {
     private var labels: MetricLabels
     private var layout: MetricLayout
     private var cells: [UInt64]
+    private var exemplars = Exemplars()
 
     package init(_ labels: MetricLabels) {
         self.labels = labels
@@ -29,7 +30,7 @@ package struct WorkerMetrics: ~Copyable {
     package func snapshot() -> MetricsSnapshot {
         // A shared array would be copied by the worker's next count instead.
         let copy = unsafe cells.withUnsafeBufferPointer { unsafe [UInt64]($0) }
-        return MetricsSnapshot(labels: labels, layout: layout, cells: copy)
+        return MetricsSnapshot(labels: labels, layout: layout, cells: copy, exemplars: exemplars)
     }
 
     /// Initial cells; the maximum for a lowest gauge, which means unset.
@@ -72,6 +73,11 @@ extension WorkerMetrics {
         observe(durationMicros, .requestDuration, HistogramScale.latencyBounds, route.index)
         observe(bytesIn, .requestSize, HistogramScale.byteBounds, route.index)
         observe(bytesOut, .responseSize, HistogramScale.byteBounds, route.index)
+    }
+
+    /// The request that finished last is recorded as this span.
+    package mutating func requestRecorded(route: LabelID, durationMicros: UInt64, as context: TraceContext, at now: WallTime) {
+        exemplars.note(Exemplar(context: context, micros: durationMicros, at: now), route: route.index)
     }
 
     /// The gateway's own time for one phase of a request. Sampled, because reading clocks costs time too.

@@ -18,7 +18,7 @@ import Wire
     /// The forwarded form of a head, and the argument of `readdress`.
     private func forwarded(
         _ request: String, to address: UpstreamAddress = UpstreamAddress(address: .unix("/u")), ownHost: Bool = false,
-        trusted: Bool = false, isTLS: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
+        trusted: Bool = false, isTLS: Bool = false, trace: String = "trace", isRecorded: Bool = false, restarts: Bool = false, _ change: (inout RouteRule) -> Void = { _ in }
     ) throws -> (text: String, slices: EndpointSlices) {
         var rule = RouteRule(name: "all", path: "/", isPrefix: true, target: .upstream(0), auth: .none)
         change(&rule)
@@ -36,7 +36,9 @@ import Wire
         try #require(refusal == nil)
         var ids = RequestIDs()
         ids.requestID.append("id-1")
-        ids.traceparent.append("trace")
+        ids.traceparent.append(trace)
+        ids.isRecorded = isRecorded
+        if restarts { decision.removeTraceState() }
         var out = ByteBuffer()
         let slices = ForwardedRequest.write(
             head, bytes.rawBytes, decision, ids: ids, from: from, to: address, sendsOwnHost: ownHost, into: &out)
@@ -51,6 +53,26 @@ import Wire
         #expect(Array(text.utf8)[Int(slices.timeout.start)..<slices.timeout.end].elementsEqual("05000000u".utf8))
         let other = try forwarded("GET / HTTP/1.1\r\nHost: h\r\ngrpc-timeout: 5S\r\n\r\n")
         #expect(other.text.contains("\r\ngrpc-timeout: 5S\r\n") && other.slices.timeout.isEmpty)
+    }
+
+    @Test func theStateOfATraceGoesWithItsTrace() throws {
+        let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        let call = "GET / HTTP/1.1\r\nHost: h\r\nTraceState: a=b\r\nX-A: b\r\n\r\n"
+        for (isRecorded, restarts) in [(false, false), (true, false), (true, true)] {
+            let (text, slices) = try forwarded(call, trace: trace, isRecorded: isRecorded, restarts: restarts)
+            #expect(text.contains("TraceState: a=b") == !restarts && text.contains("\r\nX-A: b\r\n"))
+            guard isRecorded else {
+                #expect(slices.span.isEmpty)
+                continue
+            }
+            // A retry writes its span there, at another address, too.
+            var head = ByteBuffer()
+            var moved = slices
+            head.append(Array(text.utf8))
+            ForwardedRequest.readdress(&head, &moved, to: UpstreamAddress(address: .unix("/u"), pathPrefix: "/longer"))
+            let bytes = Array(head.readable.text.utf8)
+            #expect(bytes[Int(moved.span.start)..<moved.span.end].elementsEqual("b7ad6b7169203331".utf8))
+        }
     }
 
     static let heads: [(what: String, request: String, start: String, own: String)] = [

@@ -25,6 +25,8 @@ typedef struct {
     const void *body;
     size_t body_count;
     const char *body_type;
+    // NULL-terminated further header lines of a POST.
+    const char *const *fields;
     // Whether it must not be sent twice: libcurl otherwise resends it if a reused connection breaks.
     int is_sent_once;
     // The unix socket to connect to in place of the URL's host: a path, or an abstract name; both NULL for none.

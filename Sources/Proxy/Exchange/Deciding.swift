@@ -75,6 +75,7 @@ extension Worker {
         exchanges[exchange].answerEdits.append(scratch.decision.answerEdits)
         telemetry.identify(
             scratch.request, bytes, trusted: scratch.decision.client.peerIsTrusted, at: now.wall, &exchanges[exchange].ids)
+        if let sampler = settings.sampler { beginTrace(exchange, bytes, sampler, &scratch) }
     }
 
     /// Fills the exchange from the parsed head and the decision, and writes the head for the upstream.

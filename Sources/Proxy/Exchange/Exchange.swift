@@ -27,6 +27,9 @@ package struct Exchange: ~Copyable {
     var check: CheckEndpoint?
     /// The outcome of the refresh that the request asked for.
     var refresh: RefreshAnswer?
+    /// When that refresh began and ended.
+    var refreshBegan = MonotonicTime(nanoseconds: 0)
+    var refreshEnded = MonotonicTime(nanoseconds: 0)
     /// Set while Redis decides the request's limits; forwarding waits.
     var limits: AwaitedLimits?
     /// The handler that answers it, and the request for it.
@@ -99,6 +102,7 @@ package struct Exchange: ~Copyable {
     // MARK: telemetry
 
     var ids = RequestIDs()
+    var trace = RequestTrace()
     var record = RequestRecord()
     /// How it was decided about, for `RecentRefusals` if it is refused in the end.
     var note = DecisionRecord()
@@ -127,6 +131,7 @@ package struct Exchange: ~Copyable {
     mutating func end() {
         state.ended()
         if refresh != nil { refresh = nil }
+        if trace.isRecorded { trace.isRecorded = false }
         if local != nil { local = nil }
         waitsUntil = nil
         wantsRoomSince = nil

@@ -1,5 +1,6 @@
 import Gate
 import HTTP
+import Telemetry
 import Wire
 
 /// Writes the head of the request that is forwarded (RFC 9110 §7.6).
@@ -41,6 +42,7 @@ enum ForwardedRequest {
         writeForwarding(head, bytes, decision, from: peer, &out)
         out.append(ids.requestID.readable)
         out.append("\r\ntraceparent: ")
+        if ids.isRecorded { slices.span = Slice(start: out.count + TraceContext.spanOffset, count: 16) }
         out.append(ids.traceparent.readable)
         out.append("\r\n")
         out.append(decision.requestEdits.http1)
@@ -76,9 +78,12 @@ enum ForwardedRequest {
         slices.prefix = prefix
         let start = head.count
         head.append(opening.readable.dropping(rest))
-        // It stands behind both parts, which may have another length now.
+        // They stand behind both parts, which may have another length now.
         if !slices.timeout.isEmpty {
             slices.timeout = Slice(start: start + Int(slices.timeout.start) - rest, count: Int(slices.timeout.count))
+        }
+        if !slices.span.isEmpty {
+            slices.span = Slice(start: start + Int(slices.span.start) - rest, count: Int(slices.span.count))
         }
         swap(&head, &opening)
     }
@@ -185,8 +190,8 @@ enum ForwardedRequest {
     }
 }
 
-/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, the time that is left, and
-/// the offer of a WebSocket.
+/// The parts of a forwarded head that an attempt writes anew: those that depend on the upstream's address, the time that is left, its
+/// span, and the offer of a WebSocket.
 struct EndpointSlices: Equatable {
     /// The base path in front of the request's own path.
     var prefix = Slice()
@@ -194,6 +199,8 @@ struct EndpointSlices: Equatable {
     var host = Slice()
     /// The value of `grpc-timeout`; empty without one.
     var timeout = Slice()
+    /// The span id in `traceparent`; empty unless the request is recorded.
+    var span = Slice()
     /// Bytes at the end of the head that offer a WebSocket (`WebSocketOffer`); 0 for none.
     var offer = 0
 }

@@ -9,6 +9,8 @@ struct RequestIDs: ~Copyable {
     var requestID = ByteBuffer(capacity: 64)
     /// `traceparent` (W3C Trace Context).
     var traceparent = ByteBuffer(capacity: 64)
+    /// Whether it names a span of the request that is recorded.
+    var isRecorded = false
 }
 
 extension WorkerTelemetry {
@@ -22,6 +24,7 @@ extension WorkerTelemetry {
         } else {
             writeID(at: now, &ids)
         }
+        ids.isRecorded = false
         ids.traceparent.removeAll()
         trace(head, bytes, trusted: trusted).write(into: &ids.traceparent)
     }
@@ -29,6 +32,7 @@ extension WorkerTelemetry {
     /// Sets the id of a request whose head is malformed.
     mutating func identifyUnread(at now: WallTime, _ ids: inout RequestIDs) {
         ids.requestID.removeAll()
+        ids.isRecorded = false
         ids.traceparent.removeAll()
         writeID(at: now, &ids)
     }

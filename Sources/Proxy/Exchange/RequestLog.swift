@@ -64,6 +64,7 @@ extension Worker {
         if let check = exchanges[exchange].check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }
+        if exchanges[exchange].trace.isRecorded { endTrace(exchange, micros: micros) }
         guard telemetry.logs else { return }
         if exchanges[exchange].record.attempts > 0 {
             // The address of the last attempt.
@@ -173,7 +174,9 @@ extension Exchange {
         var out = ByteBuffer()
         swap(&out, &record.line)
         line.add(.requestID, ids.requestID.readable, to: &out)
-        if let trace = TraceContext(parsing: ids.traceparent.readable) { line.add(trace, to: &out) }
+        // The upstream's `traceparent` names the attempt's span.
+        let context = trace.isRecorded ? trace.context : TraceContext(parsing: ids.traceparent.readable)
+        if let context { line.add(context, to: &out) }
         swap(&out, &record.line)
     }
 }

@@ -33,6 +33,7 @@ extension Worker {
         }
         telemetry.countToken(scratch.decision, since: now.monotonic)
         exchanges[exchange].state.wait(for: .refresh)
+        exchanges[exchange].refreshBegan = now.monotonic
         refreshesUnderWay += 1
         setWaitDeadline(exchange, settings.refreshTimeout)
         let (handle, mailbox) = (exchanges.handle(exchange), mailbox)
@@ -42,10 +43,12 @@ extension Worker {
     mutating func waitForLimits(_ exchange: ExchangeIndex, _ wait: LimitWait, _ scratch: inout Scratch) {
         exchanges[exchange].state.wait(for: .limits)
         exchanges[exchange].limits = AwaitedLimits(wait: wait, pending: admission.pendingLimit(&scratch.decision))
+        if exchanges[exchange].trace.isRecorded { exchanges[exchange].trace.beginWait(.limits, at: now.monotonic) }
     }
 
     mutating func waitForHandler(_ exchange: ExchangeIndex) {
         exchanges[exchange].state.wait(for: .handler)
+        if exchanges[exchange].trace.isRecorded { exchanges[exchange].trace.beginWait(.handler, at: now.monotonic) }
         setWaitDeadline(exchange, settings.localTimeout)
     }
 
@@ -85,6 +88,7 @@ extension Worker {
         telemetry.metrics.refreshed(RefreshResult(answer.outcome), RefreshSource(answer.role))
         exchanges[exchange.index].waitsUntil = nil
         exchanges[exchange.index].refresh = answer
+        exchanges[exchange.index].refreshEnded = now.monotonic
         decideAgain(exchange.index, &scratch)
     }
 
@@ -94,6 +98,7 @@ extension Worker {
         let index = exchange.index
         let client = exchanges[index].client
         let outcome = awaited.pending.settle(&verdict, into: &exchanges[index].answerEdits)
+        if exchanges[index].trace.isRecorded { recordLimits(index, outcome) }
         if let refusal = outcome.refusal {
             noteLimit(index, outcome, &verdict)
             answer(index, with: refusal, &scratch)

@@ -144,7 +144,7 @@ extension Worker {
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
         for index in downstream.listeners.indices where downstream.listeners[index].isAdmin { downstream.listeners[index].socket.close() }
-        telemetry.flush()
+        telemetry.flushAll()
         phase = .ended
         for message in mailbox.close() {
             if case .report(let reply) = message { reply(telemetry.metrics.snapshot()) }

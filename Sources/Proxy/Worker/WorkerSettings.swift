@@ -1,4 +1,5 @@
 package import HTTP
+package import Telemetry
 
 /// Limits and timeouts of all connections, in milliseconds and bytes.
 package struct WorkerSettings: Sendable {
@@ -43,6 +44,8 @@ package struct WorkerSettings: Sendable {
     package var maxPipes = 256
     /// Bytes of heads and bodies that wait in all workers.
     package var maxBuffers = Int.max
+    /// Which requests are recorded as spans; nil: none.
+    package var sampler: TraceSampler?
 
     package init() {}
 

@@ -47,6 +47,9 @@ package struct WorkerTelemetry: ~Copyable {
     private var flushedAt = MonotonicTime(nanoseconds: 0)
     private var sampled: UInt32 = 0
     var answerNotices = AnswerNotices()
+    /// Spans until they are handed to the exporter.
+    var spans = SpanBuffer()
+    private let handover: SpanHandover
     /// For request and trace ids, which must be unique but not secret.
     var random: SplitMix64
 
@@ -54,7 +57,10 @@ package struct WorkerTelemetry: ~Copyable {
     private static var blockSize: Int { 32 * 1_024 }
 
     /// Without a sink there is no access log.
-    package init(labels: MetricLabels, sink: LineSink?, format: LogFormat, seed: UInt64) {
+    package init(
+        labels: MetricLabels, sink: LineSink?, format: LogFormat, seed: UInt64, spans handover: SpanHandover = SpanHandover()
+    ) {
+        self.handover = handover
         self.labels = labels
         metrics = WorkerMetrics(labels)
         self.sink = sink
@@ -78,7 +84,8 @@ package struct WorkerTelemetry: ~Copyable {
     }
 
     var logs: Bool { sink != nil }
-    var hasLines: Bool { !lines.isEmpty }
+    /// Whether lines or spans wait to be flushed.
+    var hasLines: Bool { !lines.isEmpty || !spans.isEmpty }
 
     /// Whether the gateway's own time is measured for this request: for one in 256, as reading the clock costs too.
     mutating func samples() -> Bool {
@@ -145,12 +152,20 @@ package struct WorkerTelemetry: ~Copyable {
             .limitAt, limit.source == .fallback ? UInt64(clamping: now.microseconds) : limit.countedAt, to: &out)
     }
 
-    /// Writes finished lines to the sink, if it is time.
+    /// Writes finished lines to the sink, and hands spans to the exporter, if it is time.
     mutating func flushIfDue(_ now: MonotonicTime) {
-        guard !lines.isEmpty else { return }
+        guard hasLines else { return }
+        if spans.count >= SpanBuffer.mostSpans / 4 { handover.offer(&spans) }
         guard lines.count >= Self.blockSize || now.nanoseconds(since: flushedAt) > 100_000_000 else { return }
         flushedAt = now
         flush()
+        if !spans.isEmpty { handover.offer(&spans) }
+    }
+
+    /// The worker ends: nothing may be kept.
+    mutating func flushAll() {
+        flush()
+        if !spans.isEmpty { handover.handOver(&spans) }
     }
 
     mutating func flush() {

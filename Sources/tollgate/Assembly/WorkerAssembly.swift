@@ -41,5 +41,6 @@ extension WorkerSettings {
         maxLocalRequests = limits.localRequests
         maxPipes = limits.pipesOfWorker
         maxBuffers = limits.buffers
+        sampler = configuration.settings.tracing.recordedShare
     }
 }

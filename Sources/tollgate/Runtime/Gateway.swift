@@ -24,6 +24,7 @@ struct Gateway {
     private let courier: DeliveryCourier
     private let accounts: AccountsRuntime
     private let outsideRefreshes: ExternalRefresher
+    private let spans: SpanExporter
     private let threads: WorkerThreads
     private var certificates: Certificates
     private var unlabelledDrops: UnlabelledDrops
@@ -82,6 +83,7 @@ struct Gateway {
         let accounts = try AccountsRuntime(assembly, configuration)
         self.accounts = accounts
         try accounts.start(configuration)
+        spans = try SpanExporter(settings.tracing, workers: count, log: log)
         threads = WorkerThreads()
         let plan = WorkerPlan(
             configuration: configuration, policy: try active.policy(now: moment.wall), upstreams: resolver.snapshots(),
@@ -90,7 +92,7 @@ struct Gateway {
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
             adminAPI: assembly.adminAPI(workers),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
-            expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
+            expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, spans: spans)
         for (id, waker) in wakers.enumerated() {
             try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -216,6 +218,7 @@ struct Gateway {
             health.certificatesAdopted(certificates.expiries)
             log.adopt(configuration.settings)
             RunningRecord.write(settings)
+            spans.adopt(configuration.settings.tracing)
             return ignored
         } catch {
             throw Refused(["\(error)"])
@@ -245,6 +248,7 @@ struct Gateway {
             }
         }
         threads.join()
+        spans.stop()
         outsideRefreshes.stop()
         accounts.stop()
         courier.stop()

@@ -295,7 +295,7 @@ final class HealthBoard: Sendable {
     // MARK: reports
 
     /// The process's metrics at `now`.
-    func process(_ statuses: [KeyStatus], limitEvictions: UInt64, now: WallTime) -> ProcessMetrics {
+    func process(_ statuses: [KeyStatus], limitEvictions: UInt64, spans: SpanCounts, now: WallTime) -> ProcessMetrics {
         state.withLock { state in
             for status in statuses {
                 let before = state.keySets[status.name] ?? KeyStatus(name: status.name)
@@ -312,6 +312,7 @@ final class HealthBoard: Sendable {
             }
             var process = state.process
             process.limitEvictions = limitEvictions
+            process.spans = spans
             return process
         }
     }

