@@ -1,0 +1,82 @@
+/// The page Keys: the gateway's own signing keys and those of outside issuers.
+
+import { ask, get } from "./api.js";
+import { confirm } from "./dialog.js";
+import { badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, toast } from "./dom.js";
+import { count, when } from "./format.js";
+import { table } from "./table.js";
+
+const states = { current: "good", active: "good", next: "accent", retired: "neutral" };
+function ownTable() {
+  return table({
+    caption: "Own signing keys", key: ({ kid }) => kid,
+    empty: empty("No own keys", "The gateway makes them at its first start with a contract."),
+    columns: [
+      { head: "Key ID", isHead: true, kind: "grow", cell: ({ kid }) => h("code", {}, kid) },
+      { head: "State", cell: ({ state }) => badge(state, states[state] ?? "neutral") },
+      { head: "Algorithm", cell: ({ alg }) => alg },
+      { head: "Made", cell: ({ created_at: at }) => when(at) },
+      { head: "Next rotation", cell: ({ rotates_at: at }) => at ? when(at) : none() },
+      { head: "Verifies until", cell: ({ ends_at: at }) => at ? when(at) : none() },
+    ],
+  });
+}
+
+function issuerTable() {
+  return table({
+    caption: "Key sets of outside issuers", key: ({ name }) => name,
+    empty: empty("No outside issuers", "A TOLLGATE_TRUST_… line names one; its key set and fetches appear here."),
+    columns: [
+      { head: "Name", isHead: true, cell: ({ name }) => name },
+      { head: "Issuer", kind: "grow", cell: ({ issuer, jwks_url: url }) => [h("code", {}, issuer), url && h("span", { class: "quiet small block" }, url)] },
+      { head: "Keys", kind: "right", cell: ({ keys }) => count(keys) },
+      { head: "Fetched", cell: ({ fetched_at: at }) => at ? when(at) : h("span", { class: "bad-text" }, "never") },
+      { head: "Next fetch", cell: ({ next_fetch_at: at }) => at ? when(at) : none() },
+      { head: "Last fault", cell: ({ last_fault: fault }) => fault ? h("span", { class: "bad-text" }, fault) : h("span", { class: "quiet" }, "none") },
+    ],
+  });
+}
+
+export const page = {
+  mount(root) {
+    const own = ownTable();
+    const issuers = issuerTable();
+    const stop = new AbortController();
+
+    async function load() {
+      try {
+        const answer = await get(["keys"], {}, stop.signal);
+        own.show(answer.own ?? []);
+        issuers.show(answer.issuers ?? []);
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        own.instead(faultNotice(error, load));
+        issuers.instead(h("p", { class: "quiet" }, "Not loaded."));
+      }
+    }
+
+    async function rotate() {
+      const isDone = await confirm({
+        title: "Rotate the signing keys?", button: "Rotate", isDangerous: false,
+        text: "The next key signs from now on and a new next key is made. The present one verifies until the last token that it signed has expired, so no one is signed out.",
+        async action() {
+          await ask("POST", ["keys", "rotate"]);
+          toast("The keys are rotated.");
+        },
+      });
+      if (isDone) await load();
+    }
+
+    fill(root, pageHead("Keys", "What tokens are signed and verified with.", h("button", { type: "button", onclick: load }, "Refresh")),
+      panel("Own keys", { id: "own", tools: [h("button", { type: "button", class: "primary", id: "rotate", onclick: rotate }, "Rotate…")] }, own.element),
+      panel("Outside issuers", { id: "issuers" }, issuers.element));
+    own.instead(loading());
+    issuers.instead(loading());
+    load();
+    const timer = setInterval(() => { if (!document.hidden) load(); }, 15_000);
+    return () => {
+      stop.abort();
+      clearInterval(timer);
+    };
+  },
+};
