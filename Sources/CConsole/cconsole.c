@@ -27,6 +27,9 @@ static const unsigned char configuration_js[] = {
 static const unsigned char console_css[] = {
 #embed "../Admin/Console/console.css"
 };
+static const unsigned char device_js[] = {
+#embed "../Admin/Console/device.js"
+};
 static const unsigned char dialog_js[] = {
 #embed "../Admin/Console/dialog.js"
 };
@@ -83,6 +86,7 @@ static const cconsole_file files[] = {
     FILE_OF("charts.js", charts_js),
     FILE_OF("configuration.js", configuration_js),
     FILE_OF("console.css", console_css),
+    FILE_OF("device.js", device_js),
     FILE_OF("dialog.js", dialog_js),
     FILE_OF("dom.js", dom_js),
     FILE_OF("format.js", format_js),

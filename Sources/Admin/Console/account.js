@@ -2,6 +2,7 @@
 
 import { ask, get } from "./api.js";
 import { auditLog } from "./audit.js";
+import { deviceName } from "./device.js";
 import { Complaint, confirm } from "./dialog.js";
 import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, toast } from "./dom.js";
 import { count, when } from "./format.js";
@@ -10,10 +11,10 @@ import { table } from "./table.js";
 /// How an account is called: its email, phone or username, else its id.
 export const nameOf = (user) => user.email ?? user.phone ?? user.username ?? user.id;
 
-/// What a device calls itself in its User-Agent, shortened; the whole text stays in the title.
+/// A device by a short name, and what it calls itself.
 function device(text) {
-  if (!text) return h("span", { class: "quiet" }, "unknown device");
-  return h("span", { title: text, class: "device" }, text.length > 90 ? `${text.slice(0, 90)}…` : text);
+  const name = deviceName(text);
+  return [name ?? "Unknown device", text && h("span", { title: text, class: "quiet small block device" }, text.length > 120 ? `${text.slice(0, 120)}…` : text)];
 }
 
 const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];
@@ -93,7 +94,7 @@ function sessionTable(user, changed) {
       {
         head: "Action", hideHead: true, kind: "right",
         cell: (session) => h("button", {
-          type: "button", class: "plain danger-text", "aria-label": `End the session of ${session.device ?? "an unknown device"}`,
+          type: "button", class: "plain danger-text", "aria-label": `End the session: ${deviceName(session.device) ?? "unknown device"}`,
           async onclick() { if (await endSession(user, session)) changed("sessions-title"); },
         }, "End"),
       },

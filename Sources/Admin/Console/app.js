@@ -136,13 +136,18 @@ const stateTexts = { starting: "Connecting…", live: "Live", polling: "Polling"
 function showState() {
   const { name, reason, until } = live.state;
   const element = find("link-state");
+  const before = element.dataset.state;
+  // The countdown is not read out each second, only that it began and ended.
+  if (name === "waiting" && before !== name) announce("The gateway does not answer. The console keeps trying.");
+  if (name === "live" && before === "waiting") announce("The gateway answers again.");
   element.dataset.state = name;
   const wait = Math.max(0, Math.ceil((until - Date.now()) / 1_000));
   const text = name === "waiting" ? `No answer. ${wait > 0 ? `Trying again in ${wait} s` : "Trying again…"}` : stateTexts[name];
   if (element.firstChild?.textContent !== text) {
-    fill(element, h("span", {}, text), name === "waiting" && h("button", { type: "button", class: "plain", onclick: live.hurry }, "Try now"));
+    fill(element, h("span", {}, text), name === "waiting" && h("button", { type: "button", class: "plain", onclick: live.hurry }, "Try now"),
+      name === "polling" && reason && h("span", { class: "quiet" }, reason));
   }
-  element.title = reason;
+  element.title = name === "waiting" ? reason : "";
 }
 
 function showInstance({ now }) {

@@ -23,7 +23,7 @@ export function auditLog({ user }) {
       ...(user ? [] : [{ head: "Account", kind: "clip", cell: ({ user }) => user ? h("a", { href: `#/people/${encodeURIComponent(user)}` }, h("code", { class: "small" }, user)) : null }]),
       { head: "By", cell: ({ actor }) => actor ?? none() },
       { head: "Address", cell: ({ address }) => address ? h("code", {}, address) : none() },
-      { head: "Detail", kind: "grow", cell: ({ detail }) => detail ?? none() },
+      { head: "Detail", kind: "grow", cell: ({ detail, session }) => detail || session ? [detail, detail && session && ", ", session && [h("span", { class: "quiet" }, "session "), h("code", {}, session)]] : none() },
     ],
   });
 

@@ -125,7 +125,7 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
     });
     fill(drawing, shapes);
     if (inside.filter((sample) => sample.rates).length < 2) {
-      fill(drawing, s("text", { class: "waiting", x: width / 2, y: height / 2, "text-anchor": "middle" }, "Waiting for two answers…"));
+      fill(drawing, s("text", { class: "waiting", x: width / 2, y: height / 2, "text-anchor": "middle" }, "Waiting for more numbers…"));
     }
     cursor.setAttribute("visibility", pointed ? "visible" : "hidden");
     if (pointed) for (const end of ["x1", "x2"]) cursor.setAttribute(end, place(x(pointed.at)));
@@ -162,10 +162,10 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
 
   return {
     element,
-    update(samples, window) {
+    update(samples, length) {
       // A page that should not move is drawn every five seconds.
-      const isEarly = calm.matches && window === seconds && Date.now() - drawnAt < 5_000;
-      [shown, seconds] = [samples, window];
+      const isEarly = calm.matches && length === seconds && Date.now() - drawnAt < 5_000;
+      [shown, seconds] = [samples, length];
       if (isEarly) return;
       drawnAt = Date.now();
       draw();

@@ -24,14 +24,14 @@ function settingTable() {
 
 function showReload(answer) {
   const { last_reload: reload, loaded_at: loaded, version } = answer;
-  const faults = reload?.faults ?? [];
+  const faults = [...reload?.faults ?? [], ...reload?.warnings ?? []];
   return [
     facts([
       ["Version", version], ["In force since", when(loaded)],
       ["Last reload", reload ? [badge(reload.ok ? "adopted" : "refused", reload.ok ? "good" : "bad"), " ", when(reload.at)] : "none since the start"],
     ]),
-    faults.length > 0 && h("div", { class: "notice bad" }, h("p", { class: "strong" }, reload.ok ? "The reload says" : "The reload was refused: the configuration before it is still in force"),
-      h("ul", { class: "faults" }, faults.map((fault) => h("li", {}, h("code", { class: "wrap" }, typeof fault === "string" ? fault : JSON.stringify(fault)))))),
+    faults.length > 0 && h("div", { class: `notice ${reload.ok ? "warn" : "bad"}` }, h("p", { class: "strong" }, reload.ok ? "The reload says" : "The reload was refused: the configuration before it is still in force"),
+      h("ul", { class: "faults" }, faults.map((fault) => h("li", {}, h("code", { class: "wrap" }, fault))))),
   ];
 }
 

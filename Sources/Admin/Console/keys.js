@@ -6,7 +6,9 @@ import { badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, toa
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
+/// In the order in which they are shown.
 const states = { current: "good", active: "good", next: "accent", retired: "neutral" };
+const order = Object.keys(states);
 function ownTable() {
   return table({
     caption: "Own signing keys", key: ({ kid }) => kid,
@@ -16,7 +18,7 @@ function ownTable() {
       { head: "State", cell: ({ state }) => badge(state, states[state] ?? "neutral") },
       { head: "Algorithm", cell: ({ alg }) => alg },
       { head: "Made", cell: ({ created_at: at }) => when(at) },
-      { head: "Next rotation", cell: ({ rotates_at: at }) => at ? when(at) : none() },
+      { head: "Next rotation", cell: ({ state, rotates_at: at }) => at ? when(at) : state === "current" ? h("span", { class: "quiet" }, "by hand") : none() },
       { head: "Verifies until", cell: ({ ends_at: at }) => at ? when(at) : none() },
     ],
   });
@@ -28,11 +30,12 @@ function issuerTable() {
     empty: empty("No outside issuers", "A TOLLGATE_TRUST_… line names one; its key set and fetches appear here."),
     columns: [
       { head: "Name", isHead: true, cell: ({ name }) => name },
-      { head: "Issuer", kind: "grow", cell: ({ issuer, jwks_url: url }) => [h("code", {}, issuer), url && h("span", { class: "quiet small block" }, url)] },
-      { head: "Keys", kind: "right", cell: ({ keys }) => count(keys) },
-      { head: "Fetched", cell: ({ fetched_at: at }) => at ? when(at) : h("span", { class: "bad-text" }, "never") },
+      { head: "Issuer", kind: "grow", cell: ({ issuer, jwks_url: url, file }) => [h("code", {}, issuer ?? "–"), (url || file) && h("span", { class: "quiet small block" }, url ?? file)] },
+      { head: "Keys", kind: "right", cell: ({ keys }) => keys > 0 ? count(keys) : h("span", { class: "bad-text" }, "0") },
+      { head: "Fetched", cell: ({ jwks_url: url, fetched_at: at }) => at ? when(at) : url ? h("span", { class: "bad-text" }, "never") : none() },
       { head: "Next fetch", cell: ({ next_fetch_at: at }) => at ? when(at) : none() },
-      { head: "Last fault", cell: ({ last_fault: fault }) => fault ? h("span", { class: "bad-text" }, fault) : h("span", { class: "quiet" }, "none") },
+      { head: "Fetches", cell: ({ jwks_url: url, fetches, failures }) => url && fetches !== undefined ? [count(fetches), failures > 0 && h("span", { class: "quiet small" }, `, ${count(failures)} failed`)] : none() },
+      { head: "Last fault", cell: ({ last_fault: fault }) => fault ? h("span", { class: "bad-text" }, fault) : none() },
     ],
   });
 }
@@ -46,7 +49,7 @@ export const page = {
     async function load() {
       try {
         const answer = await get(["keys"], {}, stop.signal);
-        own.show(answer.own ?? []);
+        own.show((answer.own ?? []).toSorted((one, other) => order.indexOf(one.state) - order.indexOf(other.state)));
         issuers.show(answer.issuers ?? []);
       } catch (error) {
         if (error.name === "AbortError") return;

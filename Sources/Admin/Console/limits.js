@@ -3,38 +3,42 @@
 import { get } from "./api.js";
 import { bar, timeChart } from "./charts.js";
 import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel } from "./dom.js";
-import { count, counted, rate, rows } from "./format.js";
+import { counted, rate } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
 
-const window = 300;
+const seconds = 300;
 
 function hottestTable() {
   return table({
-    caption: "Keys with the most refusals", key: ({ route, policy, key }) => `${route} ${policy} ${key}`,
+    caption: "Keys with the most refusals", key: ({ route, policy, limit, key, issuer }) => [route, policy, limit, issuer, key].join(" "),
     empty: empty("No limit was hit", "A user or address that is refused for its limit appears here, the hottest first."),
     columns: [
       { head: "Key", isHead: true, kind: "grow", cell: ({ key }) => h("code", {}, key) },
+      { head: "Kind", cell: ({ kind, issuer }) => kind ? (issuer ? `${kind} of ${issuer}` : kind) : none() },
       { head: "Route", cell: ({ route }) => route },
-      { head: "Limit", cell: ({ policy }) => h("code", {}, policy) },
+      { head: "Limit", cell: ({ limit, policy }) => h("code", {}, limit ?? policy) },
       { head: "Refused", kind: "right", cell: ({ refused }) => counted(refused) },
       { head: "Share", hideHead: true, kind: "bar-cell", cell: ({ refused, largest }) => bar(refused, largest, "series-3") },
-      { head: "Left", kind: "right", cell: ({ remaining }) => remaining === undefined ? none() : count(remaining) },
     ],
   });
 }
 
 function policyTable() {
   return table({
-    caption: "Limits of the routes", key: ({ route, limit, key }) => `${route} ${limit} ${key}`,
+    caption: "Limits of the routes", key: ({ route, policy, limit, key }) => [route, policy, limit, key].join(" "),
     empty: empty("No limits", "A route has one by limit=, for example limit=60/m."),
     columns: [
       { head: "Route", isHead: true, cell: ({ route }) => route },
-      { head: "Limit", kind: "grow", cell: ({ limit }) => h("code", {}, limit) },
+      { head: "Limit", kind: "grow", cell: ({ limit, shadow }) => [h("code", {}, limit), shadow && [" ", badge("shadow: counts, never refuses", "warn")]] },
       { head: "Counted by", cell: ({ key }) => key },
       { head: "Without Redis", cell: ({ failure }) => failure ? badge(failure) : none() },
     ],
   });
+}
+
+function showRedis({ state, reason, topology }) {
+  return facts([["Kept in", "Redis"], ["Topology", topology], ["State", badge(state, state === "ready" ? "good" : "warn")], ["Reason", reason]]);
 }
 
 export const page = {
@@ -42,6 +46,7 @@ export const page = {
     const hottest = hottestTable();
     const policies = policyTable();
     const redis = h("div", {});
+    const since = h("span", { class: "quiet small" });
     const stop = new AbortController();
     const chart = timeChart({
       title: "Requests over their limit, a second", format: rate, unit: "/s",
@@ -55,7 +60,8 @@ export const page = {
         const largest = list.reduce((most, { refused }) => Math.max(most, refused), 0);
         hottest.show(list.map((entry) => ({ ...entry, largest })));
         policies.show(answer.policies ?? []);
-        fill(redis, answer.redis && Object.keys(answer.redis).length > 0 ? facts(rows(answer.redis)) : empty("Counted in this process", "REDIS_URL shares the counters among gateways."));
+        since.textContent = answer.hottest_since ? `by refusals since ${new Date(answer.hottest_since).toLocaleTimeString("en-GB")}` : "by refusals";
+        fill(redis, answer.redis?.configured ? showRedis(answer.redis) : empty("Counted in this process", "REDIS_URL shares the counters among gateways."));
       } catch (error) {
         if (error.name === "AbortError") return;
         hottest.instead(faultNotice(error, load));
@@ -65,14 +71,14 @@ export const page = {
     }
 
     fill(root, pageHead("Limits", "Who is held back, by which policy, and where the counters are."),
-      panel("Hottest keys", { id: "hottest", note: "by refusals" }, hottest.element),
+      panel("Hottest keys", { id: "hottest", tools: [since] }, hottest.element),
       h("div", { class: "grid-2" }, panel("Limits hit", { id: "hit" }, chart.element), panel("Counters", { id: "counters" }, redis)),
       panel("Policies", { id: "policies" }, policies.element));
     hottest.instead(loading());
     policies.instead(loading());
     load();
-    chart.update(live.samples, window);
-    const end = live.on("now", () => chart.update(live.samples, window));
+    chart.update(live.samples, seconds);
+    const end = live.on("now", () => chart.update(live.samples, seconds));
     const timer = setInterval(() => { if (!document.hidden) load(); }, 3_000);
     return () => {
       stop.abort();

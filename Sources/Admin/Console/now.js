@@ -13,6 +13,13 @@ let chosen = 300;
 
 /// The rate of a status class of a sample.
 const ofStatus = (name) => (sample) => sample.rates ? sample.rates.byStatus[name] ?? 0 : null;
+
+/// The classes of status in the chart; those that are rare only once they happened.
+const classes = [["1xx", "series-4", true], ["2xx", "series-good"], ["3xx", "series-1"], ["4xx", "series-warn"], ["5xx", "series-bad"], ["aborted", "series-rest", true]];
+
+const statusSeries = (now) => classes.filter(([name, , isRare]) => !isRare || now.by_status?.[name] > 0)
+  .map(([name, kind]) => ({ name, kind, value: ofStatus(name) }));
+
 const share = (part, rates) => rates?.requests ? `${percent(part, rates.requests)}; ` : "";
 const sum = (object) => Object.values(object ?? {}).reduce((total, value) => total + value, 0);
 
@@ -70,9 +77,7 @@ function codeSeries(now) {
 
 function makeCharts() {
   const requests = timeChart({
-    title: "Requests a second, by status", format: rate, unit: "/s", stacked: true,
-    series: [["2xx", "series-good"], ["3xx", "series-1"], ["4xx", "series-warn"], ["5xx", "series-bad"]]
-      .map(([name, kind]) => ({ name, kind, value: ofStatus(name) })),
+    title: "Requests a second, by status", format: rate, unit: "/s", stacked: true, series: statusSeries({}),
   });
   const refusals = timeChart({ title: "Refusals a second, by code", format: rate, unit: "/s", stacked: true, series: [] });
   const times = timeChart({
@@ -123,9 +128,20 @@ function upstreamTable() {
 const addresses = ({ upstreams }) => (upstreams ?? []).flatMap(({ name, panic, addresses }) =>
   addresses.map((address) => ({ ...address, upstream: name, panic })));
 
-/// The rows of an object of which the page knows nothing more; members that hold lists are counted.
-function plainRows(object) {
-  return rows(Object.fromEntries(Object.entries(object ?? {}).map(([name, json]) => [name, Array.isArray(json) ? json.length : json])));
+function showBus({ carrier, ...others } = {}) {
+  return carrier || others.connected ? facts([["Carrier", carrier], ...rows(others)])
+    : h("p", { class: "quiet" }, "None: this gateway is alone, or it looks for the changes of others in the database.");
+}
+
+/// The key sets by issuer, with the failures of their fetches.
+function showKeys(keys) {
+  const issuers = Object.entries(keys ?? {});
+  return [
+    issuers.length > 0 && facts(issuers.map(([issuer, { keys, failures, fetched_at: at }]) => [
+      issuer, [`${count(keys)} ${keys === 1 ? "key" : "keys"}`, at && [", fetched ", when(at)], failures > 0 && [" ", badge(`${count(failures)} failed`, "warn")]],
+    ])),
+    h("p", { class: "quiet" }, issuers.length === 0 && "No outside issuers. ", h("a", { href: "#/keys" }, "All keys")),
+  ];
 }
 
 // MARK: the page
@@ -163,6 +179,7 @@ export const page = {
       [body.hidden, first.hidden] = [false, true];
       const recent = live.samples.filter(({ at }) => sample.at - at <= sparkSeconds * 1_000);
       for (const one of tiles) one.update(sample, recent);
+      charts.requests.setSeries(statusSeries(now));
       charts.refusals.setSeries(codeSeries(now));
       drawCharts();
       upstreams.show(addresses(now));
@@ -170,8 +187,8 @@ export const page = {
       if (facet === shownFacts) return;
       shownFacts = facet;
       showChecks(checks, now.checks);
-      fill(bus, facts(plainRows(now.bus)));
-      fill(keys, facts(plainRows(now.keys)));
+      fill(bus, showBus(now.bus));
+      fill(keys, showKeys(now.keys));
       fill(gateway, facts([
         ["Instance", now.instance && h("code", {}, now.instance)], ["Version", now.version], ["Workers", now.workers],
         ["Up", h("span", { title: `${count(now.uptime_seconds)} s` }, span(now.uptime_seconds))],
@@ -187,7 +204,7 @@ export const page = {
         panel("Limits", { id: "limits", note: "requests over their limit" }, charts.limited.element)),
       h("div", { class: "grid-4" },
         panel("Health", { id: "health" }, checks), panel("Bus", { id: "bus" }, bus),
-        panel("Keys", { id: "keys-now" }, keys), panel("Gateway", { id: "gateway" }, gateway)),
+        panel("Keys of issuers", { id: "keys-now" }, keys), panel("Gateway", { id: "gateway" }, gateway)),
       panel("Upstreams", { id: "upstreams" }, upstreams.element));
     fill(root, pageHead("Now", "This gateway, each second.", choice), first, body);
 

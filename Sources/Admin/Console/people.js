@@ -55,9 +55,9 @@ function showSearch(root) {
     running.abort();
     running = new AbortController();
     try {
-      const { users } = await get(["users"], text === "" ? { limit: most } : { search: text }, running.signal);
+      const { users, complete } = await get(["users"], text === "" ? { limit: most } : { search: text }, running.signal);
       list.show(users);
-      note.textContent = text === "" ? "the oldest accounts" : users.length >= most ? `the first ${count(users.length)}; a longer text finds fewer` : `${count(users.length)} found`;
+      note.textContent = text === "" ? "the oldest accounts" : complete === false || complete === undefined && users.length >= most ? `the first ${count(users.length)}; a longer text finds fewer` : `${count(users.length)} found`;
       if (text !== "") announce(note.textContent);
       if (users.length === 0 && /^[a-z0-9_]+:./i.test(text)) {
         list.instead(h("p", {}, "A user of an outside issuer? ", accountLink(text, `Open ${text}`)));

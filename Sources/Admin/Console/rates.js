@@ -30,17 +30,12 @@ export function ratesBetween(before, after) {
   };
 }
 
-/// The requests per bucket between two answers, not cumulative: `[upper bound in seconds, requests]`.
+/// The requests per bucket between two answers, as `[upper bound in seconds, requests]`. Those above all bounds are the rest.
 function bucketsBetween(before, after) {
-  const old = new Map((before?.duration_buckets ?? []).map(({ le, count }) => [String(le), count]));
-  let lower = 0;
-  return (after.duration_buckets ?? []).map(({ le, count }) => {
-    const total = count - (old.get(String(le)) ?? 0);
-    const own = Math.max(0, total - lower);
-    lower = Math.max(lower, total);
-    const bound = Number(le);
-    return [le === null || Number.isNaN(bound) ? Infinity : bound, own];
-  });
+  const old = new Map((before?.duration_buckets ?? []).map(({ le, count }) => [le, count]));
+  const buckets = (after.duration_buckets ?? []).map(({ le, count }) => [le, Math.max(0, count - (old.get(le) ?? 0))]);
+  const all = after.requests_total - (before?.requests_total ?? 0);
+  return [...buckets, [Infinity, Math.max(0, all - buckets.reduce((sum, [, own]) => sum + own, 0))]];
 }
 
 /// An estimate of a quantile of the latency between two answers, in seconds: linear within its bucket, as PromQL's

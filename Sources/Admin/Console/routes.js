@@ -16,18 +16,18 @@ function rules(route) {
 }
 
 const countColumns = [
-  { head: "Requests", kind: "right", cell: ({ counts }) => counted(counts?.requests) },
+  { head: "Requests", kind: "right", cell: ({ counts }) => counted(counts.requests) },
   {
     head: "Refused", kind: "right",
-    cell: ({ counts }) => counts?.refused ? [counted(counts.refused), h("span", { class: "quiet small block" }, `${percent(counts.refused, counts.requests)}`)] : "0",
+    cell: ({ counts }) => counts.refused ? [counted(counts.refused), h("span", { class: "quiet small block" }, `${percent(counts.refused, counts.requests)}`)] : "0",
   },
   {
     head: "5xx", kind: "right",
-    cell: ({ counts }) => counts?.["5xx"] ? h("span", { class: "bad-text" }, counted(counts["5xx"])) : "0",
+    cell: ({ counts }) => counts["5xx"] ? h("span", { class: "bad-text" }, counted(counts["5xx"])) : "0",
   },
   {
     head: "Latency", kind: "right",
-    cell: ({ counts }) => counts?.p99 === undefined || counts.p99 === null ? none()
+    cell: ({ counts }) => counts.p99 === null || counts.p99 === undefined ? none()
       : [latency(counts.p50), h("span", { class: "quiet small block" }, `p99 ${latency(counts.p99)}`)],
   },
 ];
@@ -55,7 +55,8 @@ function routeTable() {
   });
 }
 
-function endpointTable() {
+/// Endpoints have counts as routes do, if the gateway tells them.
+function endpointTable(hasCounts) {
   return table({
     caption: "Endpoints that the gateway answers itself", key: ({ name, path }) => `${name} ${path}`,
     empty: empty("No endpoints", "TOLLGATE_CONTRACTS mounts them."),
@@ -64,7 +65,7 @@ function endpointTable() {
       { head: "Path", cell: pathCell },
       { head: "Contract", cell: ({ mount }) => mount },
       { head: "Asks for", cell: ({ auth }) => badge(auth === "none" ? "open" : `auth ${auth}`, authKinds[auth]) },
-      ...countColumns,
+      ...(hasCounts ? countColumns : []),
     ],
   });
 }
@@ -141,30 +142,35 @@ function tester() {
 export const page = {
   mount(root) {
     const routes = routeTable();
-    const endpoints = endpointTable();
+    const endpoints = h("div", {}, loading());
+    let list = null;
     const summary = h("span", { class: "quiet small" });
-    const refresh = h("button", { type: "button", onclick: load }, "Refresh");
     const stop = new AbortController();
-    fill(root, pageHead("Routes", "As the gateway understands them, with what passed since it started.", refresh),
+    fill(root, pageHead("Routes", "As the gateway understands them, with what passed since it started."),
       panel("Routes", { id: "route-list", tools: [summary] }, routes.element), tester(),
-      panel("Own endpoints", { id: "endpoint-list" }, endpoints.element));
+      panel("Own endpoints", { id: "endpoint-list" }, endpoints));
     routes.instead(loading());
-    endpoints.instead(loading());
     load();
+    const timer = setInterval(() => { if (!document.hidden) load(); }, 5_000);
 
     async function load() {
       try {
         const answer = await get(["routes"], {}, stop.signal);
         routes.show(answer.routes);
-        endpoints.show(answer.endpoints ?? []);
+        list ??= endpointTable(answer.endpoints.every(({ counts }) => counts));
+        list.show(answer.endpoints);
+        if (list.element.parentNode !== endpoints) fill(endpoints, list.element);
         summary.textContent = `${count(answer.routes.length)} ${answer.routes.length === 1 ? "route" : "routes"}`;
       } catch (error) {
         if (error.name === "AbortError") return;
         routes.instead(faultNotice(error, load));
-        endpoints.instead(h("p", { class: "quiet" }, "Not loaded."));
+        fill(endpoints, h("p", { class: "quiet" }, "Not loaded."));
       }
     }
 
-    return () => stop.abort();
+    return () => {
+      stop.abort();
+      clearInterval(timer);
+    };
   },
 };
