@@ -4,7 +4,7 @@ import { ask, get } from "./api.js";
 import { auditLog } from "./audit.js";
 import { deviceName } from "./device.js";
 import { Complaint, confirm } from "./dialog.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, toast } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, toast, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
@@ -13,11 +13,13 @@ export const nameOf = (user) => user.email ?? user.phone ?? user.username ?? use
 
 /// A device by a short name, and what it calls itself.
 function device(text) {
-  const name = deviceName(text);
-  return [name ?? "Unknown device", text && h("span", { title: text, class: "quiet small block device" }, text.length > 120 ? `${text.slice(0, 120)}…` : text)];
+  const shown = text && text.length > 120 ? `${text.slice(0, 120)}…` : text;
+  return [deviceName(text) ?? "Unknown device", text && h("span", { title: text, class: "quiet small block device" }, shown)];
 }
 
 const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];
+
+const codes = (texts) => texts?.length > 0 ? h("ul", { class: "rules" }, texts.map((text) => h("li", {}, h("code", {}, text)))) : null;
 
 // MARK: actions
 
@@ -36,7 +38,7 @@ async function changeTier(user) {
   const names = await tierNames();
   const tier = names.length > 0
     ? h("select", { id: "tier-name" }, names.map((name) => h("option", { selected: name === user.tier }, name)))
-    : h("input", { id: "tier-name", type: "text", value: user.tier, autocapitalize: "none", spellcheck: "false" });
+    : h("input", { id: "tier-name", type: "text", value: user.tier, ...verbatim });
   const until = h("input", { id: "tier-until", type: "datetime-local", "aria-describedby": "tier-until-hint" });
   return confirm({
     title: "Change the tier", isDangerous: false, button: "Change the tier",
@@ -105,7 +107,9 @@ function sessionTable(user, changed) {
 }
 
 function show(user, log, changed) {
-  const tierButton = h("button", { type: "button", id: "change-tier", async onclick() { if (await changeTier(user)) changed("change-tier"); } }, "Change the tier");
+  const tierButton = h("button", {
+    type: "button", id: "change-tier", async onclick() { if (await changeTier(user)) changed("change-tier"); },
+  }, "Change the tier");
   const endButton = user.sessions.length > 0 && h("button", {
     type: "button", class: "danger-text", async onclick() { if (await endAll(user)) changed("sessions-title"); },
   }, "End all sessions");
@@ -113,13 +117,15 @@ function show(user, log, changed) {
   return [
     h("div", { class: "grid-2" },
       panel("Account", { id: "account" }, facts([
-        ["ID", h("code", {}, user.id)], ["Email", proven(user.email, user.email_confirmed_at)], ["Phone", proven(user.phone, user.phone_confirmed_at)],
+        ["ID", h("code", {}, user.id)], ["Email", proven(user.email, user.email_confirmed_at)],
+        ["Phone", proven(user.phone, user.phone_confirmed_at)],
         ["Username", user.username], ["Name", [user.given_name, user.family_name].filter(Boolean).join(" ")],
-        ["Password", user.has_password ? "yes" : "none"], ["Opened", [when(user.created_at), ` by ${user.opened_by}`]], ["Changed", when(user.updated_at)],
-        ["Identities", user.identities?.length > 0 && h("ul", { class: "rules" }, user.identities.map(({ provider, subject }) => h("li", {}, h("code", {}, `${provider}:${subject}`))))],
-        ["May act as", user.actors?.length > 0 && h("ul", { class: "rules" }, user.actors.map(({ type, id }) => h("li", {}, h("code", {}, `${type} ${id}`))))],
-        ["Metadata", metadata !== "{}" && h("pre", { class: "small" }, metadata)],
-      ].map(([name, value]) => [name, value === false ? null : value]))),
+        ["Password", user.has_password ? "yes" : "none"], ["Opened", [when(user.created_at), ` by ${user.opened_by}`]],
+        ["Changed", when(user.updated_at)],
+        ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
+        ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
+        ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],
+      ])),
       panel("Tier", { id: "tier", tools: [tierButton] }, facts([
         ["Tier", badge(user.tier, "accent")],
         ["Until", user.tier_until ? when(user.tier_until) : "without an end"],

@@ -1,12 +1,17 @@
 /// The audit log, of all accounts or of one, a page at a time.
 
 import { get } from "./api.js";
-import { badge, empty, faultNotice, h, loading, none } from "./dom.js";
+import { accountLink, badge, empty, faultNotice, h, loading, none } from "./dom.js";
 import { label, when } from "./format.js";
 import { table } from "./table.js";
 
 const size = 50;
 const alarming = new Set(["refresh-reuse", "account-deleted", "account-taken"]);
+
+/// The detail of an event, and the session that it is about.
+function details({ detail, session }) {
+  return detail || session ? [detail, session && [detail && ", ", h("span", { class: "quiet" }, "session "), h("code", {}, session)]] : none();
+}
 
 /// The log; `user` restricts it to one account. `load()` reads it anew.
 export function auditLog({ user }) {
@@ -20,10 +25,10 @@ export function auditLog({ user }) {
     columns: [
       { head: "Time", cell: ({ at }) => when(at) },
       { head: "Event", isHead: true, cell: ({ event }) => badge(label(event), alarming.has(event) ? "bad" : "neutral") },
-      ...(user ? [] : [{ head: "Account", kind: "clip", cell: ({ user }) => user ? h("a", { href: `#/people/${encodeURIComponent(user)}` }, h("code", { class: "small" }, user)) : null }]),
+      ...(user ? [] : [{ head: "Account", cell: ({ user: id }) => id ? accountLink(id, h("code", {}, id)) : null }]),
       { head: "By", cell: ({ actor }) => actor ?? none() },
       { head: "Address", cell: ({ address }) => address ? h("code", {}, address) : none() },
-      { head: "Detail", kind: "grow", cell: ({ detail, session }) => detail || session ? [detail, detail && session && ", ", session && [h("span", { class: "quiet" }, "session "), h("code", {}, session)]] : none() },
+      { head: "Detail", kind: "grow", cell: details },
     ],
   });
 

@@ -1,6 +1,6 @@
 /// Charts over time as SVG: stacked areas or lines, with a legend whose numbers say in text what the lines show.
 
-import { fill, h, s, setText } from "./dom.js";
+import { below, fill, h, s, setText } from "./dom.js";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const margin = { top: 8, right: 8, bottom: 20, left: 46 };
@@ -8,7 +8,7 @@ const height = 168;
 let lastID = 0;
 
 /// A round upper bound and the steps below it.
-export function ticks(highest, most = 4) {
+function ticks(highest, most = 4) {
   if (!(highest > 0)) return { top: 1, values: [0, 1] };
   const raw = highest / most;
   const power = 10 ** Math.floor(Math.log10(raw));

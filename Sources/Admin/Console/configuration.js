@@ -1,7 +1,7 @@
 /// The page Configuration: each setting in force and where it came from, and the last reload.
 
 import { get } from "./api.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, pageHead, panel } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, pageHead, panel, small, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
@@ -30,7 +30,8 @@ function showReload(answer) {
       ["Version", version], ["In force since", when(loaded)],
       ["Last reload", reload ? [badge(reload.ok ? "adopted" : "refused", reload.ok ? "good" : "bad"), " ", when(reload.at)] : "none since the start"],
     ]),
-    faults.length > 0 && h("div", { class: `notice ${reload.ok ? "warn" : "bad"}` }, h("p", { class: "strong" }, reload.ok ? "The reload says" : "The reload was refused: the configuration before it is still in force"),
+    faults.length > 0 && h("div", { class: `notice ${reload.ok ? "warn" : "bad"}` },
+      h("p", { class: "strong" }, reload.ok ? "The reload says" : "The reload was refused: the configuration before it is still in force"),
       h("ul", { class: "faults" }, faults.map((fault) => h("li", {}, h("code", { class: "wrap" }, fault))))),
   ];
 }
@@ -39,11 +40,13 @@ export const page = {
   mount(root) {
     const list = settingTable();
     const reload = h("div", { class: "stack" }, loading());
-    const note = h("span", { class: "quiet small" });
+    const note = small();
     const stop = new AbortController();
     let settings = null;
 
-    const text = h("input", { type: "search", id: "setting-search", placeholder: "A part of a name or a value", oninput: draw, autocomplete: "off", spellcheck: "false", autocapitalize: "none" });
+    const text = h("input", {
+      type: "search", id: "setting-search", placeholder: "A part of a name or a value", oninput: draw, ...verbatim,
+    });
     const onlySet = h("input", { type: "checkbox", id: "only-set", onchange: draw });
 
     function draw() {
@@ -68,7 +71,8 @@ export const page = {
       }
     }
 
-    fill(root, pageHead("Configuration", "What is in force, and which line or variable said so.", h("button", { type: "button", onclick: load }, "Refresh")),
+    const refresh = h("button", { type: "button", onclick: load }, "Refresh");
+    fill(root, pageHead("Configuration", "What is in force, and which line or variable said so.", refresh),
       panel("Reload", { id: "reload" }, reload),
       panel("Settings", { id: "settings", tools: [note] },
         h("form", { class: "filters loose", role: "search", "aria-label": "Filter the settings", onsubmit: (event) => event.preventDefault() },

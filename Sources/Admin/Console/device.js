@@ -1,7 +1,11 @@
 /// Short names of devices, from what they call themselves in User-Agent.
 
-const systems = [["iPhone", /iPhone/], ["iPad", /iPad/], ["Android", /Android/], ["Windows", /Windows/], ["Mac", /Macintosh|Mac OS X/], ["Linux", /Linux|X11/]];
-const browsers = [["Edge", /Edg[A-Z]?[a-z]*\//], ["Firefox", /(Firefox|FxiOS)\//], ["Opera", /OPR\//], ["Chrome", /(Chrome|CriOS)\//], ["Safari", /Safari\//]];
+const systems = [
+  ["iPhone", /iPhone/], ["iPad", /iPad/], ["Android", /Android/], ["Windows", /Windows/], ["Mac", /Macintosh|Mac OS X/], ["Linux", /Linux|X11/],
+];
+const browsers = [
+  ["Edge", /Edg[A-Z]?[a-z]*\//], ["Firefox", /(Firefox|FxiOS)\//], ["Opera", /OPR\//], ["Chrome", /(Chrome|CriOS)\//], ["Safari", /Safari\//],
+];
 
 const first = (list, text) => list.find(([, pattern]) => pattern.test(text))?.[0];
 

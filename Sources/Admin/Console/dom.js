@@ -87,6 +87,18 @@ export function badge(text, kind = "neutral") {
   return h("span", { class: `badge ${kind}` }, text);
 }
 
+/// Text beside a value that says less than it.
+export const small = (...children) => h("span", { class: "quiet small" }, children);
+
+/// The same in a line of its own.
+export const below = (...children) => h("span", { class: "quiet small block" }, children);
+
+/// A link to an account.
+export const accountLink = (id, ...children) => h("a", { href: `#/people/${encodeURIComponent(id)}` }, children);
+
+/// Attributes of a field for names, tokens and addresses, which no keyboard should correct.
+export const verbatim = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
+
 /// The place of a value that there is not. Narrow tables leave such cells out.
 export const none = () => h("span", { class: "quiet none" }, "–");
 

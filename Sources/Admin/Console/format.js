@@ -61,7 +61,7 @@ export function span(seconds) {
 }
 
 /// A time relative to now: `12 s ago`, `in 4 min`; a date from thirty days on.
-export function relative(date, now = Date.now()) {
+function relative(date, now = Date.now()) {
   const seconds = (date.getTime() - now) / 1000;
   const size = Math.abs(seconds);
   if (size < 1.5) return "now";
@@ -103,7 +103,7 @@ export function keepTimesMoving() {
 }
 
 /// `last_used_at` as `last used at`.
-export const words = (name) => name.replaceAll("_", " ").replaceAll("-", " ");
+const words = (name) => name.replaceAll("_", " ").replaceAll("-", " ");
 
 /// The same with a capital: a label.
 export const label = (name) => {

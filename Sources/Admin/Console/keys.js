@@ -2,7 +2,7 @@
 
 import { ask, get } from "./api.js";
 import { confirm } from "./dialog.js";
-import { badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, toast } from "./dom.js";
+import { badge, below, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, toast } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
@@ -18,7 +18,10 @@ function ownTable() {
       { head: "State", cell: ({ state }) => badge(state, states[state] ?? "neutral") },
       { head: "Algorithm", cell: ({ alg }) => alg },
       { head: "Made", cell: ({ created_at: at }) => when(at) },
-      { head: "Next rotation", cell: ({ state, rotates_at: at }) => at ? when(at) : state === "current" ? h("span", { class: "quiet" }, "by hand") : none() },
+      {
+        head: "Next rotation",
+        cell: ({ state, rotates_at: at }) => at ? when(at) : state === "current" ? h("span", { class: "quiet" }, "by hand") : none(),
+      },
       { head: "Verifies until", cell: ({ ends_at: at }) => at ? when(at) : none() },
     ],
   });
@@ -30,11 +33,18 @@ function issuerTable() {
     empty: empty("No outside issuers", "A TOLLGATE_TRUST_… line names one; its key set and fetches appear here."),
     columns: [
       { head: "Name", isHead: true, cell: ({ name }) => name },
-      { head: "Issuer", kind: "grow", cell: ({ issuer, jwks_url: url, file }) => [h("code", {}, issuer ?? "–"), (url || file) && h("span", { class: "quiet small block" }, url ?? file)] },
+      {
+        head: "Issuer", kind: "grow",
+        cell: ({ issuer, jwks_url: url, file }) => [issuer ? h("code", {}, issuer) : none(), (url || file) && below(url ?? file)],
+      },
       { head: "Keys", kind: "right", cell: ({ keys }) => keys > 0 ? count(keys) : h("span", { class: "bad-text" }, "0") },
       { head: "Fetched", cell: ({ jwks_url: url, fetched_at: at }) => at ? when(at) : url ? h("span", { class: "bad-text" }, "never") : none() },
       { head: "Next fetch", cell: ({ next_fetch_at: at }) => at ? when(at) : none() },
-      { head: "Fetches", cell: ({ jwks_url: url, fetches, failures }) => url && fetches !== undefined ? [count(fetches), failures > 0 && h("span", { class: "quiet small" }, `, ${count(failures)} failed`)] : none() },
+      {
+        head: "Fetches",
+        cell: ({ jwks_url: url, fetches, failures }) =>
+          url && fetches !== undefined ? [count(fetches), failures > 0 && small(`, ${count(failures)} failed`)] : none(),
+      },
       { head: "Last fault", cell: ({ last_fault: fault }) => fault ? h("span", { class: "bad-text" }, fault) : none() },
     ],
   });
@@ -61,7 +71,8 @@ export const page = {
     async function rotate() {
       const isDone = await confirm({
         title: "Rotate the signing keys?", button: "Rotate", isDangerous: false,
-        text: "The next key signs from now on and a new next key is made. The present one verifies until the last token that it signed has expired, so no one is signed out.",
+        text: "The next key signs from now on, and a new next key is made. The current one verifies until the last token that it signed "
+          + "has expired, so no one is signed out.",
         async action() {
           await ask("POST", ["keys", "rotate"]);
           toast("The keys are rotated.");
@@ -70,8 +81,9 @@ export const page = {
       if (isDone) await load();
     }
 
+    const rotateButton = h("button", { type: "button", class: "primary", id: "rotate", onclick: rotate }, "Rotate…");
     fill(root, pageHead("Keys", "What tokens are signed and verified with.", h("button", { type: "button", onclick: load }, "Refresh")),
-      panel("Own keys", { id: "own", tools: [h("button", { type: "button", class: "primary", id: "rotate", onclick: rotate }, "Rotate…")] }, own.element),
+      panel("Own keys", { id: "own", tools: [rotateButton] }, own.element),
       panel("Outside issuers", { id: "issuers" }, issuers.element));
     own.instead(loading());
     issuers.instead(loading());

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { bar, timeChart } from "./charts.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel, small } from "./dom.js";
 import { counted, rate } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
@@ -30,7 +30,10 @@ function policyTable() {
     empty: empty("No limits", "A route has one by limit=, for example limit=60/m."),
     columns: [
       { head: "Route", isHead: true, cell: ({ route }) => route },
-      { head: "Limit", kind: "grow", cell: ({ limit, shadow }) => [h("code", {}, limit), shadow && [" ", badge("shadow: counts, never refuses", "warn")]] },
+      {
+        head: "Limit", kind: "grow",
+        cell: ({ limit, shadow }) => [h("code", {}, limit), shadow && [" ", badge("shadow: counts, never refuses", "warn")]],
+      },
       { head: "Counted by", cell: ({ key }) => key },
       { head: "Without Redis", cell: ({ failure }) => failure ? badge(failure) : none() },
     ],
@@ -46,7 +49,7 @@ export const page = {
     const hottest = hottestTable();
     const policies = policyTable();
     const redis = h("div", {});
-    const since = h("span", { class: "quiet small" });
+    const since = small();
     const stop = new AbortController();
     const chart = timeChart({
       title: "Requests over their limit, a second", format: rate, unit: "/s",
@@ -61,7 +64,8 @@ export const page = {
         hottest.show(list.map((entry) => ({ ...entry, largest })));
         policies.show(answer.policies ?? []);
         since.textContent = answer.hottest_since ? `by refusals since ${new Date(answer.hottest_since).toLocaleTimeString("en-GB")}` : "by refusals";
-        fill(redis, answer.redis?.configured ? showRedis(answer.redis) : empty("Counted in this process", "REDIS_URL shares the counters among gateways."));
+        fill(redis, answer.redis?.configured ? showRedis(answer.redis)
+          : empty("Counted in this process", "REDIS_URL shares the counters among gateways."));
       } catch (error) {
         if (error.name === "AbortError") return;
         hottest.instead(faultNotice(error, load));

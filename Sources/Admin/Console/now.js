@@ -1,7 +1,7 @@
 /// The page Now: what the gateway does at this moment, and the state of what it needs.
 
 import { spark, timeChart } from "./charts.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel, setText } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel, setText, small } from "./dom.js";
 import { count, counted, latency, percent, rate, rows, span, when } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
@@ -15,7 +15,10 @@ let chosen = 300;
 const ofStatus = (name) => (sample) => sample.rates ? sample.rates.byStatus[name] ?? 0 : null;
 
 /// The classes of status in the chart; those that are rare only once they happened.
-const classes = [["1xx", "series-4", true], ["2xx", "series-good"], ["3xx", "series-1"], ["4xx", "series-warn"], ["5xx", "series-bad"], ["aborted", "series-rest", true]];
+const classes = [
+  ["1xx", "series-4", true], ["2xx", "series-good"], ["3xx", "series-1"], ["4xx", "series-warn"], ["5xx", "series-bad"],
+  ["aborted", "series-rest", true],
+];
 
 const statusSeries = (now) => classes.filter(([name, , isRare]) => !isRare || now.by_status?.[name] > 0)
   .map(([name, kind]) => ({ name, kind, value: ofStatus(name) }));
@@ -30,7 +33,8 @@ function tile(title, unit, kind, value, note, line) {
   const text = h("p", { class: "quiet small" });
   const chart = spark(kind);
   return {
-    element: h("li", { class: "tile" }, h("h2", {}, title), h("p", { class: "tile-number" }, number, unit && h("span", { class: "unit" }, unit)), text, chart.element),
+    element: h("li", { class: "tile" }, h("h2", {}, title),
+      h("p", { class: "tile-number" }, number, unit && h("span", { class: "unit" }, unit)), text, chart.element),
     update(sample, samples) {
       setText(number, value(sample));
       setText(text, note(sample));
@@ -103,7 +107,7 @@ function showChecks(place, checks) {
     const word = state ?? status ?? "unknown";
     const kind = good.has(word) ? "good" : word === "degraded" || word === "starting" ? "warn" : "bad";
     return h("li", {}, h("span", { class: `dot ${kind}`, "aria-hidden": "true" }), h("span", { class: "strong" }, checkNames[name] ?? name),
-      badge(word, kind), reason && h("span", { class: "quiet small" }, reason));
+      badge(word, kind), reason && small(reason));
   })));
 }
 
@@ -138,7 +142,10 @@ function showKeys(keys) {
   const issuers = Object.entries(keys ?? {});
   return [
     issuers.length > 0 && facts(issuers.map(([issuer, { keys, failures, fetched_at: at }]) => [
-      issuer, [`${count(keys)} ${keys === 1 ? "key" : "keys"}`, at && [", fetched ", when(at)], failures > 0 && [" ", badge(`${count(failures)} failed`, "warn")]],
+      issuer, [
+        `${count(keys)} ${keys === 1 ? "key" : "keys"}`, at && [", fetched ", when(at)],
+        failures > 0 && [" ", badge(`${count(failures)} failed`, "warn")],
+      ],
     ])),
     h("p", { class: "quiet" }, issuers.length === 0 && "No outside issuers. ", h("a", { href: "#/keys" }, "All keys")),
   ];

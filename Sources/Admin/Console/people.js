@@ -3,15 +3,12 @@
 import { get } from "./api.js";
 import { nameOf, showAccount } from "./account.js";
 import { auditLog } from "./audit.js";
-import { announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel } from "./dom.js";
+import { accountLink, announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, verbatim } from "./dom.js";
 import { count, when } from "./format.js";
 import { table } from "./table.js";
 
 const most = 50;
 let lastSearch = "";
-
-/// The link to an account.
-const accountLink = (id, text) => h("a", { href: `#/people/${encodeURIComponent(id)}` }, text);
 
 function accountTable() {
   return table({
@@ -19,9 +16,12 @@ function accountTable() {
     empty: empty("No account found", "A part of the email, name or phone finds it, or its whole id. NAME:SUBJECT opens that of an outside issuer."),
     columns: [
       { head: "Account", isHead: true, kind: "breaks", cell: (user) => accountLink(user.id, nameOf(user)) },
-      { head: "Name", cell: ({ given_name: given, family_name: family, username }) => [given, family].filter(Boolean).join(" ") || username || none() },
-      { head: "Tier", cell: ({ tier, tier_until: until }) => [badge(tier, "accent"), until && h("span", { class: "quiet small" }, " until ", when(until))] },
-      { head: "Opened", cell: ({ created_at: at, opened_by: by }) => [when(at), h("span", { class: "quiet small" }, ` by ${by}`)] },
+      {
+        head: "Name",
+        cell: ({ given_name: given, family_name: family, username }) => [given, family].filter(Boolean).join(" ") || username || none(),
+      },
+      { head: "Tier", cell: ({ tier, tier_until: until }) => [badge(tier, "accent"), until && small(" until ", when(until))] },
+      { head: "Opened", cell: ({ created_at: at, opened_by: by }) => [when(at), small(` by ${by}`)] },
       { head: "ID", kind: "right", cell: ({ id }) => h("code", {}, id) },
     ],
   });
@@ -29,25 +29,32 @@ function accountTable() {
 
 function tabs(isAudit) {
   const tab = (address, text, isCurrent) => h("a", { href: address, "aria-current": isCurrent ? "page" : null }, text);
-  return h("nav", { class: "choice", "aria-label": "Parts of People" }, tab("#/people", "Accounts", !isAudit), tab("#/people/audit", "Audit log", isAudit));
+  return h("nav", { class: "choice", "aria-label": "Parts of People" },
+    tab("#/people", "Accounts", !isAudit), tab("#/people/audit", "Audit log", isAudit));
 }
 
 function showSearch(root) {
   const list = accountTable();
-  const note = h("span", { class: "quiet small" });
+  const note = small();
   let running = new AbortController();
   let typing;
 
   const field = h("input", {
-    type: "search", id: "people-search", value: lastSearch, placeholder: "Email, name, phone or id", autocomplete: "off", spellcheck: "false",
-    autocapitalize: "none",
+    type: "search", id: "people-search", value: lastSearch, placeholder: "Email, name, phone or id", ...verbatim,
     oninput() {
       clearTimeout(typing);
       typing = setTimeout(load, 250);
     },
   });
-  const form = h("form", { class: "search", role: "search", "aria-label": "Search the accounts", onsubmit(event) { event.preventDefault(); clearTimeout(typing); load(); } },
-    h("label", { class: "unseen", for: "people-search" }, "Search the accounts"), field, h("button", { type: "submit", class: "primary" }, "Search"));
+  const form = h("form", {
+    class: "search", role: "search", "aria-label": "Search the accounts",
+    onsubmit(event) {
+      event.preventDefault();
+      clearTimeout(typing);
+      load();
+    },
+  }, h("label", { class: "unseen", for: "people-search" }, "Search the accounts"), field,
+  h("button", { type: "submit", class: "primary" }, "Search"));
 
   async function load() {
     const text = field.value.trim();
@@ -57,7 +64,8 @@ function showSearch(root) {
     try {
       const { users, complete } = await get(["users"], text === "" ? { limit: most } : { search: text }, running.signal);
       list.show(users);
-      note.textContent = text === "" ? "the oldest accounts" : complete === false || complete === undefined && users.length >= most ? `the first ${count(users.length)}; a longer text finds fewer` : `${count(users.length)} found`;
+      note.textContent = text === "" ? "the oldest accounts" : complete === false
+        ? `the first ${count(users.length)}; a longer text finds fewer` : `${count(users.length)} found`;
       if (text !== "") announce(note.textContent);
       if (users.length === 0 && /^[a-z0-9_]+:./i.test(text)) {
         list.instead(h("p", {}, "A user of an outside issuer? ", accountLink(text, `Open ${text}`)));

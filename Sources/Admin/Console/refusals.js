@@ -1,7 +1,7 @@
 /// The page Refusals: the newest ones and those that come, with filters. Each opens its walk.
 
 import { get } from "./api.js";
-import { announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel } from "./dom.js";
+import { announce, badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, verbatim } from "./dom.js";
 import { clockTime, count, statusKind } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
@@ -33,7 +33,9 @@ function refusalTable() {
       { head: "Code", cell: ({ code }) => h("code", {}, code) },
       {
         head: "Request", isHead: true, kind: "grow",
-        cell: ({ request_id: id, method, path }) => h("a", { href: `#/refusals/${encodeURIComponent(id)}`, class: "request", title: `${method} ${path}` }, h("span", { class: "method" }, method), " ", path),
+        cell: ({ request_id: id, method, path }) => h("a", {
+          href: `#/refusals/${encodeURIComponent(id)}`, class: "request", title: `${method} ${path}`,
+        }, h("span", { class: "method" }, method), " ", path),
       },
       { head: "Route", cell: (decision) => routeOf(decision) || h("span", { class: "quiet" }, "none") },
       { head: "User", kind: "clip", cell: ({ user }) => user ? h("span", { title: user }, user) : none() },
@@ -133,7 +135,7 @@ export const page = {
     const form = h("form", { class: "filters", role: "search", "aria-label": "Filter the refusals", onsubmit: (event) => event.preventDefault() },
       filterNames.map(([name, title]) => {
         inputs[name] = h("input", {
-          type: "text", id: `filter-${name}`, value: filters[name], oninput: changed, autocomplete: "off", spellcheck: "false", autocapitalize: "none",
+          type: "text", id: `filter-${name}`, value: filters[name], oninput: changed, ...verbatim,
           list: name === "code" ? "codes" : null, inputmode: name === "status" ? "numeric" : null,
           placeholder: { code: "PREMIUM_REQUIRED", status: "403", route: "any", user: "an id" }[name],
         });

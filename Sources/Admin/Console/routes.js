@@ -1,7 +1,7 @@
 /// The page Routes: the routes as the gateway understands them, their counts, and a tester.
 
 import { ask, get } from "./api.js";
-import { badge, empty, faultNotice, fill, h, loading, none, pageHead, panel, announce } from "./dom.js";
+import { announce, badge, below, empty, faultNotice, fill, h, loading, none, pageHead, panel, small, verbatim } from "./dom.js";
 import { counted, count, latency, percent } from "./format.js";
 import { table } from "./table.js";
 import { verdict, walk } from "./walk.js";
@@ -9,17 +9,23 @@ import { verdict, walk } from "./walk.js";
 const authKinds = { required: "neutral", optional: "neutral", none: "open" };
 const hidden = new Set(["name", "methods", "path", "upstream", "auth", "counts", "tier", "limit", "mount"]);
 
+function ruleValue(json) {
+  if (json === true) return "on";
+  if (Array.isArray(json)) return json.map(ruleValue).join(",");
+  return typeof json === "object" ? JSON.stringify(json) : json;
+}
+
 /// The rules of a route beyond its columns, as its line would say them.
 function rules(route) {
-  return Object.entries(route).filter(([name, json]) => !hidden.has(name) && json !== null && json !== false && !(Array.isArray(json) && json.length === 0))
-    .map(([name, json]) => `${name.replaceAll("_", "-")}=${Array.isArray(json) ? json.map((one) => typeof one === "object" ? JSON.stringify(one) : one).join(",") : typeof json === "object" ? JSON.stringify(json) : json === true ? "on" : json}`);
+  return Object.entries(route).filter(([name, json]) => !hidden.has(name) && json !== null && json !== false && json.length !== 0)
+    .map(([name, json]) => `${name.replaceAll("_", "-")}=${ruleValue(json)}`);
 }
 
 const countColumns = [
   { head: "Requests", kind: "right", cell: ({ counts }) => counted(counts.requests) },
   {
     head: "Refused", kind: "right",
-    cell: ({ counts }) => counts.refused ? [counted(counts.refused), h("span", { class: "quiet small block" }, `${percent(counts.refused, counts.requests)}`)] : "0",
+    cell: ({ counts }) => counts.refused ? [counted(counts.refused), below(percent(counts.refused, counts.requests))] : "0",
   },
   {
     head: "5xx", kind: "right",
@@ -28,18 +34,18 @@ const countColumns = [
   {
     head: "Latency", kind: "right",
     cell: ({ counts }) => counts.p99 === null || counts.p99 === undefined ? none()
-      : [latency(counts.p50), h("span", { class: "quiet small block" }, `p99 ${latency(counts.p99)}`)],
+      : [latency(counts.p50), below(`p99 ${latency(counts.p99)}`)],
   },
 ];
 
-const pathCell = ({ methods, path }) => [h("code", {}, path), h("span", { class: "quiet small block" }, methods?.length ? methods.join(" ") : "any method")];
+const pathCell = ({ methods, path }) => [h("code", {}, path), below(methods?.length ? methods.join(" ") : "any method")];
 
 function routeTable() {
   return table({
     caption: "Routes in the order of their match", key: ({ name }) => name,
     empty: empty("No routes", "A TOLLGATE_ROUTE_… line makes one; `tollgate help routes` lists its keys."),
     columns: [
-      { head: "Route", isHead: true, cell: ({ name, upstream }) => [name, upstream && h("span", { class: "quiet small block" }, `to ${upstream}`)] },
+      { head: "Route", isHead: true, cell: ({ name, upstream }) => [name, upstream && below(`to ${upstream}`)] },
       { head: "Path", cell: pathCell },
       {
         head: "Asks for", kind: "asks",
@@ -93,10 +99,10 @@ function tester() {
   const outcome = h("div", { id: "walk", class: "stack", role: "status" },
     empty("No request tested yet", "The walk of the request through the gate appears here. It is decided, not sent, and charges no limit."));
   const method = h("select", { name: "method" }, ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"].map((name) => h("option", {}, name)));
-  const url = h("input", { name: "url", type: "text", placeholder: "/path or https://host/path", autocapitalize: "none", autocomplete: "off", spellcheck: "false", required: true });
-  const token = h("textarea", { name: "token", rows: 3, autocapitalize: "none", autocomplete: "off", spellcheck: "false", placeholder: "eyJ…" });
-  const from = h("input", { name: "from", type: "text", placeholder: "203.0.113.7", autocomplete: "off", spellcheck: "false" });
-  const lines = h("textarea", { name: "headers", rows: 2, autocapitalize: "none", autocomplete: "off", spellcheck: "false", placeholder: "Origin: https://app.example.org" });
+  const url = h("input", { name: "url", type: "text", placeholder: "/path or https://host/path", required: true, ...verbatim });
+  const token = h("textarea", { name: "token", rows: 3, ...verbatim, placeholder: "eyJ…" });
+  const from = h("input", { name: "from", type: "text", placeholder: "203.0.113.7", ...verbatim });
+  const lines = h("textarea", { name: "headers", rows: 2, ...verbatim, placeholder: "Origin: https://app.example.org" });
 
   async function submit(event) {
     event.preventDefault();
@@ -132,7 +138,8 @@ function tester() {
         h("div", { class: "row" }, field("test-method", "Method", method), field("test-url", "URL", url)),
         field("test-token", "Token", token, "A bearer, without or with the word Bearer. Empty: none."),
         h("details", {}, h("summary", {}, "Address and headers"),
-          h("div", { class: "stack" }, field("test-from", "Client address", from, "Empty: this gateway itself."), field("test-headers", "Headers", lines, "One a line."))),
+          h("div", { class: "stack" }, field("test-from", "Client address", from, "Empty: 127.0.0.1."),
+            field("test-headers", "Headers", lines, "One a line."))),
         h("div", { class: "buttons" }, h("button", { type: "submit", class: "primary" }, "Test"))),
       outcome));
 }
@@ -144,7 +151,7 @@ export const page = {
     const routes = routeTable();
     const endpoints = h("div", {}, loading());
     let list = null;
-    const summary = h("span", { class: "quiet small" });
+    const summary = small();
     const stop = new AbortController();
     fill(root, pageHead("Routes", "As the gateway understands them, with what passed since it started."),
       panel("Routes", { id: "route-list", tools: [summary] }, routes.element), tester(),

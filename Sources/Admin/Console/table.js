@@ -9,7 +9,8 @@ export function table({ caption, columns, key, empty }) {
   const frame = h("div", { class: "table" }, h("table", { role: "table" },
     h("caption", { class: "unseen" }, caption),
     h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
-      h("th", { scope: "col", role: "columnheader", class: column.kind }, column.hideHead ? h("span", { class: "unseen" }, column.head) : column.head)))),
+      h("th", { scope: "col", role: "columnheader", class: column.kind },
+        column.hideHead ? h("span", { class: "unseen" }, column.head) : column.head)))),
     body));
   const place = h("div", { class: "table-place" });
   let known = new Map();

@@ -25,7 +25,7 @@ export function walk({ steps, passes, status, code }) {
     const kind = isLast ? (passes ? "good" : statusKind(status)) : /\brefused\b/.test(text) ? "warn" : "neutral";
     return h("li", { class: `step ${kind}` },
       h("span", { class: "step-name", title: meanings[step] }, step), h("span", { class: "step-text" }, text));
-  }), (steps ?? []).length === 0 && h("li", { class: "step" }, h("span", { class: "step-text quiet" }, `No steps were kept${code ? ` for ${code}` : ""}.`)));
+  }), !steps?.length && h("li", { class: "step" }, h("span", { class: "step-text quiet" }, `No steps were kept${code ? ` for ${code}` : ""}.`)));
 }
 
 /// The verdict in a badge: `passes`, or status and code.
