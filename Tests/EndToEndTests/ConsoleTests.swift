@@ -28,7 +28,7 @@ import Testing
         TOLLGATE_ROUTE_OPEN="/open/* upstream=u auth=none"
         TOLLGATE_ROUTE_ME="/me/* upstream=u"
         TOLLGATE_ROUTE_GOLD="/gold/* upstream=u tier=premium"
-        TOLLGATE_ROUTE_FEW="/few upstream=u auth=none limit=1/h limit-by=ip"
+        TOLLGATE_ROUTE_FEW="/few upstream=u auth=none limit=1/h limit-by=address"
         """
     }
 
@@ -258,7 +258,7 @@ import Testing
         for _ in 0..<3 { try gateway.ask("GET /few") }
         try signIn("limits")
         try wait("#hottest tbody", has: "127.0.0.1")
-        #expect(try page.run("document.querySelector('#hottest tbody tr').cells[3].innerText").text == "2")
+        #expect(try page.run("document.querySelector('#hottest tbody tr').cells[4].innerText").text == "2")
         try wait("#policies tbody", has: "1/h")
 
         try go("keys")
@@ -302,7 +302,7 @@ import Testing
         try go("now")
         try wait(".tiles li:nth-child(1)", has: "1 in all")
         // Counters that began anew give no rates below nothing.
-        #expect(try !page.text(".tiles").contains("-"))
+        #expect(try page.text(".tiles").firstMatch(of: /[-−]\d/) == nil)
         #expect(try page.complaints() == [])
     }
 
@@ -330,12 +330,12 @@ import Testing
         try gateway.ask("GET /me/" + String(repeating: "segment/", count: 40))
         let page = try Page(try Self.browser.get(), width: width, height: 800)
         try open(on: page)
-        #expect(try page.run("document.documentElement.scrollWidth").int == width)
+        #expect(try page.run("document.documentElement.scrollWidth <= \(width)").bool == true)
         try enter(Self.token, on: page)
         try page.wait("!document.getElementById('shell').hidden")
         for name in Self.pages + ["people/\(ada.user)"] {
             try go(name, on: page)
-            #expect(try page.run("document.documentElement.scrollWidth").int == width, "\(name)")
+            #expect(try page.run("document.documentElement.scrollWidth <= \(width)").bool == true, "\(name)")
             #expect(try page.run("document.querySelectorAll('main h1').length").int == 1, "\(name)")
             #expect(try page.run("document.querySelectorAll('main [role=alert]:not(:empty)').length").int == 0, "\(name): \(page.text("main"))")
         }
