@@ -96,6 +96,9 @@ export const below = (...children) => h("span", { class: "quiet small block" }, 
 /// A link to an account.
 export const accountLink = (id, ...children) => h("a", { href: `#/people/${encodeURIComponent(id)}` }, children);
 
+/// The id of a user: a link if it is that of an account, and not a name at an outside issuer.
+export const userName = (id) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id) ? accountLink(id, h("code", {}, id)) : h("code", {}, id);
+
 /// Attributes of a field for names, tokens and addresses, which no keyboard should correct.
 export const verbatim = { autocomplete: "off", autocapitalize: "none", spellcheck: "false" };
 

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { bar, timeChart } from "./charts.js";
-import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel, small } from "./dom.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, pageHead, panel, small, userName } from "./dom.js";
 import { counted, rate } from "./format.js";
 import * as live from "./live.js";
 import { table } from "./table.js";
@@ -14,7 +14,7 @@ function hottestTable() {
     caption: "Keys with the most refusals", key: ({ route, policy, limit, key, issuer }) => [route, policy, limit, issuer, key].join(" "),
     empty: empty("No limit was hit", "A user or address that is refused for its limit appears here, the hottest first."),
     columns: [
-      { head: "Key", isHead: true, kind: "grow", cell: ({ key }) => h("code", {}, key) },
+      { head: "Key", isHead: true, kind: "grow", cell: ({ key }) => userName(key) },
       { head: "Kind", cell: ({ kind, issuer }) => kind ? (issuer ? `${kind} of ${issuer}` : kind) : none() },
       { head: "Route", cell: ({ route }) => route },
       { head: "Limit", cell: ({ limit, policy }) => h("code", {}, limit ?? policy) },

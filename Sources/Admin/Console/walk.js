@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { open } from "./dialog.js";
-import { badge, facts, faultNotice, fill, h, loading } from "./dom.js";
+import { badge, facts, faultNotice, fill, h, loading, userName } from "./dom.js";
 import { exactly, statusKind } from "./format.js";
 
 const meanings = {
@@ -42,7 +42,7 @@ function details(decision) {
       ["Host", decision.host && h("code", {}, decision.host)],
       ["Time", exactly(decision.time)],
       ["Request ID", h("code", {}, decision.request_id)],
-      ["Route", decision.route], ["User", decision.user],
+      ["Route", decision.route], ["User", decision.user && userName(decision.user)],
     ]),
     h("h3", {}, "The walk"), walk(decision));
 }
