@@ -337,7 +337,8 @@ import Testing
             try go(name, on: page)
             #expect(try page.run("document.documentElement.scrollWidth <= \(width)").bool == true, "\(name)")
             #expect(try page.run("document.querySelectorAll('main h1').length").int == 1, "\(name)")
-            #expect(try page.run("document.querySelectorAll('main [role=alert]:not(:empty)').length").int == 0, "\(name): \(page.text("main"))")
+            let shown = try page.text("main")
+            #expect(try page.run("document.querySelectorAll('main [role=alert]:not(:empty)').length").int == 0, "\(name): \(shown)")
         }
         if width == 360 {
             #expect(try page.run("document.getElementById('nav').checkVisibility()").bool == false)
@@ -356,9 +357,8 @@ import Testing
             for _ in 0..<24 {
                 try page.press("Tab")
                 let outline = "(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2 })()"
-                if try page.run("document.activeElement !== document.body").bool == true {
-                    #expect(try page.run(outline).bool == true, "\(page.run("document.activeElement.outerHTML").text ?? "")")
-                }
+                let element = try page.run("document.activeElement.outerHTML").text ?? ""
+                if !element.hasPrefix("<body") { #expect(try page.run(outline).bool == true, "\(element)") }
                 if try page.run("document.activeElement.textContent.trim()").text == name { return }
             }
             throw Fault("no way to \(name) by Tab")
