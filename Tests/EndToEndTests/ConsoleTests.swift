@@ -53,8 +53,9 @@ import Testing
 
     /// Goes to another page of the console, and waits until its tables are there.
     private func go(_ name: String, on page: Page? = nil) throws {
-        try (page ?? self.page).run("location.hash = \(quotedJSON("#/" + name))")
-        try (page ?? self.page).wait("document.querySelector('main h1') && !document.querySelector('main .loading')")
+        let (page, place) = (page ?? self.page, quotedJSON("#/" + name))
+        try page.run("if (location.hash !== \(place)) { document.querySelector('#main h1').dataset.old = ''; location.hash = \(place) }")
+        try page.wait("document.querySelector('#main h1:not([data-old])') && !document.querySelector('#main .loading')")
     }
 
     private func wait(_ selector: String, has text: String) throws {
@@ -165,7 +166,7 @@ import Testing
         try wait("#sessions tbody", has: hostile)
         try page.click("#sessions tbody button")
         try page.wait("document.querySelector('dialog')")
-        #expect(try count("main img, main script, dialog img, dialog script, #toast img") == 0)
+        #expect(try count("#main img, #main script, dialog img, dialog script, #toast img") == 0)
         #expect(try page.complaints() == [])
     }
 
@@ -229,7 +230,7 @@ import Testing
         try wait("#toast", has: "1 session has ended.")
         try eventually("the token is refused") { try status("/me/a", ada.access) == 401 }
         try go("people/00000000-0000-7000-8000-000000000000")
-        try wait("main [role=alert]", has: "There is no user with this id")
+        try wait("#main [role=alert]", has: "There is no user with this id")
         #expect(try page.complaints() == [])
     }
 
@@ -336,16 +337,16 @@ import Testing
         for name in Self.pages + ["people/\(ada.user)"] {
             try go(name, on: page)
             #expect(try page.run("document.documentElement.scrollWidth <= \(width)").bool == true, "\(name)")
-            #expect(try page.run("document.querySelectorAll('main h1').length").int == 1, "\(name)")
-            let shown = try page.text("main")
-            #expect(try page.run("document.querySelectorAll('main [role=alert]:not(:empty)').length").int == 0, "\(name): \(shown)")
+            #expect(try page.run("document.querySelectorAll('#main h1').length").int == 1, "\(name)")
+            let shown = try page.text("#main")
+            #expect(try page.run("document.querySelectorAll('#main [role=alert]:not(:empty)').length").int == 0, "\(name): \(shown)")
         }
         if width == 360 {
             #expect(try page.run("document.getElementById('nav').checkVisibility()").bool == false)
             try page.click("#menu")
             #expect(try page.run("document.getElementById('menu').ariaExpanded").text == "true")
             try page.click("#nav a[data-page=keys]")
-            try page.wait("document.querySelector('main h1').textContent === 'Keys'")
+            try page.wait("document.querySelector('#main h1').textContent === 'Keys'")
             #expect(try page.run("document.getElementById('nav').checkVisibility()").bool == false)
         }
         #expect(try page.complaints() == [])

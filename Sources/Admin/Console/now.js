@@ -163,7 +163,7 @@ export const page = {
     const keys = h("div", {});
     const upstreams = upstreamTable();
     const body = h("div", { class: "stack", hidden: true });
-    const first = h("div", {}, loading("Waiting for the first numbers…"));
+    const first = h("div", { class: "first" }, loading("Waiting for the first numbers…"));
 
     const choice = h("div", { class: "choice", role: "group", "aria-label": "Time shown" }, windows.map(([seconds, text]) =>
       h("button", {
@@ -183,7 +183,8 @@ export const page = {
 
     function update(sample) {
       const { now } = sample;
-      [body.hidden, first.hidden] = [false, true];
+      body.hidden = false;
+      fill(first);
       const recent = live.samples.filter(({ at }) => sample.at - at <= sparkSeconds * 1_000);
       for (const one of tiles) one.update(sample, recent);
       charts.requests.setSeries(statusSeries(now));
