@@ -33,7 +33,7 @@ function pieces(points) {
 }
 
 const place = (value) => value.toFixed(1);
-const ago = (seconds) => seconds <= 60 ? `−${seconds} s` : `−${seconds / 60} min`;
+const ago = (seconds) => seconds <= 60 ? `−${Math.round(seconds)} s` : `−${Number((seconds / 60).toFixed(2))} min`;
 
 /// How many marks divide the axis of time into round pieces.
 function markCount(seconds) {
