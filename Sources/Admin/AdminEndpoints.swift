@@ -47,6 +47,12 @@ package struct AdminEndpoints: Sendable {
         }
     }
 
+    /// Answers a request for the console or its API that came on a main listener.
+    package func answerOnMain(_ request: LocalRequest) async -> LocalResponse {
+        guard hosts().allows(request.value(of: "host") ?? "") else { return AdminRefusal.misdirected.response(request.requestID) }
+        return request.path.hasPrefix(AdminAPI.path) ? await api.answer(request) : console.answer(request)
+    }
+
     /// Paths that monitors may request under any `Host`: they reveal no secret and change nothing.
     private func isOpen(_ path: String) -> Bool { path == "/livez" || path == "/readyz" || path == "/metrics" }
 
