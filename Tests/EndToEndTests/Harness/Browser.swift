@@ -153,10 +153,10 @@ final class Page {
 
     func type(_ text: String) throws { try call("Input.insertText", "\"text\":\(quotedJSON(text))") }
 
-    /// Presses a key by its name: `Tab`, `Enter`.
+    /// Presses a key by its name: `Tab`, `Enter`, `Escape`.
     func press(_ key: String) throws {
         let text = key == "Enter" ? ",\"text\":\"\\r\"" : ""
-        let code = ["Tab": 9, "Enter": 13][key] ?? 0
+        let code = ["Tab": 9, "Enter": 13, "Escape": 27][key] ?? 0
         let members = "\"key\":\"\(key)\",\"code\":\"\(key)\",\"windowsVirtualKeyCode\":\(code)"
         try call("Input.dispatchKeyEvent", "\"type\":\"keyDown\",\(members)\(text)")
         try call("Input.dispatchKeyEvent", "\"type\":\"keyUp\",\(members)")

@@ -1,0 +1,169 @@
+/// One account: who it is, its tier, its sessions, its audit log, and what the operator may do with it.
+
+import { ask, get } from "./api.js";
+import { auditLog } from "./audit.js";
+import { deviceName } from "./device.js";
+import { Complaint, confirm } from "./dialog.js";
+import { badge, empty, facts, faultNotice, fill, h, loading, none, panel, toast, verbatim } from "./dom.js";
+import { count, when } from "./format.js";
+import { table } from "./table.js";
+
+/// How an account is called: its email, phone or username, else its id.
+export const nameOf = (user) => user.email ?? user.phone ?? user.username ?? user.id;
+
+/// A device by a short name, and what it calls itself.
+function device(text) {
+  const shown = text && text.length > 120 ? `${text.slice(0, 120)}…` : text;
+  return [deviceName(text) ?? "Unknown device", text && h("span", { title: text, class: "quiet small block device" }, shown)];
+}
+
+const proven = (text, at) => text && [text, " ", at ? badge("confirmed", "good") : badge("not confirmed", "warn")];
+
+const codes = (texts) => texts?.length > 0 ? h("ul", { class: "rules" }, texts.map((text) => h("li", {}, h("code", {}, text)))) : null;
+
+// MARK: actions
+
+/// The names of the tiers, of the configuration; empty if it does not say.
+async function tierNames() {
+  try {
+    const { settings } = await get(["configuration"]);
+    return settings.find(({ name }) => name === "TOLLGATE_TIERS")?.value?.split(/[\s,]+/).filter(Boolean) ?? [];
+  } catch {
+    // The dialog then has a text field: the gateway names the tiers if it refuses one.
+    return [];
+  }
+}
+
+async function changeTier(user) {
+  const names = await tierNames();
+  const tier = names.length > 0
+    ? h("select", { id: "tier-name" }, names.map((name) => h("option", { selected: name === user.tier }, name)))
+    : h("input", { id: "tier-name", type: "text", value: user.tier, ...verbatim });
+  const until = h("input", { id: "tier-until", type: "datetime-local", "aria-describedby": "tier-until-hint" });
+  return confirm({
+    title: "Change the tier", isDangerous: false, button: "Change the tier",
+    text: `${nameOf(user)} has the tier ${user.tier}. A change counts at every gateway within a second, also for tokens that are out.`,
+    fields: [
+      h("div", { class: "field" }, h("label", { for: "tier-name" }, "Tier"), tier),
+      h("div", { class: "field" }, h("label", { for: "tier-until" }, "Until"), until,
+        h("p", { id: "tier-until-hint", class: "quiet small" }, "In this browser's time zone. Empty: without an end.")),
+    ],
+    async action() {
+      if (until.validity.badInput) throw new Complaint(until, "This is no date with a time.");
+      const body = { tier: tier.value.trim() };
+      if (until.value) body.until = new Date(until.value).toISOString();
+      await ask("PUT", ["users", user.id, "tier"], { body });
+      toast(`${nameOf(user)} now has the tier ${body.tier}.`);
+    },
+  });
+}
+
+function endSession(user, session) {
+  return confirm({
+    title: "End this session?", button: "End the session",
+    text: `The tokens of this session of ${nameOf(user)} are refused at every gateway within a second, and the device must sign in again.`,
+    async action() {
+      await ask("DELETE", ["sessions", session.id]);
+      toast("The session has ended.");
+    },
+  });
+}
+
+function endAll(user) {
+  return confirm({
+    title: "End all sessions?", button: "End all sessions",
+    text: `${nameOf(user)} is signed out on ${user.sessions.length === 1 ? "one device" : `${user.sessions.length} devices`} and must sign in again.`,
+    async action() {
+      const answer = await ask("POST", ["users", user.id, "revoke"]);
+      toast(`${count(answer?.sessions_ended ?? 0)} ${answer?.sessions_ended === 1 ? "session has" : "sessions have"} ended.`);
+    },
+  });
+}
+
+// MARK: the page
+
+function sessionTable(user, changed) {
+  const list = table({
+    caption: "Sessions", key: ({ id }) => id,
+    empty: empty("No open session", "A sign-in opens one; device, address and last use are shown."),
+    columns: [
+      { head: "Device", isHead: true, kind: "grow", cell: ({ device: text }) => device(text) },
+      { head: "Address", cell: ({ address }) => address ? h("code", {}, address) : none() },
+      { head: "Contract", cell: ({ contract }) => contract },
+      { head: "Last used", cell: ({ last_used_at: at }) => when(at) },
+      { head: "Signed in", cell: ({ created_at: at }) => when(at) },
+      { head: "Ends", cell: ({ expires_at: at }) => when(at) },
+      {
+        head: "Action", hideHead: true, kind: "right",
+        cell: (session) => h("button", {
+          type: "button", class: "plain danger-text", "aria-label": `End the session: ${deviceName(session.device) ?? "unknown device"}`,
+          async onclick() { if (await endSession(user, session)) changed("sessions-title"); },
+        }, "End"),
+      },
+    ],
+  });
+  list.show([...user.sessions].sort((one, other) => other.last_used_at.localeCompare(one.last_used_at)));
+  return list.element;
+}
+
+function show(user, log, changed) {
+  const tierButton = h("button", {
+    type: "button", id: "change-tier", async onclick() { if (await changeTier(user)) changed("change-tier"); },
+  }, "Change the tier");
+  const endButton = user.sessions.length > 0 && h("button", {
+    type: "button", class: "danger-text", async onclick() { if (await endAll(user)) changed("sessions-title"); },
+  }, "End all sessions");
+  const metadata = JSON.stringify(user.metadata ?? {}, null, 2);
+  return [
+    h("div", { class: "grid-2" },
+      panel("Account", { id: "account" }, facts([
+        ["ID", h("code", {}, user.id)], ["Email", proven(user.email, user.email_confirmed_at)],
+        ["Phone", proven(user.phone, user.phone_confirmed_at)],
+        ["Username", user.username], ["Name", [user.given_name, user.family_name].filter(Boolean).join(" ")],
+        ["Password", user.has_password ? "yes" : "none"], ["Opened", [when(user.created_at), ` by ${user.opened_by}`]],
+        ["Changed", when(user.updated_at)],
+        ["Identities", codes(user.identities?.map(({ provider, subject }) => `${provider}:${subject}`))],
+        ["May act as", codes(user.actors?.map(({ type, id }) => `${type} ${id}`))],
+        ["Metadata", metadata === "{}" ? null : h("pre", { class: "small" }, metadata)],
+      ])),
+      panel("Tier", { id: "tier", tools: [tierButton] }, facts([
+        ["Tier", badge(user.tier, "accent")],
+        ["Until", user.tier_until ? when(user.tier_until) : "without an end"],
+        ["Subscription", user.has_active_subscription ? badge("active", "good") : "none active"],
+      ]))),
+    panel("Sessions", { id: "sessions", tools: [endButton], note: `${count(user.sessions.length)} open` }, sessionTable(user, changed)),
+    panel("Audit log", { id: "audit", note: "newest first" }, log.element),
+  ];
+}
+
+/// Shows the account with this id, or `NAME:SUBJECT`.
+export function showAccount(root, id) {
+  const stop = new AbortController();
+  const title = h("h1", { tabindex: "-1" }, "Account");
+  const place = h("div", { class: "stack" }, loading());
+  let log = null;
+  fill(root, h("div", { class: "page-head" }, h("div", {}, h("a", { href: "#/people", class: "back" }, "← People"), title)), place);
+
+  /// `focus` is the element that has the focus afterwards: that of before is gone.
+  async function load(focus) {
+    try {
+      const user = { sessions: [], ...await get(["users", id], {}, stop.signal) };
+      title.textContent = nameOf(user);
+      document.title = `${nameOf(user)} · Tollgate`;
+      log?.end();
+      log = auditLog({ user: user.id });
+      fill(place, show(user, log, load));
+      if (typeof focus !== "string") return;
+      const target = document.getElementById(focus);
+      if (target?.tagName === "H2") target.setAttribute("tabindex", "-1");
+      target?.focus();
+    } catch (error) {
+      if (error.name !== "AbortError") fill(place, faultNotice(error, load));
+    }
+  }
+  load();
+  return () => {
+    stop.abort();
+    log?.end();
+  };
+}
