@@ -33,6 +33,7 @@ package struct AdminAPI: Sendable {
     /// The newest refusals: those of one request if its id is given, and at most the given number.
     let refusals: @Sendable (String?, Int) async -> [ExplainedRefusal]
     let upstreams: @Sendable () async -> [UpstreamStatus]
+    let controls: AdminControls
     /// Writes the routes as members of an open object.
     let writeRoutes: @Sendable (inout JSONWriter) -> Void
     let plan: @Sendable () -> AdminPlan
@@ -41,7 +42,7 @@ package struct AdminAPI: Sendable {
     package init(
         token: @escaping @Sendable () -> AdminToken?, directory: AccountDirectory, administration: Administration,
         limiter: any AttemptLimiter, refusals: @escaping @Sendable (String?, Int) async -> [ExplainedRefusal],
-        upstreams: @escaping @Sendable () async -> [UpstreamStatus],
+        upstreams: @escaping @Sendable () async -> [UpstreamStatus], controls: AdminControls,
         writeRoutes: @escaping @Sendable (inout JSONWriter) -> Void, plan: @escaping @Sendable () -> AdminPlan,
         now: @escaping @Sendable () -> WallTime
     ) {
@@ -51,6 +52,7 @@ package struct AdminAPI: Sendable {
         self.limiter = limiter
         self.refusals = refusals
         self.upstreams = upstreams
+        self.controls = controls
         self.writeRoutes = writeRoutes
         self.plan = plan
         self.now = now
@@ -124,6 +126,21 @@ package struct AdminAPI: Sendable {
         case ("upstreams", 1):
             try allow(["GET"], method)
             return await showUpstreams()
+        case ("audit", 1):
+            try allow(["GET"], method)
+            return try await audit(AdminQuery(request.query, knows: ["user", "before", "limit"]))
+        case ("keys", 1):
+            try allow(["GET"], method)
+            return showKeys()
+        case ("keys", 2) where segments[1] == "rotate":
+            try allow(["POST"], method)
+            return try await rotateKeys()
+        case ("limits", 1):
+            try allow(["GET"], method)
+            return await showLimits()
+        case ("configuration", 1):
+            try allow(["GET"], method)
+            return showConfiguration()
         case ("decisions", 1):
             try allow(["GET"], method)
             return try await decisions(AdminQuery(request.query, knows: ["request_id", "limit"]))
@@ -139,7 +156,8 @@ package struct AdminAPI: Sendable {
     // MARK: users
 
     private func users(_ request: LocalRequest) async throws -> LocalResponse {
-        let query = try AdminQuery(request.query, knows: ["email", "after", "limit"])
+        let query = try AdminQuery(request.query, knows: ["email", "search", "after", "limit"])
+        if let text = query["search"] { return try await search(text) }
         let found: [Account]
         if let text = query["email"] {
             found = try await directory.account(email: try email(text)).map { [$0] } ?? []
@@ -179,7 +197,7 @@ package struct AdminAPI: Sendable {
         return try SubjectName(text, issuers: plan().issuers)
     }
 
-    private func account(_ text: String) async throws -> Account {
+    func account(_ text: String) async throws -> Account {
         if let subject = try subject(text) {
             if let account = try await directory.account(of: subject.key, orID: subject.mayBeID) { return account }
             throw AdminRefusal(404, "NOT_FOUND", "There is no account of \(subject.text)")
@@ -188,7 +206,7 @@ package struct AdminAPI: Sendable {
         throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
     }
 
-    private func answer(_ account: Account) -> AccountView {
+    func answer(_ account: Account) -> AccountView {
         let plan = plan()
         return AccountView(
             account, tiers: plan.tiers, graceSeconds: plan.tierGraceSeconds, now: now())

@@ -58,6 +58,8 @@ package enum WorkerMessage: Sendable {
     case report(@Sendable (MetricsSnapshot) -> Void)
     /// Asks for the newest refusals, at most `limit`, or those of one request. The closure as in `report`.
     case reportRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
+    /// Asks for the keys that limits refused most often. The closure as in `report`.
+    case reportHottestKeys(@Sendable ([HotKey]) -> Void)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
     case drain(within: UInt64)
     /// All other workers have ended: the one with the admin listeners may too.
@@ -178,6 +180,7 @@ extension Worker {
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
             case .reportRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
+            case .reportHottestKeys(let reply): reply(hottestKeys.keys(at: now.wall))
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             case .othersEnded: outlastsOthers = false
             }

@@ -141,14 +141,14 @@ struct AccountsAssembly: Sendable {
     }
 
     /// The admin API over these accounts, and over the requests that `workers` have refused.
-    func adminAPI(_ workers: WorkerBroadcast) -> AdminAPI {
+    func adminAPI(_ workers: WorkerBroadcast, _ controls: AdminControls) -> AdminAPI {
         let active = active
         return AdminAPI(
             token: { active.adminToken }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work), limiter: limiter,
+            administration: Administration(context: context, work: work, actor: .adminAPI), limiter: limiter,
             refusals: { await workers.refusals(of: $0, limit: $1) },
             upstreams: { await workers.upstreams() },
-            writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
+            controls: controls, writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
             plan: {
                 let settings = active.configuration.settings
                 return AdminPlan(

@@ -23,6 +23,12 @@ struct WorkerBroadcast: Sendable {
         return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
     }
 
+    /// The keys that limits refused most often at all workers, the most refused first.
+    func hottestKeys(limit: Int) async -> [HotKey] {
+        let reports: [[HotKey]] = await ask { reply in .reportHottestKeys(reply) }
+        return HottestKeys.merged(Array(reports.joined()), limit: limit)
+    }
+
     /// The condition of the upstreams: as the first worker has it, which judges, with the requests and connections of all.
     func upstreams() async -> [UpstreamStatus] {
         let reports = await ask { reply in .reportUpstreams(reply) }
