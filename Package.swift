@@ -33,6 +33,8 @@ let package = Package(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CPostgres", linkerSettings: [.linkedLibrary("pq")]),
         .target(name: "CZlib", linkerSettings: [.linkedLibrary("z")]),
+        // The files of Sources/Admin/Console, embedded.
+        .target(name: "CConsole"),
 
         // Core: pure and synchronous.
         .target(name: "Wire", swiftSettings: house),
@@ -70,8 +72,8 @@ let package = Package(
             swiftSettings: house),
         .target(
             name: "Admin",
-            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
-            swiftSettings: house),
+            dependencies: ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts", "CConsole"],
+            exclude: ["Console"], swiftSettings: house),
 
         // Top.
         .executableTarget(

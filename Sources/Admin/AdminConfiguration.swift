@@ -4,7 +4,7 @@ import Wire
 /// `GET /admin/api/configuration`: the settings in force, where each comes from, and the last reload.
 extension AdminAPI {
     func showConfiguration() -> LocalResponse {
-        let shown = controls.configuration()
+        let shown = gateway.controls.configuration()
         return .json(200) { json in
             json.beginObject()
             json.field("loaded_at", ISO8601.text(shown.loadedAt))

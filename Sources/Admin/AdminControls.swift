@@ -2,34 +2,23 @@ package import Credentials
 package import Gate
 package import Wire
 
-/// What the admin API asks of the gateway besides accounts: keys, limits and configuration.
+/// The gateway's keys, limits and configuration, as the admin API reads and changes them.
 package struct AdminControls: Sendable {
     /// The gateway's signing keys; nil before there are any.
-    let ring: @Sendable () -> SigningKeyRing?
-    let outsideKeys: @Sendable () -> [OutsideKeys]
+    package var ring: @Sendable () -> SigningKeyRing? = { nil }
+    package var outsideKeys: @Sendable () -> [OutsideKeys] = { [] }
     /// Rotates the signing keys; returns them as they are then.
-    let rotate: @Sendable () async throws(RotationRefusal) -> SigningKeyRing
-    let limits: @Sendable () -> [LimitLine]
+    package var rotate: @Sendable () async throws(RotationRefusal) -> SigningKeyRing = { () throws(RotationRefusal) -> SigningKeyRing in throw .secret }
+    package var limits: @Sendable () -> [LimitLine] = { [] }
     /// The keys that limits refused most often, the most refused first, at most so many.
-    let hottest: @Sendable (Int) async -> [HotKey]
+    package var hottest: @Sendable (Int) async -> [HotKey] = { _ in [] }
     /// nil where this process counts limits alone.
-    let redis: @Sendable () -> RedisState?
-    let configuration: @Sendable () -> ShownConfiguration
-
-    package init(
-        ring: @escaping @Sendable () -> SigningKeyRing?, outsideKeys: @escaping @Sendable () -> [OutsideKeys],
-        rotate: @escaping @Sendable () async throws(RotationRefusal) -> SigningKeyRing, limits: @escaping @Sendable () -> [LimitLine],
-        hottest: @escaping @Sendable (Int) async -> [HotKey], redis: @escaping @Sendable () -> RedisState?,
-        configuration: @escaping @Sendable () -> ShownConfiguration
-    ) {
-        self.ring = ring
-        self.outsideKeys = outsideKeys
-        self.rotate = rotate
-        self.limits = limits
-        self.hottest = hottest
-        self.redis = redis
-        self.configuration = configuration
+    package var redis: @Sendable () -> RedisState? = { nil }
+    package var configuration: @Sendable () -> ShownConfiguration = {
+        ShownConfiguration(loadedAt: WallTime(seconds: 0), version: 0, settings: [], lastReload: nil)
     }
+
+    package init() {}
 }
 
 /// The keys of an outside issuer or provider.

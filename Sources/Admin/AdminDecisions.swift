@@ -9,6 +9,8 @@ extension ExplainedRefusal {
         json.field("method", method)
         json.field("host", host)
         json.field("path", path)
+        json.optional("route", route)
+        json.optional("user", user)
         explanation.write(explanation.steps, &json)
     }
 }

@@ -2,7 +2,7 @@ package import HTTP
 package import Telemetry
 package import Wire
 
-/// The endpoints of the admin listeners: health, readiness, metrics, and the admin API.
+/// The endpoints of the admin listeners: health, readiness, metrics, the admin API and the console.
 package struct AdminEndpoints: Sendable {
     /// The metrics of every worker.
     let reports: @Sendable () async -> [MetricsSnapshot]
@@ -11,6 +11,7 @@ package struct AdminEndpoints: Sendable {
     let now: @Sendable () -> WallTime
     let hosts: @Sendable () -> AdminHosts
     let api: AdminAPI
+    private let console = ConsoleFiles()
 
     package init(
         reports: @escaping @Sendable () async -> [MetricsSnapshot], process: @escaping @Sendable () -> ProcessMetrics,
@@ -30,6 +31,7 @@ package struct AdminEndpoints: Sendable {
             return AdminRefusal.misdirected.response(request.requestID)
         }
         if request.path.hasPrefix(AdminAPI.path) { return await api.answer(request) }
+        if request.path == "/console" || request.path.hasPrefix(ConsoleFiles.path) { return console.answer(request) }
         guard request.method == "GET" || request.method == "HEAD" else {
             return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
         }
@@ -40,8 +42,15 @@ package struct AdminEndpoints: Sendable {
         case "/metrics":
             let text = Exposition.render(await reports(), process(), at: now())
             return LocalResponse(status: 200, contentType: Exposition.contentType.description, body: text)
-        default: return .plain(404, "not found: /livez, /readyz, /metrics and /admin/api/ are here\n")
+        case "/", "/admin", "/admin/": return ConsoleFiles.redirection
+        default: return .plain(404, "not found: /console/, /livez, /readyz, /metrics and /admin/api/ are here\n")
         }
+    }
+
+    /// Answers a request for the console or its API that came on a main listener.
+    package func answerOnMain(_ request: LocalRequest) async -> LocalResponse {
+        guard hosts().allows(request.value(of: "host") ?? "") else { return AdminRefusal.misdirected.response(request.requestID) }
+        return request.path.hasPrefix(AdminAPI.path) ? await api.answer(request) : console.answer(request)
     }
 
     /// Paths that monitors may request under any `Host`: they reveal no secret and change nothing.

@@ -10,6 +10,13 @@ package struct AdminHosts: Sendable {
     /// `names` must be in lower case.
     package init(_ names: [String]) { self.names = Set(names).union(["localhost"]) }
 
+    /// The host of a URL, in lower case; nil if it has none.
+    package static func host(ofURL url: String) -> String? {
+        let rest = url.split(separator: "/", omittingEmptySubsequences: true).dropFirst().first
+        guard url.contains("://"), let authority = rest else { return nil }
+        do { return try HostAndPort(String(authority), defaultPort: 80).host } catch { return nil }
+    }
+
     /// Whether a `Host` value, with or without a port, is accepted.
     package func allows(_ field: String) -> Bool {
         do {

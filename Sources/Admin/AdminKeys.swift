@@ -5,7 +5,7 @@ import Wire
 /// `GET /admin/api/keys` and `POST /admin/api/keys/rotate`.
 extension AdminAPI {
     func showKeys() -> LocalResponse {
-        let (ring, issuers, now) = (controls.ring(), controls.outsideKeys(), now())
+        let (ring, issuers, now) = (gateway.controls.ring(), gateway.controls.outsideKeys(), now())
         return .json(200) { json in
             json.beginObject()
             Self.write(ring, at: now, &json)
@@ -17,7 +17,7 @@ extension AdminAPI {
     func rotateKeys() async throws -> LocalResponse {
         let ring: SigningKeyRing
         do throws(RotationRefusal) {
-            ring = try await controls.rotate()
+            ring = try await gateway.controls.rotate()
         } catch {
             throw AdminRefusal(error)
         }

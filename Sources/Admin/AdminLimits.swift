@@ -8,8 +8,8 @@ extension AdminAPI {
     private static let hottest = 50
 
     func showLimits() async -> LocalResponse {
-        let (lines, redis, now) = (controls.limits(), controls.redis(), now())
-        let hottest = await controls.hottest(Self.hottest)
+        let (lines, redis, now) = (gateway.controls.limits(), gateway.controls.redis(), now())
+        let hottest = await gateway.controls.hottest(Self.hottest)
         return .json(200) { json in
             json.beginObject()
             json.array("policies", lines) { json, line in

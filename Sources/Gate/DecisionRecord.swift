@@ -145,6 +145,19 @@ package struct DecisionRecord: ~Copyable {
     /// The subject of the token, where an account stands in for it; else empty.
     var subject: String { texts.readable[subjectSlice].text }
 
+    /// The name of the route under `policy`, which decided.
+    package func route(_ policy: Policy) -> String? { routeIndex >= 0 ? policy.rules[routeIndex].name : nil }
+    /// The user whose token was accepted.
+    package var user: String? { userSlice.count > 0 ? userID : nil }
+
+    /// Whether the refusal is one that the operator asks for.
+    package func fits(_ query: RefusalQuery, _ policy: Policy) -> Bool {
+        guard query.route == nil || query.route == route(policy), query.user == nil || query.user == user else { return false }
+        guard query.status != nil || query.code != nil else { return true }
+        guard let code = refusal?.code else { return false }
+        return (query.status == nil || query.status == code.status) && (query.code == nil || query.code == code.text.description)
+    }
+
     var refusal: Refusal? {
         if case .refuse(let refusal) = verdict { refusal } else { nil }
     }

@@ -15,12 +15,14 @@ package struct LocalRequest: Sendable {
     /// The client's address, behind trusted proxies.
     package var client: IPAddress
     package var requestID: String
+    /// Whether it came over TLS, to the gateway or to a trusted proxy in front.
+    package var isSecure: Bool
     /// The caller, if the request had a valid token.
     package var caller: LocalCaller?
 
     package init(
         method: String, target: String, path: String, query: String, fields: [(name: String, value: String)],
-        body: [UInt8], client: IPAddress, requestID: String, caller: LocalCaller? = nil
+        body: [UInt8], client: IPAddress, requestID: String, isSecure: Bool = false, caller: LocalCaller? = nil
     ) {
         self.method = method
         self.target = target
@@ -30,6 +32,7 @@ package struct LocalRequest: Sendable {
         self.body = body
         self.client = client
         self.requestID = requestID
+        self.isSecure = isSecure
         self.caller = caller
     }
 
@@ -78,6 +81,8 @@ package struct LocalResponse: Sendable {
     package var status: Int
     package var fields: [(name: String, value: String)]
     package var body: [UInt8]
+    /// The content that follows; then `body` is empty, and the answer has no length.
+    package var stream: LocalStream?
 
     package init(status: Int, contentType: String, body: [UInt8], fields: [(name: String, value: String)] = []) {
         self.status = status

@@ -24,6 +24,8 @@ package struct Configuration: Sendable {
     package var adminToken: [UInt8]?
     /// Host names, in lower case, that the admin listeners accept besides addresses and `localhost`.
     package var adminHosts: [String] = []
+    /// Whether the console and the admin API are on the main listeners too.
+    package var hasConsoleOnMain = false
     /// The number of event loops; nil: one for each core.
     package var workers: Int?
     package var dataDirectory = ""

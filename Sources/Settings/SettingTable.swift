@@ -162,8 +162,8 @@ extension Setting {
         "TOLLGATE_TLS_CLIENT_CA", .files, .oneFile(\.tlsClientAuthority),
         "PEM file of the CA of internal callers (mTLS): a client certificate is requested but optional, and must chain to this CA. A changed file is reloaded without a restart.")
     package static let consoleOnMain = Setting(
-        "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), .notBuilt, default: "false", stage: .ignored,
-        "Whether the console is served on the main listeners, too.")
+        "TOLLGATE_CONSOLE_ON_MAIN", .choice(["false", "true"]), .choice(\.hasConsoleOnMain) { $0 == "true" }, default: "false",
+        "Whether the console and the admin API are served on the main listeners, too, under addresses, `localhost`, the host of `TOLLGATE_PUBLIC_URL` and the names in `TOLLGATE_ADMIN_HOSTS`.")
     package static let keySecret = Setting(
         "TOLLGATE_KEY_SECRET", .text, .secret(\.keySecret), secret: true, restart: true,
         "A secret of 32 bytes or more that several gateways share. It seals the signing keys in PostgreSQL, keys the hashes of limits in Redis, and authenticates the gateways' messages there.")

@@ -11,6 +11,7 @@ enum MetricDimension {
     case streamKind, streamEnd
     case checkKind
     case overload
+    case refusalCode
 
     /// The label's name.
     var label: String {
@@ -25,6 +26,7 @@ enum MetricDimension {
         case .result, .handshake: "result"
         case .algorithm: "alg"
         case .codeClass, .upstreamCodeClass: "code_class"
+        case .refusalCode: "code"
         case .connectionState, .upstreamState: "state"
         case .tlsVersion: "version"
         case .authOutcome, .limitOutcome, .refreshResult: "outcome"
@@ -54,6 +56,7 @@ enum MetricDimension {
         case .algorithm: labels.words.algorithms
         case .authOutcome: labels.words.authOutcomes
         case .limitOutcome: labels.words.limitOutcomes
+        case .refusalCode: labels.words.refusalCodes
         case .codeClass: ["aborted", "1xx", "2xx", "3xx", "4xx", "5xx"]
         case .upstreamCodeClass: ["error", "1xx", "2xx", "3xx", "4xx", "5xx"]
         case .connectionState: ConnectionState.allCases.map(\.text)
@@ -93,7 +96,7 @@ enum MetricDimension {
             .authOutcome, .limitOutcome, .refreshResult, .refreshSource, .overload, .redisNode:
             true
         case .method, .authReason, .result, .algorithm, .phase, .limitSource, .redisCommand, .redisResult, .redisRedirect, .filterAction,
-            .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind:
+            .filterFailure, .http2End, .streamKind, .streamEnd, .checkKind, .refusalCode:
             false
         }
     }

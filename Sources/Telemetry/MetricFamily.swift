@@ -1,7 +1,7 @@
 /// Metrics that workers count. A new one is a case, its row in `description`, and the method that feeds it.
 enum MetricFamily: Int, CaseIterable {
-    case requests, requestDuration, requestsInFlight, requestSize, responseSize, overhead
-    case connections, connectionsAccepted, tlsHandshakes, http2Ends, overloadSheds
+    case requests, refusals, requestDuration, requestsInFlight, requestSize, responseSize, overhead
+    case connections, connectionsAccepted, tlsHandshakes, http2Streams, http2Ends, overloadSheds
     case upstreamRequests, upstreamDuration, upstreamConnections, upstreamRetries, upstreamHealthy, upstreamEjections
     case upstreamEjected, upstreamPanic, upstreamRefusals, upstreamInFlight
     case checks
@@ -55,6 +55,8 @@ extension MetricFamily {
         switch self {
         case .requests:
             .init("http_requests_total", .counter, [.route, .method, .codeClass, .tier], "Requests answered.")
+        case .refusals:
+            .init("refusals_total", .counter, [.route, .refusalCode], "Requests that the gateway refused or could not have answered, by the code of the refusal.")
         case .requestDuration:
             .init("http_request_duration_seconds", .histogram(.latency), [.route],
                 "Time from the first byte of a request to the last of its answer.")
@@ -72,6 +74,8 @@ extension MetricFamily {
             .init("connections_accepted_total", .counter, [], "Client connections accepted.")
         case .tlsHandshakes:
             .init("tls_handshakes_total", .counter, [.handshake, .tlsVersion], "TLS handshakes with clients.")
+        case .http2Streams:
+            .init("http2_streams", .gauge, [], "Streams of clients' HTTP/2 connections open now.")
         case .http2Ends:
             .init("http2_connections_ended_total", .counter, [.http2End],
                 "HTTP/2 connections that the gateway ended because the client broke a rule or a bound, by which.")

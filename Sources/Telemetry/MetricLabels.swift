@@ -53,11 +53,12 @@ package struct FixedLabelValues: Equatable, Sendable {
     let authReasons: [String]
     let limitOutcomes: [String]
     let limitSources: [String]
+    let refusalCodes: [String]
 
     /// The first of `authReasons` means success.
     package init(
         methods: [String], algorithms: [String], authOutcomes: [String], authReasons: [String], limitOutcomes: [String],
-        limitSources: [String]
+        limitSources: [String], refusalCodes: [String]
     ) {
         // Index 0 is for requests without a valid method, and tokens without an algorithm.
         self.methods = ["-"] + methods
@@ -66,6 +67,7 @@ package struct FixedLabelValues: Equatable, Sendable {
         self.authReasons = authReasons
         self.limitOutcomes = limitOutcomes
         self.limitSources = limitSources
+        self.refusalCodes = refusalCodes
     }
 }
 

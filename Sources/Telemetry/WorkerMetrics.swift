@@ -74,6 +74,9 @@ extension WorkerMetrics {
         observe(bytesOut, .responseSize, HistogramScale.byteBounds, route.index)
     }
 
+    /// A request of the route was refused; `code` is an index into the codes given to the labels.
+    package mutating func refused(route: LabelID, code: Int) { add(1, .refusals, route.index, code) }
+
     /// The gateway's own time for one phase of a request. Sampled, because reading clocks costs time too.
     package mutating func overhead(_ phase: OverheadPhase, nanoseconds: UInt64) {
         observe(nanoseconds, .overhead, HistogramScale.latencyBounds, phase.rawValue)
@@ -88,6 +91,9 @@ extension WorkerMetrics {
     package mutating func connections(_ state: ConnectionState, _ count: Int) {
         cells[layout[.connections].cell(state.rawValue)] = UInt64(clamping: count)
     }
+
+    /// Number of streams of HTTP/2 clients.
+    package mutating func http2Streams(_ count: Int) { cells[layout[.http2Streams].cell(0)] = UInt64(clamping: count) }
 
     package mutating func tlsHandshake(_ result: HandshakeResult, _ version: HandshakeVersion) {
         add(1, .tlsHandshakes, result.rawValue, version.rawValue)

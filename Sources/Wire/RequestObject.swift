@@ -32,6 +32,9 @@ package struct RequestObject: Sendable {
         self.init(source: body, members: members)
     }
 
+    /// The names of its members, sorted.
+    package var names: [String] { members.keys.sorted() }
+
     /// The string value of a member; nil if it is missing or `null`. Throws for other types and for a string with a NUL.
     package func text(_ name: String) throws(Fault) -> String? {
         switch members[name] {

@@ -14,6 +14,12 @@ import Testing
 
     private func json(_ gateway: Gateway, _ target: String) throws -> JSON { try JSON(ask(gateway, "GET /admin/api/\(target)").text) }
 
+    /// Everything in which the answer differs from the API's own description.
+    private func violations(_ gateway: Gateway, _ path: String, token: String = token) throws -> [String] {
+        let description = APIDescription(document: try JSON(ask(gateway, "GET /admin/api/openapi.json", token: token).text))
+        return try description.violations(ask(gateway, "GET /admin/api/\(path)", token: token).text, to: "GET", path)
+    }
+
     @Test func aPersonIsFoundWithSessionsAndHistoryUntilDeleted() throws {
         let gateway = try Gateway("\(Gateway.contracts)\n\(Gateway.trustingProxies)\nTOLLGATE_ADMIN_TOKEN=\(Self.token)")
         let ada = try gateway.signUp("Ada@example.org", from: "198.51.100.7")
@@ -118,6 +124,7 @@ import Testing
         #expect(limits["policies"].array.map { "\($0["policy"].text ?? "") \($0["limit"].text ?? "") \($0["key"].text ?? "") \($0["failure"].text ?? "")" }
             == ["me 1/h user local", "open 2/h user local", "open.2 100/h+by=header:x-api-key header:x-api-key local"])
         #expect(limits["redis"]["configured"].bool == false && !text.contains("secret-key"))
+        #expect(try violations(gateway, "limits").isEmpty)
     }
 
     @Test func theConfigurationSaysWhereItComesFromAndHowTheLastReloadWent() throws {
@@ -134,6 +141,7 @@ import Testing
         try gateway.reload(lines + "TOLLGATE_IDLE_TIMEOUT=soon\nTOLLGATE_UPSTREAM_V=http://u:hidden@host")
         let refused = try json(gateway, "configuration")
         #expect(refused["version"].int == 1 && refused["last_reload"]["ok"].bool == false)
+        #expect(try violations(gateway, "configuration").isEmpty)
         #expect(setting(refused, "TOLLGATE_IDLE_TIMEOUT")?["value"].text == "20s")
         #expect(refused["last_reload"]["faults"].array.count == 2 && !refused.description.contains("hidden"), "\(refused["last_reload"])")
         try gateway.reload(lines + "TOLLGATE_IDLE_TIMEOUT=22s\nTOLLGATE_WORKERS=2")
@@ -170,6 +178,7 @@ import Testing
         let user = try must(claims(of: ada.access)["sub"])
         let paths = [
             "users", "users?search=ada", "users/\(user)", "audit", "keys", "limits", "configuration", "routes", "upstreams", "decisions?limit=100",
+            "now", "openapi.json",
         ]
         for path in paths {
             let answer = try ask(gateway, "GET /admin/api/\(path)", token: marker)
@@ -183,6 +192,7 @@ import Testing
         #expect(Set(shown.compactMap { $0["name"].text }) == Set(secrets.keys))
         #expect(shown.allSatisfy { $0["source"].text?.contains("gateway.env:") == true })
         let keys = try JSON(ask(gateway, "GET /admin/api/keys", token: marker).text)["issuers"].array
+        for path in ["keys", "limits", "audit", "users", "configuration"] { #expect(try violations(gateway, path, token: marker).isEmpty) }
         #expect(keys.map { "\($0["name"].text ?? "") \($0["keys"].int ?? 0)" } == ["hs 1", "away 0"])
         #expect(keys[1]["last_fault"].text?.contains("127.0.0.1:1") == true && keys[1]["next_fetch_at"].text != nil)
     }

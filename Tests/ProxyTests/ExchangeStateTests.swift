@@ -13,7 +13,7 @@ import Testing
         /// A piece of the body, or its end, as far as the exchange takes it.
         case content, requestEnds
         case connected, flushed, stoppedReading, lostUnanswered, lostWhileAnswering
-        case answerHead, answerHeld, answerReleased, upgraded, answered
+        case answerHead, answerHeld, answerReleased, upgraded, produced, answered
     }
 
     /// The messages that both sides have received, according to the events alone.
@@ -125,6 +125,11 @@ import Testing
             guard node.state.answer == .held, phase == .relaying else { return nil }
             next.state.answerReleased()
             next.account.clientHasSome = true
+        case .produced:
+            // Only a handler's answer leaves a collected request here.
+            guard phase == .deciding, node.account.isForwarded == false else { return nil }
+            next.state.produce()
+            next.account.clientHasSome = true
         case .answered:
             next.state.ended()
             next.account.ended = true
@@ -175,7 +180,7 @@ import Testing
         #expect(seen.count > 50)
         let phases = Set(seen.map(\.state.phase))
         let waits = ExchangeState.Wait.allCases.map { ExchangeState.Phase.waiting($0) }
-        #expect(phases == Set([.deciding, .collecting, .connecting, .relaying, .tunnel, .answered] + waits))
+        #expect(phases == Set([.deciding, .collecting, .producing, .connecting, .relaying, .tunnel, .answered] + waits))
     }
 
     @Test func aBodyIsHeldBackByWhoeverIsSlow() {

@@ -19,15 +19,57 @@ import Wire
         refusals.keep(&note, name.readable, policy: policy, at: WallTime(seconds: 0))
     }
 
+    private func of(_ requestID: String) -> RefusalQuery {
+        var query = RefusalQuery(limit: 10)
+        query.requestID = requestID
+        return query
+    }
+
+    @Test func thoseSinceAnEarlierQuestionAreToldAndTheRestCounted() throws {
+        let policy = try policy(1)
+        var refusals = RecentRefusals()
+        for number in 0..<5 { keep("\(number)", policy, decidedBy: policy, &refusals) }
+        let first = refusals.stories(since: nil, limit: 50)
+        #expect(first.stories.isEmpty && first.skipped == 0 && first.count == 5)
+        for number in 5..<12 { keep("\(number)", policy, decidedBy: policy, &refusals) }
+        let next = refusals.stories(since: first.count, limit: 3)
+        #expect(next.stories.map(\.requestID) == ["11", "10", "9"] && next.skipped == 4 && next.count == 12)
+        let none = refusals.stories(since: next.count, limit: 3)
+        #expect(none.stories.isEmpty && none.skipped == 0)
+        // More than are kept.
+        for number in 0..<RecentRefusals.most + 10 { keep("\(number)", policy, decidedBy: policy, &refusals) }
+        let many = refusals.stories(since: none.count, limit: 1_000)
+        #expect(many.stories.count == RecentRefusals.most && many.skipped == 10)
+    }
+
+    @Test func refusalsAreFoundByCodeAndStatus() throws {
+        let policy = try policy(1)
+        var refusals = RecentRefusals()
+        keep("one", policy, decidedBy: policy, &refusals)
+        var query = RefusalQuery(limit: 10)
+        query.status = 400
+        #expect(refusals.stories(query).count == 1)
+        query.code = "BAD_REQUEST"
+        #expect(refusals.stories(query).count == 1)
+        query.code = "NOT_FOUND"
+        #expect(refusals.stories(query).isEmpty)
+        query = RefusalQuery(limit: 10)
+        query.route = "r"
+        #expect(refusals.stories(query).isEmpty)
+        query = RefusalQuery(limit: 10)
+        query.user = "ada"
+        #expect(refusals.stories(query).isEmpty)
+    }
+
     @Test func theNewestAreToldFirstAndTheOldestForgotten() throws {
         let policy = try policy(1)
         var refusals = RecentRefusals()
         for number in 0..<RecentRefusals.most + 44 { keep("\(number)", policy, decidedBy: policy, &refusals) }
-        let all = refusals.stories(nil, limit: 1_000).map(\.requestID)
+        let all = refusals.stories(RefusalQuery(limit: 1_000)).map(\.requestID)
         #expect(all == (44..<RecentRefusals.most + 44).reversed().map(String.init))
-        #expect(refusals.stories(nil, limit: 3).map(\.requestID) == ["299", "298", "297"])
-        #expect(refusals.stories("100", limit: 10).map(\.requestID) == ["100"])
-        #expect(refusals.stories("3", limit: 10).isEmpty)
+        #expect(refusals.stories(RefusalQuery(limit: 3)).map(\.requestID) == ["299", "298", "297"])
+        #expect(refusals.stories(of("100")).map(\.requestID) == ["100"])
+        #expect(refusals.stories(of("3")).isEmpty)
     }
 
     @Test func aRequestMayEndAfterTheNextPolicyHasCome() throws {
@@ -38,6 +80,6 @@ import Wire
         refusals.adopted(formerly: middle)
         keep("long under way", new, decidedBy: old, &refusals)
         keep("new", new, decidedBy: new, &refusals)
-        #expect(refusals.stories(nil, limit: 10).map(\.requestID) == ["new", "under way"])
+        #expect(refusals.stories(RefusalQuery(limit: 10)).map(\.requestID) == ["new", "under way"])
     }
 }

@@ -25,12 +25,18 @@ import Wire
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let trust = "TOLLGATE_TRUST_DJANGO=audience=any jwks=http://i/ tier-from=account\n"
         let configuration = try #require(load("TOLLGATE_TIERS=free plus premium\n" + trust + oneRoute).configuration)
+        var gateway = AdminGateway(startedAt: EventLoop.now().wall, now: { EventLoop.now().wall }) {
+            ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: ""))
+        }
+        gateway.refusals = { query in
+            Array(Self.refused.filter { query.requestID == nil || query.requestID == $0.requestID }.prefix(query.limit))
+        }
+        gateway.upstreams = { Self.upstreams }
+        gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work, actor: .adminAPI),
-            limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { id, limit in Array(Self.refused.filter { id == nil || id == $0.requestID }.prefix(limit)) },
-            upstreams: { Self.upstreams }, controls: AdminBench.controls(),
-            writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
+            limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
             plan: {
                 AdminPlan(
                     tiers: configuration.settings.tiers, tierGraceSeconds: configuration.settings.tierGraceSeconds,

@@ -3,7 +3,7 @@ import Credentials
 import Gate
 import HTTP
 import MemoryStore
-import Synchronization
+import Telemetry
 import Testing
 import Transport
 import Wire
@@ -21,11 +21,15 @@ struct AdminBench {
         let context = AccountContext(store: store, clock: clock, notice: { _ in })
         let work = try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))
         let configuration = try #require(load(trust + oneRoute).configuration)
+        var gateway = AdminGateway(startedAt: EventLoop.now().wall, now: { EventLoop.now().wall }) {
+            ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: ""))
+        }
+        gateway.controls = controls
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
             administration: Administration(context: context, work: work, actor: .adminAPI),
-            limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), refusals: { _, _ in [] },
-            upstreams: { [] }, controls: controls, writeRoutes: { CheckCommand.writeRoutes(configuration, &$0) },
+            limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())),
+            gateway: gateway,
             plan: {
                 AdminPlan(
                     tiers: configuration.settings.tiers, tierGraceSeconds: 0,
@@ -37,13 +41,19 @@ struct AdminBench {
     /// Controls without keys, limits and settings, but for those given.
     static func controls(
         ring: SigningKeyRing? = nil, outside: [OutsideKeys] = [],
-        rotate: @escaping @Sendable () async throws(RotationRefusal) -> SigningKeyRing = { () throws(RotationRefusal) in throw .secret },
+        rotate: @escaping @Sendable () async throws(RotationRefusal) -> SigningKeyRing = { () throws(RotationRefusal) -> SigningKeyRing in throw .secret },
         limits: [LimitLine] = [], hottest: [HotKey] = [], redis: RedisState? = nil,
         configuration: ShownConfiguration = ShownConfiguration(loadedAt: WallTime(seconds: 0), version: 1, settings: [], lastReload: nil)
     ) -> AdminControls {
-        AdminControls(
-            ring: { ring }, outsideKeys: { outside }, rotate: rotate, limits: { limits }, hottest: { Array(hottest.prefix($0)) }, redis: { redis },
-            configuration: { configuration })
+        var controls = AdminControls()
+        controls.ring = { ring }
+        controls.outsideKeys = { outside }
+        controls.rotate = rotate
+        controls.limits = { limits }
+        controls.hottest = { Array(hottest.prefix($0)) }
+        controls.redis = { redis }
+        controls.configuration = { configuration }
+        return controls
     }
 
     func ask(_ line: String, _ body: String = "") async throws -> (status: Int, text: String) {

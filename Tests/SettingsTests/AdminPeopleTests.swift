@@ -72,7 +72,7 @@ import Wire
         away.fetches = 3
         away.lastFault = "https://i/keys: the answer has the status 500"
         let shown = ring
-        let bench = try AdminBench(AdminBench.controls(ring: ring, outside: [away], rotate: { () throws(RotationRefusal) in shown }))
+        let bench = try AdminBench(AdminBench.controls(ring: ring, outside: [away], rotate: { () throws(RotationRefusal) -> SigningKeyRing in shown }))
         let text = try await bench.ask("GET keys").text
         let kids = ring.entries.map { $0.key.kid ?? "" }
         #expect(text.hasPrefix(#"{"own":[{"kid":"\#(kids[0])","alg":"ES256","state":"current","created_at":""#))
@@ -86,7 +86,7 @@ import Wire
         for (refusal, status, says) in [
             (RotationRefusal.secret, 409, "TOLLGATE_JWT_SECRET"), (.underWay, 409, "Another rotation"), (.failed("no disk"), 503, "no disk"),
         ] {
-            let bench = try AdminBench(AdminBench.controls(ring: expired, rotate: { () throws(RotationRefusal) in throw refusal }))
+            let bench = try AdminBench(AdminBench.controls(ring: expired, rotate: { () throws(RotationRefusal) -> SigningKeyRing in throw refusal }))
             let answer = try await bench.ask("POST keys/rotate")
             #expect(answer.status == status && answer.text.contains(says))
         }

@@ -23,7 +23,7 @@ import Wire
         let policy = try policy("TOLLGATE_CONTRACTS=apple@/a\n" + oneRoute)
         #expect(policy.version == 7)
         #expect(policy.rules.map(\.name) == ["r", "apple-register", "apple-login", "own-keys"] + Self.ownBehindKeys)
-        for endpoint in LocalEndpoint.allCases {
+        for endpoint in LocalEndpoint.allCases where !endpoint.isOfConsole {
             let rule = try #require(policy.rules.first { $0.name == endpoint.name })
             #expect(rule.target == .local(endpoint.rawValue) && rule.path == endpoint.path)
             #expect(rule.auth == (endpoint == .introspection ? .internal : .none))
@@ -31,6 +31,18 @@ import Wire
     }
 
     private static let ownBehindKeys = ["own-openid", "own-metadata", "own-revocation", "own-introspection"]
+
+    @Test func theConsoleIsOnTheMainListenersWhereTheOperatorAsksForIt() throws {
+        let asked = "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=true\n" + oneRoute
+        #expect(try policy(asked).rules.map(\.name).suffix(2) == ["own-console", "own-admin-api"])
+        for text in ["TOLLGATE_CONTRACTS=\n" + oneRoute, "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=false\n" + oneRoute] {
+            #expect(try !policy(text).rules.contains { $0.name == "own-console" || $0.name == "own-admin-api" })
+        }
+        let replaced = try policy(asked + "TOLLGATE_ROUTE_K=\"/console/* upstream=u auth=none\"").rules.map(\.name)
+        #expect(replaced.contains("own-admin-api") && !replaced.contains("own-console"))
+        let warnings = load(asked + "TOLLGATE_ROUTE_K=\"/admin/* upstream=u\"").findings.warnings.map(\.text)
+        #expect(warnings.contains { $0.contains("TOLLGATE_ROUTE_K") && $0.contains("/admin/api never reaches upstream=u") })
+    }
 
     @Test func aRouteThatTakesTheirPlaceKeepsIt() throws {
         let policy = try policy("TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"GET,HEAD /.well-known/jwks.json upstream=u auth=none\"")
@@ -44,7 +56,7 @@ import Wire
     ] as [(String, String?)])
     func aRouteWithThePathOfAnEndpointReplacesIt(_ pattern: String, _ replaced: String?) throws {
         let text = "TOLLGATE_CONTRACTS=\n" + oneRoute + "TOLLGATE_ROUTE_K=\"\(pattern) upstream=u auth=none\""
-        let expected = LocalEndpoint.allCases.map(\.name).filter { $0 != replaced }
+        let expected = LocalEndpoint.allCases.filter { !$0.isOfConsole }.map(\.name).filter { $0 != replaced }
         #expect(try policy(text).rules.map(\.name) == ["r", "k"] + expected)
     }
 

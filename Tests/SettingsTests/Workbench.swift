@@ -65,6 +65,7 @@ final class TemporaryFolder {
         rmdir(folder)
     }
 
+    /// Of what is in a folder.
     static func names(_ folder: String) -> [String] {
         guard let directory = opendir(folder) else { return [] }
         defer { closedir(directory) }
@@ -79,10 +80,12 @@ final class TemporaryFolder {
     }
 }
 
+/// Where a file or folder of the package is.
+func packagePath(_ path: String) -> String { "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/" + path }
+
 /// The whole text of a file of the package.
 func packageFile(_ path: String) throws -> String {
-    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-    let bytes = try FileBytes.read("/\(root)/\(path)", limit: 1 << 20)
+    let bytes = try FileBytes.read(packagePath(path), limit: 1 << 20)
     return bytes.rawBytes.text
 }
 

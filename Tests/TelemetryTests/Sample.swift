@@ -10,7 +10,8 @@ func sampleLabels(
         FixedLabelValues(
             methods: ["GET", "HEAD", "POST"], algorithms: ["HS256", "ES256"], authOutcomes: ["accepted", "refused"],
             authReasons: ["ok", "expired", "bad_signature"], limitOutcomes: ["allow", "deny", "shadow_deny"],
-            limitSources: ["process", "redis"]))
+            limitSources: ["process", "redis"],
+            refusalCodes: ["NOT_FOUND", "RATE_LIMITED"]))
     labels.declare(routes: routes, upstreams: upstreams, tiers: tiers, issuers: issuers)
     return labels
 }

@@ -21,12 +21,13 @@ private let rings: [String: Set<String>] = [
     "Mail": ["Wire", "Credentials", "Transport", "Accounts", "Fetch"],
     "Issuers": ["Wire", "Credentials", "Gate", "Telemetry", "Transport", "Accounts", "Storage", "Fetch"],
     "Cluster": ["Wire", "Credentials", "Gate", "Transport", "Redis", "Accounts", "Storage"],
-    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts"],
+    "Admin": ["Wire", "Credentials", "HTTP", "Gate", "Telemetry", "Transport", "Accounts", "CConsole"],
     // Top.
     "tollgate": ["Wire", "Credentials", "HTTP", "Gate", "Redis", "Telemetry", "Transport", "Proxy", "Accounts", "Storage", "Contracts", "Settings",
         "Fetch", "Admin", "Issuers", "Cluster", "Mail", "CLinux"],
     // C.
     "CLinux": [], "COpenSSL": [], "CCurl": [], "CHiredis": [], "CArgon2": [], "CCrypt": [], "CSQLite": [], "CPostgres": [], "CZlib": [],
+    "CConsole": [],
 ]
 
 /// The system modules that each ring may import.
@@ -40,7 +41,7 @@ private let systemModules: [String: Set<String>] = [
     "Accounts": ["Glibc", "Swift"],
     "Storage": ["Glibc", "Synchronization"],
     "Settings": [], "Fetch": ["Synchronization"], "Mail": ["Glibc", "Synchronization"],
-    "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc"],
+    "Issuers": ["Glibc", "Synchronization"], "Cluster": ["Glibc", "Synchronization"], "Admin": ["Glibc", "Synchronization"],
     "tollgate": ["Glibc", "Synchronization", "FoundationEssentials"],
 ]
 

@@ -120,12 +120,15 @@ extension Admission {
         guard !host.isEmpty else { return false }
         if origin.hasPrefix("https://") { return origin.dropping(8).isAuthority(host, defaultPort: ":443") }
         // A proxy that ends TLS and is not declared leaves the scheme unknown, so both count on a plain connection.
-        guard !peer.isTLS, !(believesProxy && Self.wasSecure(head.fields, bytes)) else { return false }
+        guard !peer.isTLS, !(believesProxy && head.cameOverTLS(bytes)) else { return false }
         return origin.hasPrefix("http://") && origin.dropping(7).isAuthority(host, defaultPort: ":80")
     }
 
-    /// Whether the proxy in front received the request over TLS.
-    private static func wasSecure(_ fields: borrowing FieldTable, _ bytes: RawSpan) -> Bool {
+}
+
+extension RequestHead {
+    /// Whether it says that the proxy in front received the request over TLS; for trusted proxies.
+    package func cameOverTLS(_ bytes: RawSpan) -> Bool {
         guard let index = fields.first(.xForwardedProto) else { return false }
         return bytes[fields[index].value].equalsIgnoringCase("https")
     }

@@ -96,9 +96,11 @@ extension HottestKeys.Window {
 
     /// False for a key without a counter.
     fileprivate mutating func countAgain(_ id: LimitKey) -> Bool {
-        guard let known = ids.firstIndex(of: id) else { return false }
-        counts[known] += 1
-        return true
+        for index in ids.indices where ids[index].low == id.low && ids[index].high == id.high {
+            counts[index] += 1
+            return true
+        }
+        return false
     }
 
     fileprivate mutating func count(_ id: LimitKey, _ key: LimitedKey) {
@@ -119,6 +121,6 @@ extension HottestKeys.Window {
 }
 
 extension IPAddress {
-    /// What a limit by address counts by.
+    /// The address or network that a limit by address counts by.
     fileprivate var limitText: String { isIPv4 ? text : "\(limitPrefix.text)/64" }
 }

@@ -231,7 +231,7 @@ extension Worker {
         case .open:
             guard downstream.hasRoom(stream) else { return }
             downstream.clients[stream].stream?.awaitsWindow = false
-            if isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) }
+            if isUpstreamPaused(stream) { resumeUpstream(stream, &scratch) } else { resumeSource(stream) }
         case .tunnel: if downstream.hasRoom(stream) { resumeTunnel(stream, &scratch) }
         case .free, .announcing, .handshaking, .greeting, .multiplexed, .lingering: break
         }

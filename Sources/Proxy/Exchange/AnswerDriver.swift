@@ -164,7 +164,7 @@ extension Worker {
     /// The client has taken all that waited: the upstream is read again.
     mutating func resumeUpstream(_ client: ClientIndex, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
-        guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return }
+        guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return resumeSource(client) }
         let upstream = exchanges[exchange.index].upstream.index
         startAnswerClock(exchange.index, upstream)
         if upstreams.connections[upstream].isStream { return relayStream(upstream, &scratch) }

@@ -27,7 +27,7 @@ enum BodyRoute: Equatable, Sendable {
         case (.request, .collecting): self = .collect
         case (.request, .connecting), (.request, .relaying): self = state.upstreamStoppedReading ? .discard : .copy
         case (.answer, .relaying): self = isFiltering ? .filter : .copy
-        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .tunnel), (_, .answered):
+        case (.answer, .collecting), (.answer, .connecting), (_, .deciding), (_, .waiting), (_, .producing), (_, .tunnel), (_, .answered):
             preconditionFailure("content was read that has nowhere to go")
         }
     }
@@ -183,7 +183,7 @@ extension Worker {
         switch exchanges[exchange].state.phase {
         case .collecting: startHandler(exchange)
         case .relaying: flushRequest(exchange)
-        case .deciding, .waiting, .connecting, .tunnel, .answered: break
+        case .deciding, .waiting, .producing, .connecting, .tunnel, .answered: break
         }
     }
 

@@ -125,7 +125,7 @@ extension Worker {
         guard exchanges.isCurrent(handle) else { return }
         let exchange = handle.index
         switch exchanges[exchange].state.phase {
-        case .deciding, .waiting, .relaying, .tunnel, .answered: return
+        case .deciding, .waiting, .producing, .relaying, .tunnel, .answered: return
         case .connecting: upstreams.directory.pools[exchanges[exchange].endpoint.pool].budget.requestSent()
         case .collecting: break
         }

@@ -31,6 +31,8 @@ package struct Exchange: ~Copyable {
     var limits: AwaitedLimits?
     /// The handler that answers it, and the request for it.
     var local: LocalExchange?
+    /// The source of an answer that a handler sends in parts.
+    var source: LocalStream?
     /// Deadline of the wait under way; nil for a wait that has none.
     var waitsUntil: MonotonicTime?
     /// Whether it counts for `maxRequests`, and for `maxLocalRequests`.
@@ -128,6 +130,7 @@ package struct Exchange: ~Copyable {
         state.ended()
         if refresh != nil { refresh = nil }
         if local != nil { local = nil }
+        if source != nil { source.take()?.ended() }
         waitsUntil = nil
         wantsRoomSince = nil
         deadline = nil

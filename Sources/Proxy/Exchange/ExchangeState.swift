@@ -9,6 +9,8 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case waiting(Wait)
         /// The body is collected for a handler of the gateway. Left by the end of the body.
         case collecting
+        /// A handler of the gateway sends its answer in parts. Left by its end.
+        case producing
         /// Forwarded; the connection to the upstream is not established. Left by the connection, or an answer of the gateway.
         case connecting
         /// The connection to the upstream is established. Left by its loss, the end of the answer, or an upgrade.
@@ -68,7 +70,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
         case (.deciding, .entitlement), (.deciding, .refresh), (.deciding, .limits), (.connecting, .limits), (.collecting, .limits),
             (.collecting, .handler), (.connecting, .room):
             phase = .waiting(wait)
-        case (.deciding, _), (.waiting, _), (.collecting, _), (.connecting, _), (.relaying, _), (.tunnel, _), (.answered, _):
+        case (.deciding, _), (.waiting, _), (.collecting, _), (.producing, _), (.connecting, _), (.relaying, _), (.tunnel, _), (.answered, _):
             preconditionFailure("a wait out of turn")
         }
     }
@@ -126,7 +128,7 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     ///   - isFlushed: nothing waits for the upstream's socket.
     func takesBody(hasReplayRoom: Bool, isFlushed: Bool) -> Bool {
         switch phase {
-        case .deciding, .waiting, .tunnel, .answered: false
+        case .deciding, .waiting, .producing, .tunnel, .answered: false
         case .collecting: true
         case .connecting: hasReplayRoom
         case .relaying: upstreamStoppedReading || isFlushed
@@ -134,6 +136,13 @@ struct ExchangeState: Equatable, Hashable, Sendable {
     }
 
     // MARK: the answer
+
+    /// The handler has answered, and its content follows.
+    mutating func produce() {
+        precondition(phase == .deciding && hasWholeRequest && answer == .none, "produced out of turn")
+        phase = .producing
+        answer = .started
+    }
 
     /// The head of the upstream's final answer was read; `isHeld`: the filter decides whether the client gets it.
     mutating func answerBegan(isHeld: Bool) {

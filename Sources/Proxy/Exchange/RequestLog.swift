@@ -61,6 +61,9 @@ extension Worker {
             route: exchanges[exchange].record.route, method: exchanges[exchange].record.method,
             statusCode: exchanges[exchange].record.outcome, tier: exchanges[exchange].record.tier, durationMicros: micros,
             bytesIn: exchanges[exchange].record.bytesIn, bytesOut: exchanges[exchange].record.bytesOut)
+        if let code = exchanges[exchange].record.refusal {
+            telemetry.metrics.refused(route: exchanges[exchange].record.route, code: Int(code.rawValue))
+        }
         if let check = exchanges[exchange].check {
             telemetry.metrics.checked(CheckKind(check), statusCode: exchanges[exchange].record.outcome)
         }

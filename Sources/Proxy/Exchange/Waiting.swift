@@ -110,7 +110,10 @@ extension Worker {
 
     /// The handler has answered.
     mutating func answered(_ exchange: Handle<Exchange>, _ response: LocalResponse, _ scratch: inout Scratch) {
-        guard exchanges.resume(exchange, from: .handler) else { return }
+        guard exchanges.resume(exchange, from: .handler) else {
+            response.stream?.ended()
+            return
+        }
         let client = exchanges[exchange.index].client
         answer(exchange.index, with: response, &scratch)
         resumeClient(client, &scratch)
@@ -182,7 +185,7 @@ extension Worker {
             exchanges[exchange].record.error = "handler_late"
             answer(exchange, with: .timeout, &scratch)
             resumeClient(client, &scratch)
-        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .connecting, .relaying, .tunnel, .answered: break
+        case .deciding, .waiting(.entitlement), .waiting(.limits), .waiting(.room), .collecting, .producing, .connecting, .relaying, .tunnel, .answered: break
         }
     }
 

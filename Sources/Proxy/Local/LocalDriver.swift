@@ -15,7 +15,10 @@ extension Worker {
         let isAdmin = downstream.listeners[downstream.clients[client].listener].isAdmin
         let request = LocalRequest(
             scratch.request, bytes, from: isAdmin ? downstream.clients[client].peer.address : scratch.decision.client.address,
-            requestID: exchanges[exchange].ids.requestID.readable.text, caller: LocalCaller(scratch.decision))
+            requestID: exchanges[exchange].ids.requestID.readable.text,
+            isSecure: downstream.clients[client].peer.isTLS
+                || scratch.decision.client.peerIsTrusted && scratch.request.cameOverTLS(bytes),
+            caller: LocalCaller(scratch.decision))
         exchanges[exchange].local = LocalExchange(handler: handler, request: request)
         exchanges[exchange].state.collect(isWhole: !scratch.request.framing.hasContent)
     }
@@ -37,6 +40,7 @@ extension Worker {
         for field in response.fields where exchanges[exchange].answerEdits.add(field.name, field.value) {
             if field.name.lowercased() == "cache-control" { saysCaching = true }
         }
+        if let stream = response.stream { return open(stream, exchange, status: response.status, &scratch) }
         answer(
             exchange, status: response.status, contentType: "", saysCaching: saysCaching, response.body.rawBytes, &scratch)
     }
@@ -50,14 +54,17 @@ struct LocalExchange {
 
 extension LocalRequest {
     /// The request without its body, from its parsed head.
-    fileprivate init(_ head: borrowing RequestHead, _ bytes: RawSpan, from client: IPAddress, requestID: String, caller: LocalCaller?) {
+    fileprivate init(
+        _ head: borrowing RequestHead, _ bytes: RawSpan, from client: IPAddress, requestID: String, isSecure: Bool, caller: LocalCaller?
+    ) {
         var fields: [(name: String, value: String)] = []
         for index in 0..<head.fields.count {
             fields.append((name: bytes[head.fields[index].name].text, value: bytes[head.fields[index].value].text))
         }
         self.init(
             method: bytes[head.methodText].text, target: bytes[head.target].text, path: bytes[head.path].text,
-            query: bytes[head.query].text, fields: fields, body: [], client: client, requestID: requestID, caller: caller)
+            query: bytes[head.query].text, fields: fields, body: [], client: client, requestID: requestID, isSecure: isSecure,
+            caller: caller)
     }
 }
 

@@ -16,7 +16,8 @@ enum LocalService {
         // Unstructured, because a loop is no async parent: it ends with the handler, and the handle drops a stale answer.
         Task {
             let response = await handler(request)
-            mailbox.post(.answered(exchange, response, heldSlot: holdsSlot))
+            let isRead = mailbox.post(.answered(exchange, response, heldSlot: holdsSlot))
+            if !isRead { response.stream?.ended() }
         }
     }
 }

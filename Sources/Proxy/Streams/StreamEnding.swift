@@ -61,6 +61,9 @@ extension Worker {
         for exchange in exchanges.indices where exchanges[exchange].live?.kind.endsWithDrain == true {
             resumingClient(of: exchange, &scratch) { $0.endStream(exchange, .drain, &$1) }
         }
+        for exchange in exchanges.indices where exchanges[exchange].state.phase == .producing {
+            resumingClient(of: exchange, &scratch) { $0.send(.end, of: $0.exchanges.handle(exchange), &$1) }
+        }
     }
 
     /// The exchange ends: its stream, if it is one, is counted and its log line names the reason.

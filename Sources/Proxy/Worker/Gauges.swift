@@ -24,7 +24,12 @@ extension Worker {
 
     private mutating func countClients() {
         var states: [ConnectionState: Int] = [:]
-        for client in downstream.clients.indices where downstream.clients[client].phase != .free && !downstream.clients[client].isStream {
+        var streams = 0
+        for client in downstream.clients.indices where downstream.clients[client].phase != .free {
+            guard !downstream.clients[client].isStream else {
+                streams += 1
+                continue
+            }
             let state: ConnectionState
             switch downstream.clients[client].phase {
             case .free, .announcing, .handshaking: state = .handshaking
@@ -34,6 +39,7 @@ extension Worker {
             }
             states[state, default: 0] += 1
         }
+        telemetry.metrics.http2Streams(streams)
         for state in ConnectionState.allCases { telemetry.metrics.connections(state, states[state] ?? 0) }
     }
 

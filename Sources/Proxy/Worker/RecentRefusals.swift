@@ -29,19 +29,29 @@ struct RecentRefusals: ~Copyable {
         kept[index].policy = decider
     }
 
-    /// The newest first, at most `limit`; only those of `requestID` if there is one.
-    func stories(_ requestID: String?, limit: Int) -> [ExplainedRefusal] {
+    /// Those that fit the query, the newest first.
+    func stories(_ query: RefusalQuery) -> [ExplainedRefusal] {
         var stories: [ExplainedRefusal] = []
-        for age in 0..<min(count, Self.most) where stories.count < limit {
+        for age in 0..<min(count, Self.most) where stories.count < query.limit {
             let index = SlabIndex<KeptRefusal>(number: UInt32((count - 1 - age) % Self.most))
             let id = kept[index].requestID.readable.text
-            guard requestID == nil || requestID == id, let policy = kept[index].policy else { continue }
+            guard query.requestID == nil || query.requestID == id, let policy = kept[index].policy,
+                kept[index].note.fits(query, policy)
+            else { continue }
             stories.append(
                 ExplainedRefusal(
                     requestID: id, at: kept[index].at, method: kept[index].note.method, host: kept[index].note.host,
-                    path: kept[index].note.sentPath, explanation: Explanation(kept[index].note, policy: policy)))
+                    path: kept[index].note.sentPath, route: kept[index].note.route(policy), user: kept[index].note.user,
+                    explanation: Explanation(kept[index].note, policy: policy)))
         }
         return stories
+    }
+
+    /// Those since there were `earlier`, the newest first, at most `limit`; none but the count if `earlier` is nil.
+    func stories(since earlier: Int?, limit: Int) -> NewRefusals {
+        let new = count - (earlier ?? count)
+        let told = stories(RefusalQuery(limit: min(new, limit)))
+        return NewRefusals(stories: told, skipped: new - told.count, count: count)
     }
 }
 

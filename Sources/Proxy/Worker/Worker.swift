@@ -152,7 +152,9 @@ extension Worker {
             if case .askEnded(let id, let reply) = message { reply(admission.hasEnded(id)) }
             if case .makeRoom(let request) = message { request.answered() }
             if case .reportUpstreams(let reply) = message { reply(upstreamStatuses()) }
-            if case .reportRefusals(let requestID, let limit, let reply) = message { reply(refusals.stories(requestID, limit: limit)) }
+            if case .reportRefusals(let query, let reply) = message { reply(refusals.stories(query)) }
+            if case .reportNewRefusals(let since, let limit, let reply) = message { reply(refusals.stories(since: since, limit: limit)) }
+            if case .answered(_, let response, _) = message { response.stream?.ended() }
         }
     }
 }

@@ -56,10 +56,14 @@ package enum WorkerMessage: Sendable {
     case answered(Handle<Exchange>, LocalResponse, heldSlot: Bool)
     /// Asks for this worker's metrics. The closure is called on the loop and must not block it.
     case report(@Sendable (MetricsSnapshot) -> Void)
-    /// Asks for the newest refusals, at most `limit`, or those of one request. The closure as in `report`.
-    case reportRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
+    /// Asks for the newest refusals that fit. The closure as in `report`.
+    case reportRefusals(RefusalQuery, @Sendable ([ExplainedRefusal]) -> Void)
+    /// Asks for at most `limit` refusals since there were `since`; nil: only how many there are. The closure as in `report`.
+    case reportNewRefusals(since: Int?, limit: Int, @Sendable (NewRefusals) -> Void)
     /// Asks for the keys that limits refused most often. The closure as in `report`.
     case reportHottestKeys(@Sendable ([HotKey]) -> Void)
+    /// A part of the answer of a local handler that goes on.
+    case content(Handle<Exchange>, LocalStream.Part)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
     case drain(within: UInt64)
     /// All other workers have ended: the one with the admin listeners may too.
@@ -179,8 +183,10 @@ extension Worker {
             case .report(let reply):
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
-            case .reportRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
+            case .reportRefusals(let query, let reply): reply(refusals.stories(query))
+            case .reportNewRefusals(let since, let limit, let reply): reply(refusals.stories(since: since, limit: limit))
             case .reportHottestKeys(let reply): reply(hottestKeys.keys(at: now.wall))
+            case .content(let exchange, let part): send(part, of: exchange, &scratch)
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             case .othersEnded: outlastsOthers = false
             }

@@ -69,7 +69,8 @@ package struct WorkerTelemetry: ~Copyable {
             authOutcomes: AuthOutcome.allCases.map { $0.text.description },
             authReasons: AuthReason.allCases.map { $0.text.description },
             limitOutcomes: LimitOutcome.Result.allCases.map { $0.text.description },
-            limitSources: LimitOutcome.Source.allCases.map { $0.text.description })
+            limitSources: LimitOutcome.Source.allCases.map { $0.text.description },
+            refusalCodes: RefusalCode.allCases.map { $0.text.description })
     }
 
     mutating func adopt(_ labels: MetricLabels) {

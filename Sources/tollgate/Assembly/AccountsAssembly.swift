@@ -31,10 +31,10 @@ struct AccountsAssembly: Sendable {
     let cluster: ClusterMember
     let tierClient = TierClient()
     let health: HealthBoard
-    private let context: AccountContext
+    let context: AccountContext
     private let courier: any Courier
     private let providers: ProviderKeyRing
-    private let active: ActiveConfiguration
+    let active: ActiveConfiguration
     /// The sources of judgements about tokens.
     private let judging: TokenJudge.Sources
     private let redeemer: OutsideRedeemer
@@ -138,24 +138,6 @@ struct AccountsAssembly: Sendable {
         guard configuration.settings.trusts.contains(where: \.hasAccounts) else { return nil }
         let redeemer = redeemer
         return OutsideRefresh(secret: secret, limiter: limiter) { await redeemer.redeem($0, $1) }
-    }
-
-    /// The admin API over these accounts, and over the requests that `workers` have refused.
-    func adminAPI(_ workers: WorkerBroadcast, _ controls: AdminControls) -> AdminAPI {
-        let active = active
-        return AdminAPI(
-            token: { active.adminToken }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work, actor: .adminAPI), limiter: limiter,
-            refusals: { await workers.refusals(of: $0, limit: $1) },
-            upstreams: { await workers.upstreams() },
-            controls: controls, writeRoutes: { CheckCommand.writeRoutes(active.configuration, &$0) },
-            plan: {
-                let settings = active.configuration.settings
-                return AdminPlan(
-                    tiers: settings.tiers, tierGraceSeconds: settings.tierGraceSeconds,
-                    issuers: settings.trusts.map { SubjectIssuer(name: $0.name, hasAccounts: $0.hasAccounts) })
-            },
-            now: { EventLoop.now().wall })
     }
 }
 

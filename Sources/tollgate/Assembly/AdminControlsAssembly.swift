@@ -10,22 +10,24 @@ internal import Transport
 internal import Wire
 
 extension AdminControls {
-    /// What the admin API shows of the gateway, and changes in it, besides accounts.
+    /// The controls of a running gateway.
     init(
         active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast, keySets: KeySetRefresher, cluster: ClusterMember
     ) {
         let rotation = KeyRotation(active: active, keySets: keySets) { await cluster.changed($0) }
-        self.init(
-            ring: { active.keys.own }, outsideKeys: { OutsideKeys.all(active.configuration.settings, keySets.statuses) },
-            rotate: { () async throws(RotationRefusal) -> SigningKeyRing in try await rotation.rotate() },
-            limits: { LimitLine.all(active.configuration.settings) }, hottest: { await workers.hottestKeys(limit: $0) },
-            redis: { () -> RedisState? in
-                guard let redis = active.configuration.redis else { return nil }
-                let readiness = health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic)
-                let check = readiness.checks.first { $0.name == "redis" }
-                return RedisState(topology: redis.topology.name, state: "\((check?.state ?? .unready).text)", reason: check?.reason)
-            },
-            configuration: { ShownConfiguration(active) })
+        self.init()
+        ring = { active.keys.own }
+        outsideKeys = { OutsideKeys.all(active.configuration.settings, keySets.statuses) }
+        rotate = { () async throws(RotationRefusal) -> SigningKeyRing in try await rotation.rotate() }
+        limits = { LimitLine.all(active.configuration.settings) }
+        hottest = { await workers.hottestKeys(limit: $0) }
+        redis = { () -> RedisState? in
+            guard let redis = active.configuration.redis else { return nil }
+            let readiness = health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic)
+            let check = readiness.checks.first { $0.name == "redis" }
+            return RedisState(topology: redis.topology.name, state: "\((check?.state ?? .unready).text)", reason: check?.reason)
+        }
+        configuration = { ShownConfiguration(active) }
     }
 }
 

@@ -10,6 +10,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case serverMetadata = 3
     case revocation = 4
     case introspection = 5
+    /// Only with `TOLLGATE_CONSOLE_ON_MAIN`, like the next.
+    case console = 6
+    case adminAPI = 7
 
     /// In logs and metrics. No configured route's name has a hyphen.
     var name: String {
@@ -19,8 +22,13 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .serverMetadata: "own-metadata"
         case .revocation: "own-revocation"
         case .introspection: "own-introspection"
+        case .console: "own-console"
+        case .adminAPI: "own-admin-api"
         }
     }
+
+    /// Whether it belongs to the console.
+    var isOfConsole: Bool { self == .console || self == .adminAPI }
 
     var path: String {
         switch self {
@@ -29,19 +37,23 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .serverMetadata: "/.well-known/oauth-authorization-server"
         case .revocation: ServerMetadata.revocationPath
         case .introspection: ServerMetadata.introspectionPath
+        case .console: "/console"
+        case .adminAPI: "/admin/api"
         }
     }
 
+    /// None for all.
     private var methods: [String] {
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata: ["GET", "HEAD"]
         case .revocation, .introspection: ["POST"]
+        case .console, .adminAPI: []
         }
     }
 
     /// The route that leads to it. `cors` is that of all endpoints.
     func rule(_ cors: CORSRule?) -> RouteRule {
-        var rule = RouteRule(name: name, methods: methods, path: path, isPrefix: false, target: .local(rawValue), auth: .none)
+        var rule = RouteRule(name: name, methods: methods, path: path, isPrefix: isOfConsole, target: .local(rawValue), auth: .none)
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata:
             rule.errors = .problem
@@ -58,21 +70,35 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             rule.errors = .oauth
             rule.isEndpoint = true
             rule.bodyLimit = 65_536
+        case .console, .adminAPI:
+            // For its own pages, so without CORS.
+            rule.errors = .password
+            rule.bodyLimit = 65_536
         }
         return rule
     }
 
-    /// Those whose path none of `routes` takes.
-    static func free(beside routes: [RouteRule]) throws(RouteFault) -> [LocalEndpoint] {
-        var taken: [(path: String, methods: [String])] = []
-        for route in routes where route.host == nil && !route.isPrefix {
-            taken.append((String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self), route.methods))
+    /// Those that the settings mount and whose path none of `routes` takes.
+    static func free(beside routes: [RouteRule], _ settings: Configuration) throws(RouteFault) -> [LocalEndpoint] {
+        var taken: [(path: String, isPrefix: Bool, methods: [String])] = []
+        for route in routes where route.host == nil {
+            taken.append((String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self), route.isPrefix, route.methods))
         }
-        return allCases.filter { endpoint in
+        return mounted(settings).filter { endpoint in
             !taken.contains { route in
-                route.path == endpoint.path && (route.methods.isEmpty || endpoint.methods.contains { route.methods.contains($0) })
+                route.path == endpoint.path && route.isPrefix == endpoint.isOfConsole && endpoint.shares(route.methods)
             }
         }
+    }
+
+    /// Those that the settings mount, unless a route has their path.
+    static func mounted(_ settings: Configuration) -> [LocalEndpoint] {
+        allCases.filter { !$0.isOfConsole || settings.hasConsoleOnMain }
+    }
+
+    /// Whether a route of these methods, all if there are none, takes some of this one's.
+    private func shares(_ others: [String]) -> Bool {
+        others.isEmpty || methods.isEmpty || methods.contains { others.contains($0) }
     }
 
     /// The routes with wider paths that requests to these endpoints do not reach, for a warning: those that name the endpoint's
@@ -80,6 +106,6 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     func takesFrom(_ route: RouteRule) -> Bool {
         let segment = path.split(separator: "/").first.map { "/\($0)/" } ?? "/"
         guard route.host == nil, route.isPrefix, route.path.hasPrefix(segment), path.hasPrefix(route.path) else { return false }
-        return route.methods.isEmpty || methods.contains { route.methods.contains($0) }
+        return shares(route.methods)
     }
 }

@@ -37,7 +37,7 @@ enum PolicyBuilder {
             return rule
         }
         let routes = configuration.settings.routes.map(\.rule)
-        return routes + endpoints + (try LocalEndpoint.free(beside: routes)).map { $0.rule(cors) }
+        return routes + endpoints + (try LocalEndpoint.free(beside: routes, configuration.settings)).map { $0.rule(cors) }
     }
 
     /// Outside issuers in the configuration's order, then the gateway's own tokens.

@@ -72,7 +72,7 @@ struct RouteChecks {
     /// Warns of routes for paths below which the gateway itself answers some.
     private mutating func warnOfOwnEndpoints(_ routes: [RouteDeclaration]) {
         for route in routes {
-            let paths = LocalEndpoint.allCases.filter { $0.takesFrom(route.rule) }.map(\.path)
+            let paths = LocalEndpoint.mounted(configuration).filter { $0.takesFrom(route.rule) }.map(\.path)
             guard !paths.isEmpty else { continue }
             let message = "\(paths.joined(separator: " ")) never \(paths.count == 1 ? "reaches" : "reach") upstream=\(route.upstream): the gateway answers there, give the upstream a route with that path if it should answer"
             findings.warn(Finding(route.origin, route.variable, message))

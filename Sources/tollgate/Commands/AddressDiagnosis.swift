@@ -23,8 +23,11 @@ enum AddressDiagnosis {
 
     /// The reasons of the checks whose names begin with `prefix`; none if the text is something else.
     static func reasons(_ body: [UInt8], prefix: String) -> [String] {
-        guard let readiness = Readiness(body.rawBytes) else { return [] }
-        return readiness.checks.filter { $0.name.hasPrefix(prefix) }.compactMap { check in
+        Readiness(body.rawBytes).map { reasons($0, prefix: prefix) } ?? []
+    }
+
+    static func reasons(_ readiness: Readiness, prefix: String) -> [String] {
+        readiness.checks.filter { $0.name.hasPrefix(prefix) }.compactMap { check in
             check.reason.map { "\(check.name.dropFirst(prefix.count)): \($0)" }
         }
     }

@@ -42,12 +42,15 @@ enum CheckCommand {
         }
         json.array("upstreams", settings.upstreams, write)
         json.array("issuers", settings.trusts, write)
-        writeRoutes(configuration, &json)
+        writeRoutes(configuration, &json) { _, _ in }
     }
 
     /// Writes the routes and the contracts' endpoints.
-    static func writeRoutes(_ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
-        json.array("routes", configuration.settings.routes) { json, route in write(route, configuration, &json) }
+    /// `more` adds members to the route of a name.
+    static func writeRoutes(
+        _ configuration: GatewayConfiguration, _ json: inout JSONWriter, _ more: (String, inout JSONWriter) -> Void
+    ) {
+        json.array("routes", configuration.settings.routes) { json, route in write(route, configuration, &json, more) }
         json.array("endpoints", configuration.endpoints, write)
     }
 
@@ -96,7 +99,10 @@ enum CheckCommand {
         json.endObject()
     }
 
-    private static func write(_ route: RouteDeclaration, _ configuration: GatewayConfiguration, _ json: inout JSONWriter) {
+    private static func write(
+        _ route: RouteDeclaration, _ configuration: GatewayConfiguration, _ json: inout JSONWriter,
+        _ more: (String, inout JSONWriter) -> Void
+    ) {
         let rule = route.rule
         json.beginObject()
         json.field("name", rule.name)
@@ -123,6 +129,7 @@ enum CheckCommand {
         if let cors = rule.cors { write(cors, &json) }
         json.field("body_limit", Int(rule.bodyLimit))
         json.field("errors", rule.errors.name)
+        more(rule.name, &json)
         json.endObject()
     }
 }

@@ -89,8 +89,7 @@ struct Gateway {
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
-            adminAPI: assembly.adminAPI(
-                workers, AdminControls(active: active, health: health, workers: workers, keySets: keySets, cluster: accounts.cluster)),
+            adminAPI: assembly.adminAPI(workers, keySets: keySets, limiter: limiter, startedAt: moment.wall),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
         for (id, waker) in wakers.enumerated() {
@@ -261,9 +260,9 @@ struct Gateway {
 }
 
 extension AdminToken {
-    /// nil without an admin listener: there is nowhere to present a token, so none is made and announced.
+    /// nil without an admin listener and console: there is nowhere to present a token, so none is made and announced.
     fileprivate static func open(_ settings: Configuration) throws(SystemFault) -> AdminToken? {
-        guard !settings.adminListeners.isEmpty else { return nil }
+        guard !settings.adminListeners.isEmpty || settings.hasConsoleOnMain else { return nil }
         return try open(configured: settings.adminToken, dataDirectory: settings.dataDirectory)
     }
 }

@@ -7,7 +7,7 @@ final class LoadHistory: Sendable {
         let at: WallTime
         /// Why it was refused; empty if it was adopted.
         var faults: [String] = []
-        /// What of it was not adopted.
+        /// The changed settings that were not adopted, with the reason.
         var warnings: [String] = []
     }
 

@@ -17,10 +17,24 @@ struct WorkerBroadcast: Sendable {
     /// The metrics of every worker that still runs.
     func reports() async -> [MetricsSnapshot] { await ask { reply in .report(reply) } }
 
-    /// The newest refusals of all workers, at most `limit`, the newest first; with `requestID` those of one request.
-    func refusals(of requestID: String?, limit: Int) async -> [ExplainedRefusal] {
-        let stories = await ask { reply in .reportRefusals(of: requestID, limit: limit, reply) }
-        return Array(stories.joined().sorted { $0.at > $1.at }.prefix(limit))
+    /// The newest refusals of all workers that fit, the newest first.
+    func refusals(_ query: RefusalQuery) async -> [ExplainedRefusal] {
+        let stories = await ask { reply in .reportRefusals(query, reply) }
+        return Array(stories.joined().sorted { $0.at > $1.at }.prefix(query.limit))
+    }
+
+    /// The refusals of each worker since it had had so many, by the number of the worker; those that have drained are missing.
+    func newRefusals(since counts: [Int: Int], limit: Int) async -> [Int: NewRefusals] {
+        var found: [Int: NewRefusals] = [:]
+        for (number, mailbox) in mailboxes.enumerated() {
+            let answer: NewRefusals? = await withCheckedContinuation { continuation in
+                let isRead = mailbox.post(
+                    .reportNewRefusals(since: counts[number], limit: limit) { continuation.resume(returning: $0) })
+                if !isRead { continuation.resume(returning: nil) }
+            }
+            if let answer { found[number] = answer }
+        }
+        return found
     }
 
     /// The keys that limits refused most often at all workers, the most refused first.

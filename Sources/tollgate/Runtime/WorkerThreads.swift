@@ -46,8 +46,8 @@ struct WorkerPlan: Sendable {
                 health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
-            hosts: { AdminHosts(active.configuration.settings.adminHosts) }, api: adminAPI)
-        var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts))
+            hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
+        var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
         services.lookUpUser = { accounts.cluster.tiers.lookUp($0) }
         services.lookUpSubject = { accounts.cluster.subjects.lookUp($0) }
@@ -82,19 +82,21 @@ struct WorkerPlan: Sendable {
     }
 
     /// The handlers of `LocalEndpoint` and of the catalogue's endpoints, each at its number.
-    private static func endpoints(_ active: ActiveConfiguration, _ accounts: AccountsRuntime) -> [LocalHandler] {
+    private static func endpoints(
+        _ active: ActiveConfiguration, _ accounts: AccountsRuntime, _ admin: AdminEndpoints
+    ) -> [LocalHandler] {
         let missing: LocalHandler = { _ in .plain(404, "not found\n") }
         let count = Int(Catalogue.firstNumber) + Catalogue.endpoints.count
         var handlers = [LocalHandler](repeating: missing, count: count)
         for endpoint in Catalogue.endpoints {
             handlers[Int(endpoint.number)] = { await accounts.answer(endpoint.number, $0) }
         }
-        for endpoint in LocalEndpoint.allCases { handlers[Int(endpoint.rawValue)] = handler(endpoint, active, accounts) }
+        for endpoint in LocalEndpoint.allCases { handlers[Int(endpoint.rawValue)] = handler(endpoint, active, accounts, admin) }
         return handlers
     }
 
     private static func handler(
-        _ endpoint: LocalEndpoint, _ active: ActiveConfiguration, _ accounts: AccountsRuntime
+        _ endpoint: LocalEndpoint, _ active: ActiveConfiguration, _ accounts: AccountsRuntime, _ admin: AdminEndpoints
     ) -> LocalHandler {
         switch endpoint {
         case .ownKeys:
@@ -107,6 +109,7 @@ struct WorkerPlan: Sendable {
         case .serverMetadata: { _ in active.metadata(isOpenID: false) }
         case .revocation: { await accounts.revoke($0) }
         case .introspection: { await accounts.introspect($0) }
+        case .console, .adminAPI: { await admin.answerOnMain($0) }
         }
     }
 }
@@ -118,6 +121,15 @@ extension ServerLog {
         warning(
             isShadow ? "an answer that is not JSON would be refused" : "an answer that is not JSON was refused",
             ("route", route), ("answers", "\(answers)"), ("detail", detail))
+    }
+}
+
+extension AdminHosts {
+    /// With the console on the main listeners, also the host under which those are reached.
+    fileprivate init(_ settings: Configuration) {
+        var names = settings.adminHosts
+        if settings.hasConsoleOnMain, let name = Self.host(ofURL: settings.publicURL) { names.append(name) }
+        self.init(names)
     }
 }
 

@@ -1,0 +1,124 @@
+internal import HTTP
+internal import Wire
+
+/// One operation of the admin API: a method at a path, its description, and the function that answers it.
+///
+/// The table is the only list of operations: `AdminAPI` routes by it, and `/admin/api/openapi.json` is written from it.
+package struct AdminOperation: Sendable {
+    /// A parameter of the query.
+    package struct Parameter: Sendable {
+        let name: String
+        let about: String
+        var schema = JSONSchema.text
+
+        init(_ name: String, _ about: String, _ schema: JSONSchema = .text) {
+            self.name = name
+            self.about = about
+            self.schema = schema
+        }
+    }
+
+    /// A successful answer.
+    package enum Success: Sendable {
+        case json(JSONSchema)
+        /// 204.
+        case nothing
+        /// Server-sent events; their names, each with the shape of its data.
+        case events([(name: String, data: JSONSchema)])
+    }
+
+    package enum Access: Sendable {
+        /// The admin token, or the cookie of the console.
+        case signedIn
+        /// No proof is needed; the operation itself looks at what was sent.
+        case open
+    }
+
+    typealias Run = @Sendable (AdminAPI, AdminCall) async throws -> LocalResponse
+
+    let method: String
+    /// Below `/admin/api/`; a segment in braces stands for any.
+    let path: String
+    /// Unique, for generated clients.
+    let name: String
+    let about: String
+    let access: Access
+    let query: [Parameter]
+    let body: JSONSchema?
+    let success: Success
+    /// The statuses of refusals that this operation has beside 400, 401, 403, 429 and 503.
+    let refusals: [Int]
+    let run: Run
+
+    init(
+        _ method: String, _ path: String, _ name: String, _ about: String, access: Access = .signedIn, query: [Parameter] = [],
+        body: JSONSchema? = nil, answers success: Success, refusals: [Int] = [], run: @escaping Run
+    ) {
+        self.method = method
+        self.path = path
+        self.name = name
+        self.about = about
+        self.access = access
+        self.query = query
+        self.body = body
+        self.success = success
+        self.refusals = refusals
+        self.run = run
+    }
+
+    /// All operations. A new group is added here, and its schemas to `OpenAPIDocument.schemas`.
+    package static let all: [AdminOperation] = accounts + operations + gateway + console + description
+
+    /// The segments of its path.
+    private var segments: [Substring] { path.split(separator: "/") }
+
+    /// The names of the segments in braces.
+    var arguments: [String] { segments.filter { $0.hasPrefix("{") }.map { String($0.dropFirst().dropLast()) } }
+
+    /// The segments of a path that stand where this one has braces; nil if the path is another. Literal segments win over braces by
+    /// their place in the table.
+    func match(_ path: [String]) -> [String]? {
+        let own = segments
+        guard own.count == path.count else { return nil }
+        var found: [String] = []
+        for (segment, given) in zip(own, path) {
+            if segment.hasPrefix("{") { found.append(given) } else if segment != given { return nil }
+        }
+        return found
+    }
+}
+
+/// A request for an operation.
+struct AdminCall: Sendable {
+    let request: LocalRequest
+    /// The segments that stand for the braces, as they were sent.
+    let arguments: [String]
+    let query: AdminQuery
+    let actor: AdminActor
+}
+
+/// How the caller has proved that they are the operator.
+package enum AdminActor: Sendable, Equatable {
+    /// Not at all: only for operations that are open.
+    case none
+    /// By the bearer.
+    case token
+    /// By the console's cookie.
+    case console
+}
+
+extension AdminOperation {
+    /// The operation for a request and its arguments; throws 404 or 405.
+    static func find(_ request: LocalRequest) throws(AdminRefusal) -> (operation: AdminOperation, arguments: [String]) {
+        let path = request.path.dropFirst(AdminAPI.path.count).split(separator: "/").map(String.init)
+        let method = request.method == "HEAD" ? "GET" : request.method
+        var allowed: [String] = []
+        for operation in all {
+            guard let arguments = operation.match(path) else { continue }
+            if operation.method == method { return (operation, arguments) }
+            if !allowed.contains(operation.method) { allowed.append(operation.method) }
+        }
+        guard !allowed.isEmpty else { throw AdminRefusal(404, "NOT_FOUND", "The admin API has no \(request.path)") }
+        throw AdminRefusal(405, "METHOD_NOT_ALLOWED", "The method is not allowed here", [("Allow", allowed.joined(separator: ", "))])
+    }
+}

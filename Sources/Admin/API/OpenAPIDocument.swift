@@ -1,0 +1,161 @@
+internal import HTTP
+package import Wire
+
+/// The description of the admin API in OpenAPI 3.1, written from the table of operations.
+package enum OpenAPIDocument {
+    /// The schemas that others refer to by name.
+    package static let schemas: [(name: String, schema: JSONSchema)] =
+        AdminOperation.accountSchemas + AdminOperation.operationSchemas + AdminOperation.gatewaySchemas + [("Error", error)]
+
+    private static let error = JSONSchema.object([
+        .has("error", .object([
+            .has("code", .text, "Stable, in capitals."), .has("message", .text), .may("request_id", .text),
+        ])),
+    ])
+
+    package static func write(_ operations: [AdminOperation], version: String, _ json: inout JSONWriter) {
+        json.beginObject()
+        json.field("openapi", "3.1.0")
+        json.key("info")
+        json.beginObject()
+        json.field("title", "Tollgate admin API")
+        json.field("version", version)
+        json.endObject()
+        json.key("paths")
+        json.beginObject()
+        var written: Set<String> = []
+        for operation in operations where written.insert(operation.path).inserted {
+            json.key(AdminAPI.path + operation.path)
+            json.beginObject()
+            for same in operations where same.path == operation.path { write(same, &json) }
+            json.endObject()
+        }
+        json.endObject()
+        writeComponents(&json)
+        json.endObject()
+    }
+
+    private static func writeComponents(_ json: inout JSONWriter) {
+        json.key("components")
+        json.beginObject()
+        json.key("securitySchemes")
+        json.beginObject()
+        json.key("token")
+        json.beginObject()
+        json.field("type", "http")
+        json.field("scheme", "bearer")
+        json.endObject()
+        json.key("console")
+        json.beginObject()
+        json.field("type", "apiKey")
+        json.field("in", "cookie")
+        json.field("name", ConsoleSession.cookieName)
+        json.endObject()
+        json.endObject()
+        json.key("schemas")
+        json.beginObject()
+        for (name, schema) in schemas {
+            json.key(name)
+            schema.write(&json)
+        }
+        json.endObject()
+        json.endObject()
+    }
+
+    private static func write(_ operation: AdminOperation, _ json: inout JSONWriter) {
+        json.key(operation.method.lowercased())
+        json.beginObject()
+        json.field("operationId", operation.name)
+        json.field("summary", operation.about)
+        let schemes = operation.access == .signedIn ? ["token", "console"] : []
+        json.array("security", schemes) { json, scheme in
+            json.beginObject()
+            json.key(scheme)
+            json.beginArray()
+            json.endArray()
+            json.endObject()
+        }
+        let inPath = operation.arguments.map { AdminOperation.Parameter($0, "") }
+        if !inPath.isEmpty || !operation.query.isEmpty {
+            json.array("parameters", inPath.map { ($0, true) } + operation.query.map { ($0, false) }) { json, parameter in
+                json.beginObject()
+                json.field("name", parameter.0.name)
+                json.field("in", parameter.1 ? "path" : "query")
+                json.field("required", parameter.1)
+                if !parameter.0.about.isEmpty { json.field("description", parameter.0.about) }
+                json.key("schema")
+                parameter.0.schema.write(&json)
+                json.endObject()
+            }
+        }
+        if let body = operation.body {
+            json.key("requestBody")
+            json.beginObject()
+            json.field("required", true)
+            writeContent("application/json", body, &json)
+            json.endObject()
+        }
+        json.key("responses")
+        json.beginObject()
+        writeSuccess(operation.success, &json)
+        for status in Set([400, 401, 403, 429, 503] + operation.refusals).sorted() { writeRefusal(status, &json) }
+        json.endObject()
+        json.endObject()
+    }
+
+    private static func writeSuccess(_ success: AdminOperation.Success, _ json: inout JSONWriter) {
+        switch success {
+        case .json(let schema):
+            json.key("200")
+            json.beginObject()
+            json.field("description", "Done")
+            writeContent("application/json", schema, &json)
+            json.endObject()
+        case .nothing:
+            json.key("204")
+            json.beginObject()
+            json.field("description", "Done")
+            json.endObject()
+        case .events(let events):
+            json.key("200")
+            json.beginObject()
+            json.field("description", "Events: " + events.map(\.name).joined(separator: ", "))
+            writeContent("text/event-stream", .text, &json)
+            json.key("x-events")
+            json.beginObject()
+            for event in events {
+                json.key(event.name)
+                event.data.write(&json)
+            }
+            json.endObject()
+            json.endObject()
+        }
+    }
+
+    private static func writeRefusal(_ status: Int, _ json: inout JSONWriter) {
+        json.key("\(status)")
+        json.beginObject()
+        json.field("description", StatusText.reason(status).description)
+        writeContent("application/json", .named("Error"), &json)
+        json.endObject()
+    }
+
+    private static func writeContent(_ type: String, _ schema: JSONSchema, _ json: inout JSONWriter) {
+        json.key("content")
+        json.beginObject()
+        json.key(type)
+        json.beginObject()
+        json.key("schema")
+        schema.write(&json)
+        json.endObject()
+        json.endObject()
+    }
+}
+
+extension AdminOperation {
+    static let description = [
+        AdminOperation("GET", "openapi.json", "getDescription", "This description", answers: .json(.anything)) { _, _ in
+            .json { OpenAPIDocument.write(all, version: Version.text, &$0) }
+        }
+    ]
+}

@@ -1,0 +1,102 @@
+internal import Accounts
+internal import HTTP
+internal import Wire
+
+extension AdminOperation {
+    /// Sign-in to the console.
+    static let console = [
+        AdminOperation(
+            "POST", "session", "signIn", "Signs in to the console: sets its cookie, which counts like the admin token for twelve hours",
+            access: .open, body: .object([.has("token", .text, "The admin token")]), answers: .nothing
+        ) { api, call in try await api.signIn(call.request) },
+        AdminOperation(
+            "GET", "session", "getSession", "Until when the console's cookie is good", access: .open,
+            answers: .json(.object([.has("expires_at", .time)]))
+        ) { api, call in try api.showSession(call.request) },
+        AdminOperation("DELETE", "session", "signOut", "Removes the console's cookie", access: .open, answers: .nothing) { api, call in
+            try api.signOut(call.request)
+        },
+    ]
+}
+
+extension AdminAPI {
+    /// The end of the session whose cookie the request has; nil without a good one.
+    private func session(_ request: LocalRequest) -> WallTime? {
+        guard let token = token() else { return nil }
+        let (session, now) = (ConsoleSession(token), now())
+        return ConsoleSession.values(in: request.fields).lazy.compactMap { session.end(of: $0, now: now) }.first
+    }
+
+    /// Proof of the operator: the admin token as the bearer, or the console's cookie.
+    func authenticate(_ request: LocalRequest) async throws -> AdminActor {
+        if let field = request.value(of: "authorization") {
+            let words = field.split(separator: " ")
+            guard words.count == 2, words[0].lowercased() == "bearer" else {
+                throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
+            }
+            try await check(words[1], request.client)
+            return .token
+        }
+        guard session(request) != nil else {
+            throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
+        }
+        if request.method != "GET" && request.method != "HEAD" { _ = try ownOrigin(request) }
+        return .console
+    }
+
+    /// Whether the request still proves the operator: the token in force may be another now, or the cookie's time over.
+    func proves(_ request: LocalRequest) -> Bool {
+        guard let field = request.value(of: "authorization") else { return session(request) != nil }
+        return field.split(separator: " ").last.map { token()?.matches($0) == true } ?? false
+    }
+
+    /// Checks a presented token. Before the limit, so that guesses cannot lock the operator out.
+    private func check(_ presented: some StringProtocol, _ client: IPAddress) async throws {
+        if token()?.matches(presented) == true { return }
+        switch await limiter.charge([AttemptBucket(.adminFailures, client)]) {
+        case .admitted: throw AdminRefusal.unauthorized("This is not the admin token")
+        case .refused(let refusals):
+            let seconds = refusals.map(\.retryAfterSeconds).max() ?? 1
+            throw AdminRefusal(429, "RATE_LIMITED", "Too many wrong tokens came from this address", [("Retry-After", "\(seconds)")])
+        }
+    }
+
+    /// Throws unless a page of the console itself sent the request; returns whether it was loaded over TLS.
+    private func ownOrigin(_ request: LocalRequest) throws(AdminRefusal) -> Bool {
+        switch RequestOrigin(of: request) {
+        case .own(let isSecure): return isSecure
+        case .foreign:
+            throw AdminRefusal(403, "FORBIDDEN_ORIGIN", "A page of another origin sent this, open the console under the name that it is asked by")
+        case .missing:
+            throw AdminRefusal(403, "FORBIDDEN_ORIGIN", "Origin is missing: programs use Authorization: Bearer TOKEN instead of the cookie")
+        }
+    }
+
+    fileprivate func signIn(_ request: LocalRequest) async throws -> LocalResponse {
+        let isSecure = try ownOrigin(request)
+        guard let presented = try RequestObject(request.body).text("token") else {
+            throw AdminRefusal(400, "BAD_REQUEST", "token is required")
+        }
+        try await check(presented, request.client)
+        guard let token = token() else { throw AdminRefusal.unauthorized("This is not the admin token") }
+        let end = WallTime(seconds: now().seconds + ConsoleSession.seconds)
+        return Self.setting(ConsoleSession.cookie(ConsoleSession(token).value(until: end), isSecure: isSecure))
+    }
+
+    fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
+        guard let end = session(request) else { throw AdminRefusal.unauthorized("The console's cookie is missing, too old, or of another admin token") }
+        return .json { json in
+            json.beginObject()
+            json.field("expires_at", ISO8601.text(end))
+            json.endObject()
+        }
+    }
+
+    fileprivate func signOut(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
+        Self.setting(ConsoleSession.cookie("", isSecure: try ownOrigin(request)))
+    }
+
+    private static func setting(_ cookie: String) -> LocalResponse {
+        LocalResponse(status: 204, contentType: "application/json; charset=utf-8", body: [], fields: [("Set-Cookie", cookie)])
+    }
+}

@@ -1,0 +1,100 @@
+internal import Admin
+internal import Gate
+internal import HTTP
+internal import Settings
+internal import Wire
+
+/// A request's walk through the policy, with what the accounts and the upstream's addresses add to it. Blocks while it asks them; for
+/// an own thread.
+struct ExplainedWalk {
+    let explanation: Explanation
+    /// The name of the route; nil if none matched.
+    private(set) var route: String?
+    /// The explanation's steps, with those of the account and of the headers before the verdict.
+    private(set) var steps: [Explanation.Step]
+
+    /// `addresses` tells which addresses of an upstream get no requests now, and why.
+    init(
+        _ request: ExplainCommand.Request, _ configuration: GatewayConfiguration, _ policy: Policy, at now: Moment,
+        addresses: (String) -> [String]
+    ) {
+        var head = RequestHead()
+        var note = DecisionRecord()
+        var found: [Explanation.Step] = []
+        switch head.parse(request.head.rawBytes, limits: HeadLimits()) {
+        case .invalid(let fault): note.recordUnparsed(fault, from: request.peer.address, policy)
+        case .incomplete: note.recordUnparsed(HTTPFault(.truncated), from: request.peer.address, policy)
+        case .complete:
+            var admission = Admission(policy: policy, limiter: SharedLimiter(capacity: 8), cacheCapacity: 1)
+            var decision = Decision()
+            admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+            if decision.verdict == .lookUp, admission.asksSubject(decision) {
+                let diagnosis = SubjectDiagnosis.find(admission.tokenUser(decision), configuration, at: now)
+                found = [Explanation.Step("account", diagnosis.account)]
+                admission.learn([diagnosis.known])
+                admission.revoke(diagnosis.revoked, at: now.wall.seconds)
+                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+            }
+            if decision.verdict == .lookUp {
+                let diagnosis = AccountDiagnosis.find(
+                    admission.tokenUser(decision), session: decision.sessionID.text, configuration, at: now)
+                found += diagnosis.steps
+                admission.learn([diagnosis.status])
+                admission.revoke(diagnosis.revoked, at: now.wall.seconds)
+                admission.decide(head, request.head.rawBytes, peer: request.peer, at: now, &decision)
+            }
+            note.record(decision, head, request.head.rawBytes, policyVersion: policy.version, at: now.wall)
+            if decision.refusal == nil, case .forward = decision.verdict {
+                found.append(Explanation.Step("bearer", Self.bearer(policy.rules[decision.routeIndex])))
+            }
+            if decision.refusal == nil, case .forward(let index) = decision.verdict {
+                let upstream = configuration.settings.upstreams[index].name
+                found += addresses(upstream).map { Explanation.Step("address", $0) }
+            }
+            if decision.refusal == nil, !decision.requestEdits.addsNothing {
+                found.append(Explanation.Step("headers", Self.headers(decision)))
+            }
+        }
+        explanation = Explanation(note, policy: policy)
+        route = note.route(policy)
+        steps = explanation.steps
+        let verdict = steps.removeLast()
+        steps += found
+        steps.append(Explanation.Step(verdict.name, Self.verdict(note, configuration) ?? verdict.text))
+    }
+
+    /// The fate of `Authorization` before the upstream.
+    private static func bearer(_ rule: RouteRule) -> String {
+        if rule.auth == .none { return "Authorization passes to the upstream as it came: auth=none does not look at it" }
+        if rule.forwardsAuthorization { return "Authorization passes to the upstream: forward=authorization" }
+        return "Authorization is removed before the upstream; forward=authorization on the route keeps it"
+    }
+
+    private static func headers(_ decision: borrowing Decision) -> String {
+        decision.requestEdits.http1.text.split(separator: "\r\n").joined(separator: ", ")
+    }
+
+    private static func verdict(_ note: borrowing DecisionRecord, _ configuration: GatewayConfiguration) -> String? {
+        guard case .forward(let index) = note.verdict else { return nil }
+        let upstream = configuration.settings.upstreams[index]
+        return "passes, to the upstream \(upstream.name) (\(upstream.bases.map(\.text).joined(separator: " ")))"
+    }
+
+    var text: String { CheckTable.table(["STEP", "WHAT"], steps.map { [$0.name, $0.text] }) }
+
+    func report(_ request: ExplainCommand.Request) -> CommandResult {
+        .json { json in
+            json.beginObject()
+            json.field("method", request.method)
+            json.field("url", request.url)
+            explanation.write(steps, &json)
+            json.endObject()
+        }
+    }
+}
+
+extension AccountDiagnosis {
+    fileprivate var steps: [Explanation.Step] {
+        [Explanation.Step("account", account)] + (session.map { [Explanation.Step("session", $0)] } ?? [])
+    }
+}

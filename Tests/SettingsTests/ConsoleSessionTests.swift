@@ -1,0 +1,201 @@
+import Accounts
+import Credentials
+import Gate
+import HTTP
+import MemoryStore
+import Synchronization
+import Telemetry
+import Testing
+import Transport
+import Wire
+
+@testable import Admin
+@testable import tollgate
+
+/// The admin API of the console's tests: its token and its clock are the test's.
+struct ConsoleDesk {
+    final class Now: Sendable {
+        let time = Mutex(WallTime(seconds: 1_800_000_000))
+        let token = Mutex<[UInt8]?>(Array("the-admin-token".utf8))
+    }
+
+    let now = Now()
+    let api: AdminAPI
+
+    init(_ change: (inout AdminGateway) -> Void = { _ in }) throws {
+        let context = AccountContext(store: MemoryStore(), clock: AccountClock(now: { EventLoop.now() }, pause: pause), notice: { _ in })
+        let configuration = try #require(load(oneRoute).configuration)
+        let now = now
+        var gateway = AdminGateway(startedAt: WallTime(seconds: 1_799_999_000), now: { now.time.withLock { $0 } }) {
+            ProcessMetrics(build: BuildInfo(version: "1", commit: "", swift: ""))
+        }
+        gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
+        change(&gateway)
+        api = AdminAPI(
+            token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, directory: AccountDirectory(context: context),
+            administration: Administration(context: context, work: try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)), actor: .adminAPI),
+            limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
+            plan: { AdminPlan(tiers: .standard, tierGraceSeconds: 0) }, now: { now.time.withLock { $0 } })
+    }
+
+    func request(
+        _ line: String, _ body: String = "", _ fields: [(String, String)] = [], isSecure: Bool = false
+    ) -> LocalRequest {
+        let words = line.split(separator: " ").map(String.init)
+        let parts = words[1].split(separator: "?", maxSplits: 1).map(String.init)
+        return LocalRequest(
+            method: words[0], target: words[1], path: "/admin/api/" + parts[0], query: parts.count > 1 ? "?" + parts[1] : "",
+            fields: fields.map { (name: $0.0, value: $0.1) }, body: Array(body.utf8), client: IPAddress(v4: 0x7F00_0001), requestID: "r",
+            isSecure: isSecure)
+    }
+
+    func ask(
+        _ line: String, _ body: String = "", _ fields: [(String, String)] = [], isSecure: Bool = false
+    ) async -> (status: Int, text: String, cookie: String?) {
+        let answer = await api.answer(request(line, body, fields, isSecure: isSecure))
+        return (answer.status, answer.body.rawBytes.text, answer.fields.first { $0.name == "Set-Cookie" }?.value)
+    }
+
+    static let own = [("Host", "localhost:9090"), ("Origin", "http://localhost:9090")]
+
+    /// The `Cookie` field of a new session.
+    func signIn() async throws -> (String, String) {
+        let answer = await ask("POST session", #"{"token":"the-admin-token"}"#, Self.own)
+        #expect(answer.status == 204)
+        let value = try #require(answer.cookie?.split(separator: ";").first)
+        return ("Cookie", "theme=dark; \(value)")
+    }
+}
+
+/// The sign-in of the console.
+@Suite struct ConsoleSessionTests {
+    private let desk: ConsoleDesk
+
+    init() throws { desk = try ConsoleDesk() }
+
+    @Test func theCookieIsForTheAPIAloneAndNotForScripts() async throws {
+        let answer = await desk.ask("POST session", #"{"token":"the-admin-token"}"#, ConsoleDesk.own)
+        let parts = try #require(answer.cookie).split(separator: ";").map { $0.drop { $0 == " " } }
+        #expect(parts.dropFirst() == ["HttpOnly", "SameSite=Strict", "Path=/admin/api/", "Max-Age=43200"])
+        #expect(!answer.cookie!.contains("the-admin-token"))
+        let secure = await desk.ask(
+            "POST session", #"{"token":"the-admin-token"}"#, [("Host", "gate.example"), ("Origin", "https://gate.example")], isSecure: true)
+        #expect(secure.cookie?.hasSuffix("; Secure") == true)
+        // A proxy that ends TLS leaves a plain connection.
+        let proxied = await desk.ask("POST session", #"{"token":"the-admin-token"}"#, [("Host", "gate.example"), ("Origin", "https://gate.example")])
+        #expect(proxied.cookie?.hasSuffix("; Secure") == true)
+    }
+
+    @Test func theCookieCountsLikeTheTokenUntilItEnds() async throws {
+        let cookie = try await desk.signIn()
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+        #expect(await desk.ask("GET session", "", [cookie]).text == #"{"expires_at":"2027-01-15T20:00:00.000Z"}"#)
+        #expect(await desk.ask("GET session").status == 401)
+        desk.now.time.withLock { $0 = WallTime(seconds: 1_800_000_000 + 43_199) }
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+        desk.now.time.withLock { $0 = WallTime(seconds: 1_800_000_000 + 43_200) }
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        #expect(await desk.ask("GET session", "", [cookie]).status == 401)
+    }
+
+    @Test func anotherAdminTokenEndsEverySession() async throws {
+        let cookie = try await desk.signIn()
+        desk.now.token.withLock { $0 = Array("another-token".utf8) }
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        desk.now.token.withLock { $0 = nil }
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 401)
+        desk.now.token.withLock { $0 = Array("the-admin-token".utf8) }
+        #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
+    }
+
+    @Test func everyChangeOfTheValueIsRefused() throws {
+        let now = WallTime(seconds: 1_800_000_000)
+        let session = ConsoleSession(AdminToken(bytes: Array("t".utf8), isNew: false))
+        let value = session.value(until: WallTime(seconds: now.seconds + 60))
+        #expect(session.end(of: value, now: now)?.seconds == now.seconds + 60)
+        let letters = Array(value)
+        for index in letters.indices {
+            var changed = letters
+            changed[index] = changed[index] == "A" ? "B" : "A"
+            #expect(session.end(of: String(changed), now: now) == nil, "letter \(index)")
+        }
+        for other in ["", "=", String(value.dropLast()), value + "A", value + "=", " " + value, "ä"] {
+            #expect(session.end(of: other, now: now) == nil, "\(other)")
+        }
+        // Longer than any that is given: the clock was wrong when it was made.
+        let late = session.value(until: WallTime(seconds: now.seconds + ConsoleSession.seconds + 1))
+        #expect(session.end(of: late, now: now) == nil)
+    }
+
+    @Test func ofSeveralCookiesOfTheNameAnyGoodOneCounts() async throws {
+        let cookie = try await desk.signIn().1
+        for value in ["tollgate_console=bad; \(cookie)", "\(cookie); tollgate_console=", "tollgate_consoles=x; \(cookie)"] {
+            #expect(await desk.ask("GET routes", "", [("Cookie", value)]).status == 200, "\(value)")
+        }
+        #expect(await desk.ask("GET routes", "", [("Cookie", "a=b"), ("cookie", cookie)]).status == 200)
+        #expect(await desk.ask("GET routes", "", [("Cookie", "x" + cookie.split(separator: " ")[1])]).status == 401)
+    }
+
+    @Test func aWrongTokenIsCountedAndGetsNoCookie() async throws {
+        for body in [#"{"token":"wrong"}"#, #"{"token":""}"#] {
+            let answer = await desk.ask("POST session", body, ConsoleDesk.own)
+            #expect(answer.status == 401 && answer.cookie == nil)
+        }
+        for body in ["", "{}", "[]", #"{"token":1}"#] { #expect(await desk.ask("POST session", body, ConsoleDesk.own).status == 400, "\(body)") }
+        var last = 0
+        for _ in 0..<30 { last = await desk.ask("POST session", #"{"token":"wrong"}"#, ConsoleDesk.own).status }
+        #expect(last == 429)
+        #expect(await desk.ask("GET routes", "", [("Authorization", "Bearer wrong")]).status == 429, "both count together")
+        #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, ConsoleDesk.own).status == 204, "the right token is never held up")
+    }
+
+    @Test func signingOutRemovesTheCookie() async throws {
+        let cookie = try await desk.signIn()
+        let answer = await desk.ask("DELETE session", "", ConsoleDesk.own + [cookie])
+        #expect(answer.status == 204 && answer.cookie?.hasPrefix("tollgate_console=; ") == true && answer.cookie?.contains("Max-Age=0") == true)
+        #expect(await desk.ask("DELETE session", "", [cookie]).status == 403)
+    }
+
+    // MARK: origin
+
+    /// Host, `Origin`, whether over TLS, and whether the page is the console's own.
+    @Test(arguments: [
+        ("localhost:9090", "http://localhost:9090", false, true), ("localhost:9090", "http://LOCALHOST:9090", false, true),
+        ("gate.example", "http://gate.example", false, true), ("gate.example:80", "http://gate.example", false, true),
+        ("gate.example", "http://gate.example:80", false, true), ("gate.example", "https://gate.example", true, true),
+        ("gate.example:443", "https://gate.example", true, true), ("gate.example", "https://gate.example", false, true),
+        ("[::1]:9090", "http://[::1]:9090", false, true),
+        ("gate.example", "http://gate.example", true, false), ("gate.example", "https://gate.example:8443", true, false),
+        ("gate.example", "http://evil.example", false, false), ("gate.example", "http://x.gate.example", false, false),
+        ("gate.example", "http://gate.example.evil", false, false), ("gate.example", "null", false, false), ("gate.example", "", false, false),
+        ("gate.example", "gate.example", false, false), ("gate.example", "http://", false, false), ("gate.example", "http://gate.example/", false, false),
+        ("gate.example", "http://a@gate.example", false, false), ("gate.example", "ftp://gate.example", false, false),
+        ("localhost:9090", "http://localhost:9091", false, false), ("localhost:9090", "http://localhost", false, false),
+        ("127.0.0.1:9090", "http://localhost:9090", false, false),
+    ])
+    func aChangeWithTheCookieMustComeFromTheConsolesOwnPage(_ host: String, _ origin: String, _ isSecure: Bool, _ isOwn: Bool) async throws {
+        let cookie = try await desk.signIn()
+        let fields = [("Host", host), ("Origin", origin), cookie]
+        let answer = await desk.ask("DELETE sessions/x", "", fields, isSecure: isSecure)
+        #expect(answer.status == (isOwn ? 404 : 403), "\(answer.text)")
+        #expect(answer.text.contains("FORBIDDEN_ORIGIN") == !isOwn)
+        #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, fields, isSecure: isSecure).status == (isOwn ? 204 : 403))
+        #expect(await desk.ask("GET routes", "", fields, isSecure: isSecure).status == 200, "a page of another origin cannot read the answer")
+    }
+
+    @Test func programsNeedNoOriginAndBrowsersCannotLeaveItOut() async throws {
+        let cookie = try await desk.signIn()
+        let host = ("Host", "localhost:9090")
+        for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"] {
+            #expect(await desk.ask("\(method) sessions/x", "", [host, cookie]).status == 403, "\(method)")
+        }
+        #expect(await desk.ask("POST session", #"{"token":"the-admin-token"}"#, [host]).status == 403)
+        #expect(await desk.ask("DELETE sessions/x", "", [("Authorization", "Bearer the-admin-token")]).status == 404)
+        let foreign = [("Authorization", "Bearer the-admin-token"), ("Origin", "http://evil.example"), host]
+        #expect(await desk.ask("DELETE sessions/x", "", foreign).status == 404, "a bearer is never sent by itself")
+        let two = [host, ("Origin", "http://localhost:9090"), ("Origin", "http://evil.example"), cookie]
+        #expect(await desk.ask("DELETE sessions/x", "", two).status == 403)
+        #expect(await desk.ask("DELETE sessions/x", "", [host, host] + [("Origin", "http://localhost:9090"), cookie]).status == 403)
+        #expect(await desk.ask("GET routes", "", [("Authorization", "Bearer wrong"), cookie]).status == 401, "the bearer wins")
+    }
+}
