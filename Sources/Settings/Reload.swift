@@ -5,6 +5,7 @@ extension Configuration {
         for setting in Setting.all where setting.needsRestart && !setting.reader.isSame(self, running) {
             setting.reader.keep(&self, running)
             texts[setting.name] = running.texts[setting.name]
+            showEffective(setting, of: running)
             names.append(setting.name)
         }
         // TLS listeners are kept, so they need a certificate even if the new file names none.

@@ -63,10 +63,10 @@ struct SettingValues {
     }
 
     /// The effective value of every variable that is set, secrets included; that of a secret's file counts as the secret's.
-    var effective: [String: [UInt8]] {
-        var effective = secrets.mapValues(\.bytes)
-        for (name, entry) in entries where Setting.secretFile(name) == nil && effective[name] == nil { effective[name] = Array(entry.value.utf8) }
-        return effective
+    var texts: [String: [UInt8]] {
+        var texts = secrets.mapValues(\.bytes)
+        for (name, entry) in entries where Setting.secretFile(name) == nil && texts[name] == nil { texts[name] = Array(entry.value.utf8) }
+        return texts
     }
 
     /// The value of a secret, from its variable or its file.
