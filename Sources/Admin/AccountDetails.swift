@@ -35,8 +35,10 @@ package struct AccountDetails {
             json.field("id", session.id.text)
             json.field("contract", session.contract.name)
             json.optional("device", session.device)
+            json.optional("address", session.address?.text)
             json.field("created_at", ISO8601.text(session.createdAt))
             json.field("last_used_at", ISO8601.text(session.lastUsedAt))
+            json.field("expires_at", ISO8601.text(session.deadline))
             json.endObject()
         }
         json.key("metadata")

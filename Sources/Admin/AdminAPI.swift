@@ -27,7 +27,7 @@ package struct AdminAPI: Sendable {
 
     let token: @Sendable () -> AdminToken?
     let directory: AccountDirectory
-    let administration: Administration
+    private(set) var administration: Administration
     let limiter: any AttemptLimiter
     let gateway: AdminGateway
     let live: LiveFeed
@@ -79,12 +79,15 @@ package struct AdminAPI: Sendable {
         }
         let (operation, arguments) = try found.get()
         let query = try AdminQuery(request.query, knows: operation.query.map(\.name))
-        return try await operation.run(self, AdminCall(request: request, arguments: arguments, query: query, actor: actor))
+        var api = self
+        if actor == .console { api.administration.actor = .console }
+        return try await operation.run(api, AdminCall(request: request, arguments: arguments, query: query, actor: actor))
     }
 
     // MARK: users
 
     func users(_ query: AdminQuery) async throws -> LocalResponse {
+        if let text = query["search"] { return try await search(text) }
         let found: [Account]
         if let text = query["email"] {
             found = try await directory.account(email: try email(text)).map { [$0] } ?? []
@@ -133,7 +136,7 @@ package struct AdminAPI: Sendable {
         throw AdminRefusal(404, "NOT_FOUND", "There is no user with this id")
     }
 
-    private func answer(_ account: Account) -> AccountView {
+    func answer(_ account: Account) -> AccountView {
         let plan = plan()
         return AccountView(
             account, tiers: plan.tiers, graceSeconds: plan.tierGraceSeconds, now: now())

@@ -82,14 +82,14 @@ package struct SigningKeyRing: Sendable {
         self = try Self([active, next] + kept)
     }
 
-    /// Whether there is a next key for `algorithm`.
-    package func hasNext(of algorithm: SigningAlgorithm) -> Bool {
-        entries.contains { $0.state == .next && $0.key.algorithm == algorithm }
+    /// The next key for `algorithm`; nil if there is none.
+    package func next(of algorithm: SigningAlgorithm) -> Entry? {
+        entries.first { $0.state == .next && $0.key.algorithm == algorithm }
     }
 
     /// Generates a next key for `algorithm` unless there is one; replaces a next key for another algorithm.
     package mutating func publishNext(of algorithm: SigningAlgorithm, now: WallTime) throws(KeyFault) {
-        guard !hasNext(of: algorithm) else { return }
+        guard next(of: algorithm) == nil else { return }
         let next = Entry(key: try .generate(algorithm), state: .next, createdAt: now.seconds)
         self = try Self(entries.filter { $0.state != .next } + [next])
     }

@@ -127,6 +127,13 @@ package struct DecisionRecord: ~Copyable {
         return slice
     }
 
+    /// A hash of the user's id, or of the address that limits count by.
+    func subjectHash(isUser: Bool, _ hash: KeyedHash, domain: UInt64) -> LimitKey {
+        let issuer = UInt64(isUser ? issuerIndex + 1 : 0) << 48
+        if isUser { return hash.hash128(texts.readable[userSlice], domain: domain ^ issuer) }
+        return hash.hash128(client.address.limitPrefix.high, client.address.limitPrefix.low, domain: domain)
+    }
+
     package var method: String { texts.readable[methodSlice].text }
     package var host: String { texts.readable[hostSlice].text }
     /// As the client sent it, without its query.

@@ -23,6 +23,8 @@ package struct KeyStatus: Sendable, Equatable {
     package var keyCount = 0
     /// When the keys were last fetched; nil for files and secrets.
     package var confirmedAt: WallTime?
+    /// nil for files and secrets, and during a fetch.
+    package var nextFetchAt: WallTime?
     package var fetches: UInt64 = 0
     package var failures: UInt64 = 0
     package var unknownKeys: UInt64 = 0

@@ -47,6 +47,11 @@ package struct JWKSSchedule: Equatable, Sendable {
     /// Whether there are valid keys.
     package var hasKeys: Bool { staleAt != nil }
 
+    /// When the next fetch begins; nil during one.
+    package var nextFetch: MonotonicTime? {
+        if case .waiting(let until) = phase { until } else { nil }
+    }
+
     /// The time since the last successful fetch; nil without keys.
     package func keyAge(now: MonotonicTime) -> UInt64? {
         staleAt.map { Self.longestStale - min(Self.longestStale, $0.nanoseconds(since: now) / 1_000_000) }

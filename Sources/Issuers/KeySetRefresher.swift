@@ -85,7 +85,7 @@ package final class KeySetRefresher: Sendable {
         post(.adopt(plan, own, generation: generation))
     }
 
-    /// Replaces the signing keys that gateways share.
+    /// Replaces the signing keys by those that gateways share, or that were rotated here.
     package func adopt(_ ring: SigningKeyRing) { post(.own(ring)) }
 
     /// Reports a token with an unknown `kid` for this trust line; it causes at most one fetch in 10 s.
@@ -227,7 +227,14 @@ extension KeySetRefresher.Run {
         guard let sources else { return }
         for event in sources.events { onEvent(event) }
         self.sources?.events.removeAll()
-        let statuses = sources.sources.map(\.status)
+        let now = EventLoop.now()
+        let statuses = sources.sources.map { source in
+            var status = source.status
+            status.nextFetchAt = source.schedule?.nextFetch.map { until in
+                WallTime(microseconds: now.wall.microseconds + Int64(until.nanoseconds(since: now.monotonic) / 1_000))
+            }
+            return status
+        }
         shared.state.withLock { $0.statuses = statuses }
         if hasChanged { onChange(sources.snapshot(generation: generation)) }
         hasChanged = false

@@ -87,7 +87,7 @@ struct KeySources {
         return changed
     }
 
-    /// Replaces the signing keys that gateways share; returns whether they changed.
+    /// Replaces the signing keys; returns whether they changed.
     mutating func adopt(_ ring: SigningKeyRing) -> Bool {
         guard own.map({ $0.states != ring.states }) ?? true else { return false }
         own = ring
@@ -100,9 +100,7 @@ struct KeySources {
         ownStamp = stamp
         do {
             guard let ring = try store.load() else { return false }
-            own = ring
-            events.append(KeyEvent(.info, nil, "the signing keys changed, \(ring.entries.count) are in use"))
-            return true
+            return adopt(ring)
         } catch {
             events.append(KeyEvent(.error, nil, "\(error.description); the keys read before stay in use"))
             return false

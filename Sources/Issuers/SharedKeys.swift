@@ -17,6 +17,9 @@ package struct SharedKeys: Sendable {
     private static let patience: Int32 = 10_000
     /// The time between publishing a new key and signing with it, in µs: all gateways have read it by then.
     private static let publicationMicroseconds: UInt32 = 3_000_000
+    /// The age from which all gateways have read a key, in seconds, also if their clocks differ.
+    private static let publicationAge: Int64 = 60
+    private static let missing = KeyStoreFault(description: "the database no longer has the signing keys")
     private static let longestCopy = 1 << 20
 
     private let location: StoreLocation
@@ -59,27 +62,40 @@ package struct SharedKeys: Sendable {
         return try ring(try opened(found.sealed, Self.ringName))
     }
 
-    /// Rotates the keys on all gateways. If there is no next key for `algorithm`, it first publishes one and waits 3 s.
+    /// Rotates the keys on all gateways. A next key that they may not have read, because there was none for `algorithm` or it is younger
+    /// than a minute, signs after 3 s: running gateways have read it by then.
     package func rotate(
         to algorithm: SigningAlgorithm, clockSkewSeconds: Int64, now: WallTime
     ) throws(KeyStoreFault) -> SigningKeyRing {
         let lifetime = KeyStore.longestTokenSeconds + clockSkewSeconds
-        var current = try openRing(algorithm, now: now)
-        if !current.hasNext(of: algorithm) {
-            _ = try replace { ring throws(KeyFault) in try ring.publishNext(of: algorithm, now: now) }
-            // Running gateways read the new key before it signs. Only the command that rotates waits.
-            usleep(Self.publicationMicroseconds)
+        _ = try openRing(algorithm, now: now)
+        // The next key that was waited for.
+        var published: String?
+        while true {
+            guard let found = try read(Self.ringName) else { throw Self.missing }
+            let before = try ring(found.secret)
+            if let next = before.next(of: algorithm), next.key.kid == published || next.createdAt < now.seconds - Self.publicationAge {
+                let after = try KeyStore.mappingFault { () throws(KeyFault) in
+                    var ring = before
+                    try ring.rotate(to: algorithm, lifetimeSeconds: lifetime, now: now)
+                    return ring
+                }
+                // If another gateway rotated at the same time, its next key is new.
+                if try keep(try serialised(after), Self.ringName, after: found.version) { return after }
+            } else {
+                // Nothing changes if there is one.
+                let after = try replace { ring throws(KeyFault) in try ring.publishNext(of: algorithm, now: now) }
+                published = after.next(of: algorithm)?.key.kid
+                // Only the thread that rotates waits.
+                usleep(Self.publicationMicroseconds)
+            }
         }
-        current = try replace { ring throws(KeyFault) in
-            try ring.rotate(to: algorithm, lifetimeSeconds: lifetime, now: now)
-        }
-        return current
     }
 
     /// Changes the keys by optimistic locking: retries if another gateway has changed them in between.
     private func replace(_ change: (inout SigningKeyRing) throws(KeyFault) -> Void) throws(KeyStoreFault) -> SigningKeyRing {
         while true {
-            guard let found = try read(Self.ringName) else { throw KeyStoreFault(description: "the database no longer has the signing keys") }
+            guard let found = try read(Self.ringName) else { throw Self.missing }
             let before = try ring(found.secret)
             let after = try KeyStore.mappingFault { () throws(KeyFault) in
                 var ring = before

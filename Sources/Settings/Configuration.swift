@@ -10,6 +10,8 @@ package import Wire
 package struct Configuration: Sendable {
     /// The origin of each setting, by variable; a setting that is missing here has its default.
     package var origins: [String: Origin] = [:]
+    /// All settings as texts.
+    package var effective: [EffectiveSetting] = []
     package var listeners: [ListenerDeclaration] = []
     package var tlsListeners: [ListenerDeclaration] = []
     package var tlsPairs: [TLSPairDeclaration] = []

@@ -29,6 +29,7 @@ struct ConfigurationReader {
         values = SettingValues(sources)
         findings = values.findings
         configuration.overridden = values.overridden
+        configuration.effective = values.effective
         for setting in Setting.all where !setting.isFamily {
             configuration.origins[setting.name] =
                 setting.isSecret ? values.secret(setting)?.origin : values.entry(setting).origin

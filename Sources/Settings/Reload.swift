@@ -4,6 +4,7 @@ extension Configuration {
         var names: [String] = []
         for setting in Setting.all where setting.needsRestart && !setting.reader.isSame(self, running) {
             setting.reader.keep(&self, running)
+            showEffective(setting, of: running)
             names.append(setting.name)
         }
         // TLS listeners are kept, so they need a certificate even if the new file names none.

@@ -176,7 +176,7 @@ import Wire
     ] as [([(AuditEvent.Kind, String?)], String, Bool)])
     func anAddressIsFamiliarFromSignIns(_ events: [(AuditEvent.Kind, String?)], _ address: String, _ isKnown: Bool) throws {
         let events = events.map { kind, address in
-            AuditEvent(kind, at: WallTime(seconds: 0), user: nil, address: address.flatMap { IPAddress(parsing: $0) })
+            AuditEvent(id: UUID(high: 0, low: 0), kind, at: WallTime(seconds: 0), user: nil, address: address.flatMap { IPAddress(parsing: $0) })
         }
         #expect(AddressHistory.knows(try #require(IPAddress(parsing: address)), events) == isKnown)
     }

@@ -177,7 +177,7 @@ struct Office {
     var passwords: PasswordAccounts { PasswordAccounts(context: context, mint: mint, work: work, limiter: limiter) }
     var codes: Codes { Codes(context: context, mint: mint, courier: recorder, limiter: limiter, secret: Self.secret) }
     var anonymous: AnonymousAccounts { AnonymousAccounts(context: context, mint: mint, limiter: limiter) }
-    var administration: Administration { Administration(context: context, work: work) }
+    var administration: Administration { Administration(context: context, work: work, actor: .command) }
     var directory: AccountDirectory { AccountDirectory(context: context) }
     var provider: ProviderSignIn { ProviderSignIn(context: context, mint: mint, keys: providers, limiter: limiter) }
     var reset: PasswordReset {

@@ -58,7 +58,7 @@ final class ContractWorld: StoryWorld {
                 outside: OutsideRefresh(secret: Self.secret, limiter: limiter) { [oldIssuer] token, _ in oldIssuer.redeem(token) }),
             accounts: AccountDirectory(context: context), tiers: .standard,
             mustConfirmEmail: false, clock: clock.accountClock)
-        administration = Administration(context: context, work: work)
+        administration = Administration(context: context, work: work, actor: .command)
         directory = AccountDirectory(context: context)
         var table = MountTable()
         table.mounts = try mounts.split(separator: " ").map { try Mount(parsing: String($0)) }

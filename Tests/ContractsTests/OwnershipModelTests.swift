@@ -43,7 +43,7 @@ import Wire
                 try await world.wait(seconds: 7_200)
             }
             for account in try await store.accounts(after: nil, limit: 10_000) {
-                for event in try await store.auditEvents(of: account.id, limit: 100) { reached[event.kind, default: 0] += 1 }
+                for event in try await store.auditEvents(of: account.id, before: nil, limit: 100) { reached[event.kind, default: 0] += 1 }
             }
             await store.close()
         }

@@ -19,6 +19,7 @@ extension MemoryStore {
             state.dropIdentities(of: user)
             state.refusedSubjects.insert(IdentityKey.ofID(user))
             state.log(.accountDeleted, user, audit)
+            state.eraseAddresses { $0.user == user }
             return ended
         }
     }
@@ -109,8 +110,28 @@ extension MemoryStore {
         }
     }
 
-    package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
-        try at { state in Array(state.events.reversed().filter { $0.user == user }.prefix(limit)) }
+    package func accounts(matching search: AccountSearch) async throws(StoreFault) -> AccountMatches {
+        try at { state in
+            let all = state.accounts.values.sorted { $1.id < $0.id }
+            let named = all.filter { account in
+                account.id == search.id || account.email?.key == search.key || account.username?.key == search.key
+                    || account.phone?.text == search.phone && search.phone != nil
+            }
+            let found = named + all.filter { account in
+                guard !named.contains(where: { $0.id == account.id }) else { return false }
+                let name = "\(account.name?.given ?? "") \(account.name?.family ?? "")"
+                let texts = [account.email?.text, account.phone?.text, account.username?.text, name].compactMap { $0?.lowercased() }
+                return texts.contains { text in text.contains(search.key) || search.phone.map { text.contains($0) } ?? false }
+            }
+            return AccountMatches(accounts: Array(found.prefix(AccountSearch.most)), isWhole: found.count <= AccountSearch.most)
+        }
+    }
+
+    package func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        try at { state in
+            let events = state.events.filter { event in (user == nil || event.user == user) && before.map { event.id < $0 } ?? true }
+            return Array(events.sorted { $1.id < $0.id }.prefix(limit))
+        }
     }
 
     package func sweep(now: WallTime) async throws(StoreFault) {
@@ -120,6 +141,8 @@ extension MemoryStore {
             state.ended.removeAll { $0.endedAt < oldest && ($0.expiresAt ?? now) <= now }
             state.codes = state.codes.filter { now < $0.value.expiresAt }
             state.resets = state.resets.filter { now < $0.value.expiresAt }
+            let oldestAddress = WallTime(seconds: now.seconds - AuditEvent.addressSeconds)
+            state.eraseAddresses { $0.at < oldestAddress }
         }
     }
 }

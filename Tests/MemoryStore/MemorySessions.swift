@@ -23,6 +23,7 @@ extension MemoryStore {
                 state.log(.refreshReuse, account.id, audit, session: session.id)
                 return .reused(ended)
             }
+            if verdict == .rotate || verdict == .keep { session.address = audit.address ?? session.address }
             state.sessions[session.id] = session
             return .issued(SignIn(account: account, session: session), verdict)
         }

@@ -153,9 +153,14 @@ extension MemoryStore.State {
     mutating func log(
         _ kind: AuditEvent.Kind, _ user: UUID?, _ audit: AuditContext, session: UUID? = nil, detail: String? = nil
     ) {
+        let id = UUID(at: audit.now, random: (0, UInt64(events.count) << 2))
         events.append(
             AuditEvent(
-                kind, at: audit.now, user: user, session: session, address: audit.address, detail: detail))
+                id: id, kind, at: audit.now, user: user, session: session, actor: audit.actor, address: audit.address, detail: detail))
+    }
+
+    mutating func eraseAddresses(where isOld: (AuditEvent) -> Bool) {
+        for index in events.indices where isOld(events[index]) { events[index].address = nil }
     }
 
     func account(of recipient: Recipient) -> Account? {

@@ -156,7 +156,7 @@ import Wire
         #expect(account.emailConfirmedAt != nil)
         #expect(account.openedBy == nil)
         #expect(account.entitlement.tier == "premium")
-        let events = try await store().auditEvents(of: id, limit: 10)
+        let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .emailConfirmed, .accountOpened])
         #expect(events.allSatisfy { $0.address == nil })
     }
@@ -257,7 +257,7 @@ import Wire
         let proof = IdentityProof(
             provider: .apple, subject: "001234.abc", verifiedEmail: try EmailAddress("ada@example.org"),
             name: try PersonName(given: "Ada", family: "Lovelace"), nameRule: .first)
-        let new = NewSession(id: session, contract: .provider, device: "App/1.0 (iPhone)")
+        let new = NewSession(id: session, contract: .provider, device: "App/1.0 (iPhone)", address: IPAddress(parsing: "192.0.2.7"))
         _ = try await store.signIn(proof, newUser: id, session: new, audit(-60))
         _ = try await store.grant(ActorName(type: "team", id: "42"), to: id, audit(-60))
         _ = try await store.setTier("premium", until: audit(3_600).now, of: id, audit(-60))
@@ -277,13 +277,13 @@ import Wire
                 identity  apple 001234.abc, linked at \(time)
                 acts as   team 42
 
-                SESSION                               CONTRACT  CREATED                   LAST USED                 DEVICE
-                \(session)  provider  \(time)  \(time)  App/1.0 (iPhone)
+                SESSION                               CONTRACT  CREATED                   LAST USED                 ADDRESS    DEVICE
+                \(session)  provider  \(time)  \(time)  192.0.2.7  App/1.0 (iPhone)
 
                 """)
         let json = try await run(["user", "show", id.text, "--json"]).output
         #expect(
-            json == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","created_at":"\#(time)","last_used_at":"\#(time)"}],"metadata":{}}"#
+            json == #"{"id":"\#(id)","email":"ada@example.org","email_confirmed_at":"\#(time)","given_name":"Ada","family_name":"Lovelace","has_password":false,"opened_by":"provider","created_at":"\#(time)","updated_at":"\#(time)","tier":"premium","tier_until":"2027-01-15T09:00:00.000Z","has_active_subscription":true,"identities":[{"provider":"apple","subject":"001234.abc","linked_at":"\#(time)"}],"actors":[{"type":"team","id":"42"}],"sessions":[{"id":"\#(session)","contract":"provider","device":"App/1.0 (iPhone)","address":"192.0.2.7","created_at":"\#(time)","last_used_at":"\#(time)","expires_at":"2027-02-14T07:59:00.000Z"}],"metadata":{}}"#
                 + "\n")
     }
 
@@ -313,7 +313,7 @@ import Wire
         #expect(json.hasSuffix(#""tier":"plus","tier_until":"2030-01-01T00:00:00.000Z","has_active_subscription":true}"# + "\n"))
         #expect(try await run("user set-tier ada@example.org free").output == "ada@example.org has the tier free.\n")
         #expect(try await store().entitlement(of: id) == Entitlement(tier: nil, until: nil, version: 4))
-        let events = try await store().auditEvents(of: id, limit: 10)
+        let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .tierChanged, .tierChanged, .accountOpened])
         #expect(events.map(\.detail) == [nil, "plus", "plus", "premium", "operator"])
     }
@@ -357,7 +357,7 @@ import Wire
         #expect(try await run("user list").output == "There are no accounts yet.\n")
         let ended = try await store().endedSessions(since: audit(0).now)
         #expect(ended.map(\.reason) == [.revoked, .revoked, .accountDeleted])
-        let events = try await store().auditEvents(of: id, limit: 10)
+        let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.accountDeleted, .signedIn, .sessionEnded, .sessionEnded, .signedIn, .signedIn, .accountOpened])
     }
 
@@ -373,7 +373,7 @@ import Wire
         let none = try await run("actor revoke \(id) team 42")
         #expect(none.exitCode == 1)
         #expect(none.errorOutput == "tollgate: ada@example.org may not act as team 42, `tollgate user show` lists the grants\n")
-        let events = try await store().auditEvents(of: id, limit: 10)
+        let events = try await store().auditEvents(of: id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.actorRevoked, .actorGranted, .accountOpened])
         let unfit = try await run(["actor", "grant", "ada@example.org", "team", " 42"])
         #expect(unfit.exitCode == 2)

@@ -35,7 +35,7 @@ import Wire
         gateway.writeRoutes = { CheckCommand.writeRoutes(configuration, &$0, $1) }
         api = AdminAPI(
             token: { AdminToken(bytes: Array("the-admin-token".utf8), isNew: false) }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work),
+            administration: Administration(context: context, work: work, actor: .adminAPI),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
             plan: {
                 AdminPlan(
@@ -208,7 +208,7 @@ import Wire
         ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"), ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"), ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?em%ffail=ada@example.org", "", 400, "The query is not percent-encoded UTF-8"),
-        ("GET users?mail=ada@example.org", "", 400, "There is no parameter mail here, use email, after or limit"),
+        ("GET users?mail=ada@example.org", "", 400, "There is no parameter mail here, use email, search, after or limit"),
         ("GET users?email=ada@example.org&email=eve@example.org", "", 400, "email is given twice"),
         ("GET users?email", "", 400, "email is no email address"), ("GET users?limit=%ff", "", 400, "limit is not percent-encoded UTF-8"),
         ("GET decisions?request_id=%ff", "", 400, "request_id is not percent-encoded UTF-8"),

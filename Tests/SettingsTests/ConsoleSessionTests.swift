@@ -33,7 +33,7 @@ struct ConsoleDesk {
         change(&gateway)
         api = AdminAPI(
             token: { now.token.withLock { $0.map { AdminToken(bytes: $0, isNew: false) } } }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start))),
+            administration: Administration(context: context, work: try #require(PasswordWork(threads: 1, queue: 1, start: WorkerThread.start)), actor: .adminAPI),
             limiter: AttemptCounts(AttemptRates(configuration), table: SharedLimiter(hash: .random())), gateway: gateway,
             plan: { AdminPlan(tiers: .standard, tierGraceSeconds: 0) }, now: { now.time.withLock { $0 } })
     }

@@ -39,7 +39,7 @@ import Wire
         #expect(account.emailConfirmedAt == at(1).now)
         #expect(try await store.entitlement(of: new.id) == Entitlement(tier: "premium", until: at(100).now, version: 1))
         #expect(try await store.setTier(nil, until: nil, of: new.id, at(2))?.version == 2)
-        let events = try await store.auditEvents(of: new.id, limit: 10)
+        let events = try await store.auditEvents(of: new.id, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.tierChanged, .tierChanged, .emailConfirmed, .accountOpened])
         #expect(events.map(\.detail) == [nil, "premium", nil, "operator"])
     }
@@ -150,7 +150,7 @@ import Wire
         #expect(try await store.session(first.session?.id ?? user) == nil)
         #expect(try await store.grants(of: user).isEmpty)
         #expect(try await store.endedSessions(since: at(2).now).map(\.reason) == [.accountDeleted])
-        #expect(try await store.auditEvents(of: user, limit: 1).map(\.kind) == [.accountDeleted])
+        #expect(try await store.auditEvents(of: user, before: nil, limit: 1).map(\.kind) == [.accountDeleted])
         _ = try await store.delete(linked.account.id, at(3))
         let again = try await store.signIn(proof, newUser: newID(), session: newSession(.provider), at(4))
         #expect(again.isNew)
@@ -205,14 +205,14 @@ import Wire
         let user = first.account.id
         _ = try await store.setTier("premium", until: nil, of: user, at(1, from: nil))
         _ = try await store.endSessions(of: user, .revoked, at(2, from: "2001:db8::1"))
-        let events = try await store.auditEvents(of: user, limit: 10)
+        let events = try await store.auditEvents(of: user, before: nil, limit: 10)
         #expect(events.map(\.kind) == [.sessionEnded, .tierChanged, .accountOpened])
         #expect(events.map(\.detail) == ["revoked", "premium", "dlauth"])
         #expect(events.map { $0.address?.text } == ["2001:db8::1", nil, "192.0.2.7"])
         #expect(events.map(\.session) == [first.session?.id, nil, first.session?.id])
         #expect(events.map(\.at) == [at(2).now, at(1).now, at(0).now])
-        #expect(try await store.auditEvents(of: user, limit: 1).map(\.kind) == [.sessionEnded])
-        #expect(try await store.auditEvents(of: newID(), limit: 1).isEmpty)
+        #expect(try await store.auditEvents(of: user, before: nil, limit: 1).map(\.kind) == [.sessionEnded])
+        #expect(try await store.auditEvents(of: newID(), before: nil, limit: 1).isEmpty)
     }
 
     @Test(arguments: Backend.allCases)

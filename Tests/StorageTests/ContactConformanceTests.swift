@@ -207,7 +207,7 @@ import Wire
         let phone = Recipient.phone(try PhoneNumber("+491512345678"))
         #expect(try await redeem(store, phone, .signIn(caller: nil), .sms, at: 11) == .wrongCode)
         #expect(try await put(store, phone, .sms) == nil)
-        #expect(try await store.auditEvents(of: expected.id, limit: 9).map(\.kind).contains(.accountTaken))
+        #expect(try await store.auditEvents(of: expected.id, before: nil, limit: 9).map(\.kind).contains(.accountTaken))
     }
 
     private func nothingIsPending(_ store: any AccountStore, _ address: String) async throws {

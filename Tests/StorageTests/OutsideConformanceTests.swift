@@ -138,7 +138,7 @@ import Wire
         #expect(try await bench.store.adopted([1]) == AdoptedToken(session: session.id))
         #expect(try await bench.store.adopted([2]) == nil)
         #expect(try await bench.store.sessions(of: ada, now: at(2).now).map(\.id) == [session.id])
-        #expect(try await bench.store.auditEvents(of: ada, limit: 1).map { "\($0.kind.rawValue) \($0.detail ?? "")" } == ["signed-in django"])
+        #expect(try await bench.store.auditEvents(of: ada, before: nil, limit: 1).map { "\($0.kind.rawValue) \($0.detail ?? "")" } == ["signed-in django"])
     }
 
     /// The outside token is the predecessor of the session's first: handed out again until that is delivered, later reuse.
@@ -180,7 +180,7 @@ import Wire
         #expect(try await store.adopted([9]) == AdoptedToken(session: nil))
         #expect(try await adopt(store, key("7"), [9]) == .known(AdoptedToken(session: nil)))
         #expect(try await store.subject(key("7")) == .account(ada))
-        #expect(try await store.auditEvents(of: ada, limit: 10).count { $0.kind == .sessionEnded } == 1)
+        #expect(try await store.auditEvents(of: ada, before: nil, limit: 10).count { $0.kind == .sessionEnded } == 1)
     }
 
     @Test(arguments: Backend.allCases) func aSignOutEndsTheSessionOfItsRefreshTokenAndNoOthers(_ backend: Backend) async throws {

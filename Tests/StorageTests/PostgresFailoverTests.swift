@@ -120,7 +120,7 @@ import Wire
         #expect(cutter.count == 1)
         #expect(try await store.account(ada.account.id) == ada.account)
         #expect(try await store.session(try #require(ada.session?.id))?.session == ada.session)
-        #expect(try await store.auditEvents(of: ada.account.id, limit: 10).count == 1)
+        #expect(try await store.auditEvents(of: ada.account.id, before: nil, limit: 10).count == 1)
         cutter.cutNext(fate)
         guard case .issued(let rotated, .rotate) = try await store.refresh(ada.session, 1, at: 10) else {
             Issue.record("the refresh that was in doubt was refused")

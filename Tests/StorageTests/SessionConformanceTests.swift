@@ -98,7 +98,7 @@ import Wire
         #expect(reused == .reused(ended))
         #expect(try await store.refresh(session, 3, at: 1_002) == .refused(.noSession))
         #expect(try await store.endedSessions(since: at(1_001).now) == [ended])
-        let kinds = try await store.auditEvents(of: opened.account.id, limit: 10).map(\.kind)
+        let kinds = try await store.auditEvents(of: opened.account.id, before: nil, limit: 10).map(\.kind)
         #expect(kinds == [.refreshReuse, .refreshAhead, .accountOpened])
     }
 
@@ -117,7 +117,7 @@ import Wire
         #expect(try await store.refresh(session, 1, at: 1_000) == .reused(ended))
         #expect(try await store.refresh(session, 2, at: 1_000) == .refused(.noSession))
         #expect(try await store.endedSessions(since: at(1_000).now) == [ended])
-        let kinds = try await store.auditEvents(of: opened.account.id, limit: 10).map(\.kind)
+        let kinds = try await store.auditEvents(of: opened.account.id, before: nil, limit: 10).map(\.kind)
         #expect(kinds == [.refreshReuse, .accountOpened])
     }
 

@@ -28,7 +28,7 @@ import Wire
         let again = try await store.setTier(nil, until: nil, of: key("42"), newUser: newID(), at(2))
         #expect(again.id == id && again.entitlement == Entitlement(tier: nil, until: nil, version: 2))
         #expect(try await store.entitlement(of: key("42")) == again.entitlement)
-        #expect(try await store.auditEvents(of: id, limit: 9).map(\.kind).contains(.identityLinked))
+        #expect(try await store.auditEvents(of: id, before: nil, limit: 9).map(\.kind).contains(.identityLinked))
         // By the id, too.
         let byID = try await store.setTier("premium", until: nil, of: id, at(3))
         #expect(try await store.entitlement(of: key("42")) == byID)

@@ -64,7 +64,8 @@ extension AccountContext {
     /// Removes expired sessions, codes and reset tokens from the store.
     package func sweep() async throws(AccountFailure) { try await ask(await store.sweep(now: clock.now().wall)) }
 
-    func audit(_ caller: Caller?) -> AuditContext { AuditContext(now: clock.now().wall, address: caller?.address) }
+    func audit(_ caller: Caller) -> AuditContext { AuditContext(now: clock.now().wall, address: caller.address) }
+    func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: clock.now().wall, address: nil, actor: actor) }
 
     /// A UUID that sorts by creation time.
     func newID(_ now: WallTime) -> UUID {
@@ -74,7 +75,7 @@ extension AccountContext {
 
     func newSession(_ contract: ContractID, _ caller: Caller?, _ now: WallTime) -> NewSession {
         NewSession(
-            id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label),
+            id: newID(now), contract: contract, device: caller?.device.flatMap(PlainText.label), address: caller?.address,
             idleSeconds: policies[contract].idleSeconds)
     }
 }

@@ -58,9 +58,13 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.identities(of: user))
     }
 
-    /// Newest first.
-    package func auditEvents(of user: UUID, limit: Int = 100) async throws(AccountFailure) -> [AuditEvent] {
-        try await context.ask(await context.store.auditEvents(of: user, limit: limit))
+    package func accounts(matching search: AccountSearch) async throws(AccountFailure) -> AccountMatches {
+        try await context.ask(await context.store.accounts(matching: search))
+    }
+
+    /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
+    package func auditEvents(of user: UUID?, before: UUID? = nil, limit: Int = 100) async throws(AccountFailure) -> [AuditEvent] {
+        try await context.ask(await context.store.auditEvents(of: user, before: before, limit: limit))
     }
 
     /// The ended sessions whose access tokens may not have expired yet. A gateway reads them when it starts, or when it may have

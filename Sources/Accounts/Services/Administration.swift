@@ -18,10 +18,13 @@ package enum AdministrationRefusal: Sendable, Equatable {
 package struct Administration: Sendable {
     private let context: AccountContext
     private let work: PasswordWork
+    /// How the operator makes them, for the audit log.
+    package var actor: AuditActor
 
-    package init(context: AccountContext, work: PasswordWork) {
+    package init(context: AccountContext, work: PasswordWork, actor: AuditActor) {
         self.context = context
         self.work = work
+        self.actor = actor
     }
 
     /// Creates an account by the rules of an import, but for one that is there already: that is a refusal. `password` is hashed
@@ -36,7 +39,7 @@ package struct Administration: Sendable {
             guard faults.isEmpty else { throw .refused(.unfitPassword(faults)) }
         }
         let verdict: ImportVerdict
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let newID = context.newID(audit.now)
         do throws(AccountFailure) {
             if let password { account.passwordHash = PasswordHash(parsing: try await work.hash(password, for: nil)) }
@@ -59,7 +62,7 @@ package struct Administration: Sendable {
 
     /// Adds imported accounts in one transaction; returns what became of each.
     package func add(_ lines: [ImportedAccount]) async throws(AccountFailure) -> [ImportVerdict] {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let newIDs = lines.map { _ in context.newID(audit.now) }
         return try await context.ask(await context.store.add(lines, newIDs: newIDs, audit))
     }
@@ -69,7 +72,7 @@ package struct Administration: Sendable {
     package func setTier(
         _ tier: String?, until: WallTime?, of user: UUID
     ) async throws(AccountError<AdministrationRefusal>) -> Entitlement {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         return try await present(await context.store.setTier(tier, until: tier == nil ? nil : until, of: user, audit))
     }
 
@@ -78,7 +81,7 @@ package struct Administration: Sendable {
     package func setTier(
         _ tier: String?, until: WallTime?, of identity: IdentityKey, orID: Bool = false
     ) async throws(AccountFailure) -> Account {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let (end, newUser) = (tier == nil ? nil : until, context.newID(audit.now))
         if orID, let user = try await AccountDirectory(context: context).account(of: identity, orID: true)?.id,
             try await context.ask(await context.store.setTier(tier, until: end, of: user, audit)) != nil,
@@ -96,21 +99,21 @@ package struct Administration: Sendable {
 
     /// Opens a session without a sign-in, of the contract whose lifetime it has.
     package func openSession(_ contract: ContractID, of user: UUID) async throws(AccountError<AdministrationRefusal>) -> Session {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let new = context.newSession(contract, nil, audit.now)
         return try await present(await context.store.openSession(new, of: user, audit)?.session)
     }
 
     /// Ends all sessions of an account; returns how many there were.
     package func revoke(_ user: UUID) async throws(AccountFailure) -> Int {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let ended = try await context.ask(await context.store.endSessions(of: user, .revoked, audit))
         return ended.count
     }
 
     /// Ends one session; false if there is none.
     package func revoke(session: UUID) async throws(AccountFailure) -> Bool {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let ended = try await context.ask(await context.store.end(session, .revoked, audit))
         return ended != nil
     }
@@ -118,20 +121,20 @@ package struct Administration: Sendable {
     /// Deletes an account with all that belongs to it; returns how many sessions ended.
     @discardableResult
     package func delete(_ user: UUID) async throws(AccountError<AdministrationRefusal>) -> Int {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: actor)
         let ended = try await present(await context.store.delete(user, audit))
         return ended.count
     }
 
     /// Lets an account act as `actor`.
     package func grant(_ actor: ActorName, to user: UUID) async throws(AccountError<AdministrationRefusal>) {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: self.actor)
         try await present(await context.store.grant(actor, to: user, audit) ? () : nil)
     }
 
     /// Takes a grant back; false if there was none.
     package func revoke(_ actor: ActorName, from user: UUID) async throws(AccountFailure) -> Bool {
-        let audit = context.audit(nil)
+        let audit = context.audit(by: self.actor)
         return try await context.ask(await context.store.revoke(actor, from: user, audit))
     }
 

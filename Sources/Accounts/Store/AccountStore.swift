@@ -91,7 +91,9 @@ package protocol ContactRecords: Sendable {
 package protocol OperatorRecords: Sendable {
     /// At most `limit` accounts with ids above `after`, in the order of their ids.
     func accounts(after: UUID?, limit: Int) async throws(StoreFault) -> [Account]
-    /// Deletes an account and ends its sessions; nil if there is none.
+    /// The accounts that `search` names in full, then those that have its text in part.
+    func accounts(matching search: AccountSearch) async throws(StoreFault) -> AccountMatches
+    /// Deletes an account, ends its sessions and erases the addresses in its audit events; nil if there is none.
     func delete(_ user: UUID, _ audit: AuditContext) async throws(StoreFault) -> [EndedSession]?
     /// nil if there is no such account.
     func entitlement(of user: UUID) async throws(StoreFault) -> Entitlement?
@@ -119,9 +121,9 @@ package protocol OperatorRecords: Sendable {
     func grants(of user: UUID) async throws(StoreFault) -> [ActorName]
     /// Sorted by provider and subject.
     func identities(of user: UUID) async throws(StoreFault) -> [LinkedIdentity]
-    /// Newest first.
-    func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent]
-    /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, and old entries
-    /// of the change log.
+    /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
+    func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent]
+    /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, old entries of the
+    /// change log, and the addresses of audit events that are older than `AuditEvent.addressSeconds`.
     func sweep(now: WallTime) async throws(StoreFault)
 }

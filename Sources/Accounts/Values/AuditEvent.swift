@@ -23,18 +23,27 @@ package struct AuditEvent: Sendable, Equatable {
         case actorRevoked = "actor-revoked"
     }
 
+    /// Sorts by time; its own in the whole log.
+    package let id: UUID
     package let kind: Kind
     package let at: WallTime
     package let user: UUID?
     package let session: UUID?
-    /// Address of the client that caused it; nil for the operator.
-    package let address: IPAddress?
+    package var actor: AuditActor
+    /// Address of the client that caused it; nil for the operator, and once it was erased.
+    package var address: IPAddress?
     /// A tier, a provider or a reason. Never a secret.
     package let detail: String?
 
+    /// How long addresses are kept, in seconds: a year. Until then an address that the user signed in from counts as familiar.
+    package static let addressSeconds: Int64 = 365 * 86_400
+
     package init(
-        _ kind: Kind, at: WallTime, user: UUID?, session: UUID? = nil, address: IPAddress? = nil, detail: String? = nil
+        id: UUID, _ kind: Kind, at: WallTime, user: UUID?, session: UUID? = nil, actor: AuditActor = .user, address: IPAddress? = nil,
+        detail: String? = nil
     ) {
+        self.id = id
+        self.actor = actor
         self.kind = kind
         self.at = at
         self.user = user
@@ -44,14 +53,28 @@ package struct AuditEvent: Sendable, Equatable {
     }
 }
 
-/// Time and client address of a change, for the audit log.
+/// Who caused a change. Stored: the texts never change.
+package enum AuditActor: String, CaseIterable, Sendable {
+    /// The client of a contract: the account's user, or a stranger who tries to be.
+    case user
+    /// A command of `tollgate`.
+    case command
+    case adminAPI = "admin-api"
+    case console
+    /// The operator, as versions recorded it that did not tell commands from the admin API.
+    case `operator`
+}
+
+/// Time, author and client address of a change, for the audit log.
 package struct AuditContext: Sendable, Equatable {
     package let now: WallTime
+    package let actor: AuditActor
     /// nil for the operator.
     package let address: IPAddress?
 
-    package init(now: WallTime, address: IPAddress?) {
+    package init(now: WallTime, address: IPAddress?, actor: AuditActor = .user) {
         self.now = now
+        self.actor = actor
         self.address = address
     }
 }

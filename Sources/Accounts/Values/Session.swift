@@ -7,6 +7,8 @@ package struct Session: Sendable, Equatable {
     package let contract: ContractID
     /// The app's `User-Agent`, up to 256 bytes.
     package let device: String?
+    /// The client's address at the sign-in, or at the last refresh that named one.
+    package var address: IPAddress?
     package let createdAt: WallTime
     /// When its user signed in; nil if that is not known.
     package var signedInAt: WallTime?
@@ -32,6 +34,7 @@ package struct Session: Sendable, Equatable {
         self.user = user
         contract = new.contract
         device = new.device
+        address = new.address
         createdAt = now
         switch new.signIn {
         case .opening: signedInAt = now
@@ -50,7 +53,7 @@ package struct Session: Sendable, Equatable {
 
     /// A session from the store.
     package init(
-        id: UUID, user: UUID, contract: ContractID, device: String?, createdAt: WallTime, lastUsedAt: WallTime,
+        id: UUID, user: UUID, contract: ContractID, device: String?, address: IPAddress?, createdAt: WallTime, lastUsedAt: WallTime,
         idleDeadline: WallTime, maxDeadline: WallTime?, counter: UInt64, isConfirmed: Bool, rotatedAt: WallTime,
         stepsSince: WallTime, steps: Int64, signedInAt: WallTime?
     ) {
@@ -58,6 +61,7 @@ package struct Session: Sendable, Equatable {
         self.user = user
         self.contract = contract
         self.device = device
+        self.address = address
         self.createdAt = createdAt
         self.lastUsedAt = lastUsedAt
         self.idleDeadline = idleDeadline
@@ -79,14 +83,17 @@ package struct NewSession: Sendable, Equatable {
     package let id: UUID
     package let contract: ContractID
     package let device: String?
+    /// The client's address; nil for the operator.
+    package let address: IPAddress?
     /// `SessionPolicy.idleSeconds` in force.
     package let idleSeconds: Int64
     package var signIn = SignInTime.opening
 
-    package init(id: UUID, contract: ContractID, device: String?, idleSeconds: Int64? = nil) {
+    package init(id: UUID, contract: ContractID, device: String?, address: IPAddress? = nil, idleSeconds: Int64? = nil) {
         self.id = id
         self.contract = contract
         self.device = device
+        self.address = address
         self.idleSeconds = idleSeconds ?? contract.sessionPolicy.idleSeconds
     }
 }

@@ -6,9 +6,12 @@ extension AdminOperation {
         AdminOperation(
             "GET", "users", "listUsers", "The account with an email, or all accounts page by page",
             query: [
-                Parameter("email", "Exactly this email"), Parameter("after", "The id of the last account of the page before"),
+                Parameter("email", "Exactly this email"),
+                Parameter("search", "A part of an email, phone, username or name, or an id; at most 50 accounts"), Parameter("after", "The id of the last account of the page before"),
                 Parameter("limit", "At most so many, 1 to 1,000", .integer),
-            ], answers: .json(.object([.has("users", .array(.named("User")))]))
+            ], answers: .json(.object([
+                .has("users", .array(.named("User"))), .may("complete", .boolean, "Of a search: whether there are no others"),
+            ]))
         ) { api, call in try await api.users(call.query) },
         AdminOperation(
             "GET", "users/{id}", "getUser", "One account with identities, actors, sessions and metadata", answers: .json(.named("UserDetails")),
@@ -41,7 +44,8 @@ extension AdminOperation {
             .has("identities", .array(.object([.has("provider", .text), .has("subject", .text), .has("linked_at", .time)]))),
             .has("actors", .array(.object([.has("type", .text), .has("id", .text)]))),
             .has("sessions", .array(.object([
-                .has("id", .text), .has("contract", .text), .may("device", .text), .has("created_at", .time), .has("last_used_at", .time),
+                .has("id", .text), .has("contract", .text), .may("device", .text), .may("address", .text), .has("created_at", .time), .has("last_used_at", .time),
+                .has("expires_at", .time, "Unless it is refreshed before"),
             ]))),
             .has("metadata", .anything),
         ])),

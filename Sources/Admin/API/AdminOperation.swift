@@ -67,7 +67,7 @@ package struct AdminOperation: Sendable {
     }
 
     /// All operations. A new group is added here, and its schemas to `OpenAPIDocument.schemas`.
-    package static let all: [AdminOperation] = accounts + gateway + console + description
+    package static let all: [AdminOperation] = accounts + operations + gateway + console + description
 
     /// The segments of its path.
     private var segments: [Substring] { path.split(separator: "/") }

@@ -5,7 +5,7 @@ package import Wire
 package enum OpenAPIDocument {
     /// The schemas that others refer to by name.
     package static let schemas: [(name: String, schema: JSONSchema)] =
-        AdminOperation.accountSchemas + AdminOperation.gatewaySchemas + [("Error", error)]
+        AdminOperation.accountSchemas + AdminOperation.operationSchemas + AdminOperation.gatewaySchemas + [("Error", error)]
 
     private static let error = JSONSchema.object([
         .has("error", .object([

@@ -86,6 +86,7 @@ extension Worker {
 
     /// Writes the refusal in the exchange's dialect and ends the exchange.
     mutating func answer(_ exchange: ExchangeIndex, with refusal: Refusal, _ scratch: inout Scratch) {
+        if case .rateLimited = refusal { exchanges[exchange].count(in: &hottestKeys, policy: admission.policy, at: now.wall) }
         exchanges[exchange].keep(refusal, in: &refusals, policy: admission.policy, at: now.wall)
         exchanges[exchange].record.refusal = refusal.code
         let dialect = exchanges[exchange].dialect
@@ -136,6 +137,11 @@ extension Exchange {
         swap(&requestID, &ids.requestID)
         refusals.keep(&note, requestID.readable, policy: policy, at: now)
         swap(&requestID, &ids.requestID)
+    }
+
+    /// Counts the key that a limit refused.
+    fileprivate mutating func count(in keys: inout HottestKeys, policy: Policy, at now: WallTime) {
+        if record.isRecorded { keys.count(note, policy: policy, at: now) }
     }
 }
 

@@ -33,6 +33,7 @@ package struct Worker: ~Copyable {
     var load: WorkerLoad
     var telemetry: WorkerTelemetry
     var refusals = RecentRefusals()
+    var hottestKeys = HottestKeys()
     var now: Moment
     var phase = Phase.serving
     /// Whether this worker keeps serving the admin listeners after its last client has left, until `.othersEnded`.

@@ -60,6 +60,8 @@ package enum WorkerMessage: Sendable {
     case reportRefusals(RefusalQuery, @Sendable ([ExplainedRefusal]) -> Void)
     /// Asks for at most `limit` refusals since there were `since`; nil: only how many there are. The closure as in `report`.
     case reportNewRefusals(since: Int?, limit: Int, @Sendable (NewRefusals) -> Void)
+    /// Asks for the keys that limits refused most often. The closure as in `report`.
+    case reportHottestKeys(@Sendable ([HotKey]) -> Void)
     /// A part of the answer of a local handler that goes on.
     case content(Handle<Exchange>, LocalStream.Part)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
@@ -183,6 +185,7 @@ extension Worker {
                 reply(telemetry.metrics.snapshot())
             case .reportRefusals(let query, let reply): reply(refusals.stories(query))
             case .reportNewRefusals(let since, let limit, let reply): reply(refusals.stories(since: since, limit: limit))
+            case .reportHottestKeys(let reply): reply(hottestKeys.keys(at: now.wall))
             case .content(let exchange, let part): send(part, of: exchange, &scratch)
             case .drain(let milliseconds): drain(within: milliseconds, &scratch)
             case .othersEnded: outlastsOthers = false

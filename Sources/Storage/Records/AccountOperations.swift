@@ -40,7 +40,7 @@ extension SQLStore {
             // An ambiguous username signs in to none of its accounts, so the choice does not matter.
             return try sql.auditEvents(
                 "account = (SELECT id FROM accounts WHERE \(condition) LIMIT 1) AND kind IN (\(kinds))",
-                .text(target.key), limit: limit)
+                [.text(target.key)], limit: limit)
         }
     }
 

@@ -43,10 +43,12 @@ extension SQLTransaction {
     }
 
     func accounts(after: UUID?, limit: Int) throws(SQLFault) -> [Account] {
-        let after = after ?? UUID(high: 0, low: 0)
-        return try rows(
-            Self.selectAccount + "WHERE id > $1 ORDER BY id LIMIT $2", [.id(after), .integer(Int64(limit))]
-        ).map(Self.account)
+        try accounts("WHERE id > $1 ORDER BY id LIMIT $2", [.id(after ?? UUID(high: 0, low: 0)), .integer(Int64(limit))])
+    }
+
+    /// The accounts that `clauses`, behind the table's name, select.
+    func accounts(_ clauses: String, _ values: [SQLValue]) throws(SQLFault) -> [Account] {
+        try rows(Self.selectAccount + clauses, values).map(Self.account)
     }
 
     private static func account(_ row: SQLRow) throws(SQLFault) -> Account {

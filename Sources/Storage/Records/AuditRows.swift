@@ -14,33 +14,49 @@ extension SQLTransaction {
         try change(
             .unlogged,
             """
-            INSERT INTO audit_events (id, kind, at, account, session, address, detail)
-            VALUES ($1, $2, $3, $4, $5, $6, $7)
+            INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
             """,
             [
                 .id(id), .text(kind.rawValue), .time(audit.now), .id(account), .id(session),
-                .text(audit.address?.text), .text(detail),
+                .text(audit.address?.text), .text(detail), .text(audit.actor.rawValue),
             ])
     }
 
-    /// Newest first.
-    func auditEvents(of account: UUID, limit: Int) throws(SQLFault) -> [AuditEvent] {
-        try auditEvents("account = $1", .id(account), limit: limit)
-    }
-
-    /// The events that meet `condition`, with `value` as `$1`, newest first.
-    func auditEvents(_ condition: String, _ value: SQLValue, limit: Int) throws(SQLFault) -> [AuditEvent] {
+    /// The events that meet `condition`, with `values` as `$1` and so on, newest first.
+    func auditEvents(_ condition: String, _ values: [SQLValue], limit: Int) throws(SQLFault) -> [AuditEvent] {
         try rows(
             """
-            SELECT kind, at, account, session, address, detail FROM audit_events
-            WHERE \(condition) ORDER BY id DESC LIMIT $2
+            SELECT id, kind, at, account, session, detail, address, actor FROM audit_events
+            WHERE \(condition) ORDER BY id DESC LIMIT $\(values.count + 1)
             """,
-            [value, .integer(Int64(limit))]
+            values + [.integer(Int64(limit))]
         ) { row throws(SQLFault) in
-            AuditEvent(
-                try row.word(AuditEvent.Kind.self), at: try row.time(), user: try row.optionalID(),
-                session: try row.optionalID(),
-                address: try row.optionalText().flatMap { IPAddress(parsing: $0) }, detail: try row.optionalText())
+            var event = AuditEvent(
+                id: try row.id(), try row.word(AuditEvent.Kind.self), at: try row.time(), user: try row.optionalID(),
+                session: try row.optionalID(), detail: try row.optionalText())
+            event.address = try row.optionalAddress()
+            // Earlier versions recorded an address for users alone.
+            event.actor = try row.optionalWord(AuditActor.self) ?? (event.address == nil ? .operator : .user)
+            return event
         }
+    }
+
+    func eraseAddresses(of account: UUID) throws(SQLFault) {
+        try change(
+            .unlogged,
+            "UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE account = $1 AND address IS NOT NULL",
+            [.id(account)])
+    }
+
+    /// Erases the addresses of events before `oldest`, at most 10,000 at once: the log of years must not hold up the writer.
+    func eraseAddresses(before oldest: WallTime) throws(SQLFault) {
+        try change(
+            .unlogged,
+            """
+            UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE id IN (
+                SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT 10000)
+            """,
+            [.time(oldest)])
     }
 }

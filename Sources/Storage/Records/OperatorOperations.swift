@@ -15,6 +15,7 @@ extension SQLStore {
             try sql.refuseSubject(IdentityKey.ofID(user), at: audit.now)
             try sql.change(.account(user), "DELETE FROM accounts WHERE id = $1", [.id(user)])
             try sql.log(.accountDeleted, user, audit)
+            try sql.eraseAddresses(of: user)
             return ended
         }
     }
@@ -59,8 +60,12 @@ extension SQLStore {
         try await database.write { sql throws(SQLFault) in try sql.logChange(of: identity) }
     }
 
-    package func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent] {
-        try await database.read { sql throws(SQLFault) in try sql.auditEvents(of: user, limit: limit) }
+    package func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent] {
+        let before = before ?? UUID(high: .max, low: .max)
+        return try await database.read { sql throws(SQLFault) in
+            guard let user else { return try sql.auditEvents("id < $1", [.id(before)], limit: limit) }
+            return try sql.auditEvents("id < $1 AND account = $2", [.id(before), .id(user)], limit: limit)
+        }
     }
 
     package func sweep(now: WallTime) async throws(StoreFault) {
@@ -74,6 +79,7 @@ extension SQLStore {
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()
+            try sql.eraseAddresses(before: WallTime(seconds: now.seconds - AuditEvent.addressSeconds))
         }
     }
 }

@@ -12,7 +12,7 @@ extension SQLStore {
                 counter: request.counter, contract: request.contract, session: session, now: audit.now)
             switch verdict {
             case .rotate, .keep, .again, .storm:
-                let next = try sql.carryOut(verdict, session, request.idleSeconds, audit.now)
+                let next = try sql.carryOut(verdict, session, request.idleSeconds, audit)
                 return .issued(SignIn(account: account, session: next), verdict)
             case .refuse(let refusal):
                 if refusal == .ahead { try sql.log(.refreshAhead, account.id, audit, session: session.id) }
@@ -89,14 +89,16 @@ extension SQLStore {
 extension SQLTransaction {
     /// Applies a verdict; returns the session as it is then.
     fileprivate func carryOut(
-        _ verdict: RefreshVerdict, _ session: Session, _ idleSeconds: Int64, _ now: WallTime
+        _ verdict: RefreshVerdict, _ session: Session, _ idleSeconds: Int64, _ audit: AuditContext
     ) throws(SQLFault) -> Session {
         var next = session
         switch verdict {
-        case .rotate: next.rotate(at: now, idleSeconds: idleSeconds)
-        case .keep: next.lastUsedAt = now
+        case .rotate: next.rotate(at: audit.now, idleSeconds: idleSeconds)
+        case .keep: next.lastUsedAt = audit.now
         case .again, .storm, .refuse, .reuse: return session
         }
+        // A request whose token the gateway refreshes itself is the caller's server's.
+        next.address = audit.address ?? session.address
         guard try update(next, from: session.counter) else { throw .conflict }
         return next
     }

@@ -5,7 +5,7 @@ internal import Wire
 extension SQLTransaction {
     private static let selectSession = """
         SELECT id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter, \
-        is_confirmed, rotated_at, steps_since, steps, signed_in_at FROM sessions
+        is_confirmed, rotated_at, steps_since, steps, signed_in_at, address FROM sessions
         """ + " "
 
     func session(_ id: UUID) throws(SQLFault) -> Session? {
@@ -25,12 +25,14 @@ extension SQLTransaction {
 
     private static func session(_ row: SQLRow) throws(SQLFault) -> Session {
         var row = row
-        return Session(
-            id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(),
+        var session = Session(
+            id: try row.id(), user: try row.id(), contract: try row.contract(), device: try row.optionalText(), address: nil,
             createdAt: try row.time(), lastUsedAt: try row.time(), idleDeadline: try row.time(),
             maxDeadline: try row.optionalTime(), counter: UInt64(clamping: try row.integer()),
             isConfirmed: try row.flag(), rotatedAt: try row.time(), stepsSince: try row.time(), steps: try row.integer(),
             signedInAt: try row.optionalTime())
+        session.address = try row.optionalAddress()
+        return session
     }
 
     /// Opens a session of an account.
@@ -41,14 +43,15 @@ extension SQLTransaction {
             """
             INSERT INTO sessions (
                 id, account, contract, device, created_at, last_used_at, idle_deadline, max_deadline, counter,
-                is_confirmed, rotated_at, steps_since, steps, signed_in_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+                is_confirmed, rotated_at, steps_since, steps, signed_in_at, address)
+            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             """,
             [
                 .id(session.id), .id(account), .integer(Int64(session.contract.rawValue)), .text(session.device),
                 .time(session.createdAt), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .time(session.maxDeadline), .counter(session.counter), .flag(session.isConfirmed),
                 .time(session.rotatedAt), .time(session.stepsSince), .integer(session.steps), .time(session.signedInAt),
+                .text(session.address?.text),
             ])
         return session
     }
@@ -59,12 +62,12 @@ extension SQLTransaction {
             .unlogged,
             """
             UPDATE sessions SET last_used_at = $3, idle_deadline = $4, counter = $5, is_confirmed = $6, rotated_at = $7,
-                steps_since = $8, steps = $9 WHERE id = $1 AND counter = $2
+                steps_since = $8, steps = $9, address = $10 WHERE id = $1 AND counter = $2
             """,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
-                .time(session.stepsSince), .integer(session.steps),
+                .time(session.stepsSince), .integer(session.steps), .text(session.address?.text),
             ]) == 1
     }
 

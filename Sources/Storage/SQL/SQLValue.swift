@@ -98,9 +98,19 @@ struct SQLRow: Sendable {
         return contract
     }
 
+    /// nil for a text that is no address, too.
+    mutating func optionalAddress() throws(SQLFault) -> IPAddress? { try optionalText().flatMap { IPAddress(parsing: $0) } }
+
     /// A text that is a raw value of `Word`.
     mutating func word<Word: RawRepresentable<String>>(_: Word.Type) throws(SQLFault) -> Word {
         guard let word = Word(rawValue: try text()) else { throw unfit("a known word") }
+        return word
+    }
+
+    /// The same; nil for NULL.
+    mutating func optionalWord<Word: RawRepresentable<String>>(_: Word.Type) throws(SQLFault) -> Word? {
+        guard let text = try optionalText() else { return nil }
+        guard let word = Word(rawValue: text) else { throw unfit("a known word") }
         return word
     }
 

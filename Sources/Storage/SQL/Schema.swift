@@ -10,6 +10,7 @@ enum Schema {
         { _ in outsideSessions },
         { dialect in dialect.commitMarks },
         { _ in signIns },
+        { _ in origins },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
@@ -46,6 +47,13 @@ enum Schema {
     /// Set in changes of `ChangeKind.identity`.
     private static let identityChanges = [
         "ALTER TABLE changes ADD COLUMN identity_provider TEXT", "ALTER TABLE changes ADD COLUMN identity_subject TEXT",
+    ]
+
+    /// A session's address, and the author of an audit event; NULL in rows from before. The index is for the sweep, which erases old
+    /// addresses.
+    private static let origins = [
+        "ALTER TABLE sessions ADD COLUMN address TEXT", "ALTER TABLE audit_events ADD COLUMN actor TEXT",
+        "CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL",
     ]
 
     /// Until now a session began with a sign-in, but for those that continue one of an outside issuer.

@@ -30,9 +30,10 @@ extension AccountsAssembly {
         gateway.writeRoutes = { CheckCommand.writeRoutes(active.configuration, &$0, $1) }
         let explainer = Explainer(active: active, readiness: readiness)
         gateway.explain = { await explainer.explain($0) }
+        gateway.controls = AdminControls(active: active, health: health, workers: workers, keySets: keySets, cluster: cluster)
         return AdminAPI(
             token: { active.adminToken }, directory: AccountDirectory(context: context),
-            administration: Administration(context: context, work: work), limiter: limiter, gateway: gateway,
+            administration: Administration(context: context, work: work, actor: .adminAPI), limiter: limiter, gateway: gateway,
             plan: {
                 let settings = active.configuration.settings
                 return AdminPlan(

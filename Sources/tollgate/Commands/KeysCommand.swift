@@ -19,18 +19,12 @@ enum KeysCommand {
     }
 
     private static func rotated(_ configuration: GatewayConfiguration, now: WallTime) throws(KeyStoreFault) -> SigningKeyRing {
-        let (algorithm, skew) = (configuration.settings.signingAlgorithm, configuration.settings.clockSkewSeconds)
         let announcement = ChangeAnnouncement()
         // Announced after each write: a new next key must reach the gateways before it signs.
-        let announce: @Sendable () -> Void = {
+        return try KeyStore.rotate(IssuersPlan(configuration), clockSkewSeconds: configuration.settings.clockSkewSeconds, now: now) { _ in
             announcement.record()
             announcement.publish(configuration)
         }
-        guard let shared = SharedKeys(IssuersPlan(configuration), onChange: { _ in announce() }) else {
-            return try KeyStore(dataDirectory: configuration.settings.dataDirectory).rotate(
-                to: algorithm, clockSkewSeconds: skew, now: now)
-        }
-        return try shared.rotate(to: algorithm, clockSkewSeconds: skew, now: now)
     }
 
     static func jwks(_ configuration: GatewayConfiguration, json _: Bool, now: WallTime) throws(KeyStoreFault) -> CommandResult {

@@ -77,7 +77,7 @@ struct OfflineAccounts: Sendable {
         let reason = reason
         let context = AccountContext(store: store, clock: clock, notice: { reason.note($0) })
         directory = AccountDirectory(context: context)
-        administration = Administration(context: context, work: work)
+        administration = Administration(context: context, work: work, actor: .command)
         tiers = configuration.settings.tiers
         tierGraceSeconds = configuration.settings.tierGraceSeconds
         issuers = configuration.settings.trusts.map(\.name)

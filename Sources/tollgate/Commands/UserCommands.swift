@@ -99,10 +99,10 @@ struct UserShowCommand: AccountCommand {
         let sessions = belongings.sessions.map { session in
             [
                 session.id.text, session.contract.name, ISO8601.text(session.createdAt), ISO8601.text(session.lastUsedAt),
-                visible(session.device ?? ""),
+                session.address?.text ?? "", visible(session.device ?? ""),
             ]
         }
-        text += sessions.isEmpty ? "\nNo session is in use.\n" : "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "DEVICE"], sessions)
+        text += sessions.isEmpty ? "\nNo session is in use.\n" : "\n" + CheckTable.table(["SESSION", "CONTRACT", "CREATED", "LAST USED", "ADDRESS", "DEVICE"], sessions)
         return CommandResult(output: text)
     }
 

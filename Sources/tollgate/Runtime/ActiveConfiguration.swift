@@ -25,6 +25,7 @@ final class ActiveConfiguration: Sendable {
         var policy: Policy?
     }
 
+    let loads: LoadHistory
     private let workers: WorkerBroadcast
     private let log: ServerLog
     private let state: Mutex<State>
@@ -34,8 +35,9 @@ final class ActiveConfiguration: Sendable {
 
     init(
         _ configuration: GatewayConfiguration, keys: IssuerKeys, labels: MetricLabels, adminToken: AdminToken?,
-        workers: WorkerBroadcast, log: ServerLog
+        workers: WorkerBroadcast, log: ServerLog, now: WallTime
     ) {
+        loads = LoadHistory(at: now)
         self.workers = workers
         self.log = log
         state = Mutex(State(configuration: configuration, keys: keys, labels: labels, adminToken: adminToken))

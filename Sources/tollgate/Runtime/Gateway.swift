@@ -56,7 +56,8 @@ struct Gateway {
                 ("connections", "\(limits.connections)"), ("detail", "raise the hard limit (ulimit -Hn, or LimitNOFILE= of systemd)"))
         }
         let active = ActiveConfiguration(
-            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, log: log)
+            configuration, keys: keys, labels: labels, adminToken: try AdminToken.open(settings), workers: workers, log: log,
+            now: moment.wall)
         self.active = active
         accessLog = settings.accessLog == .off ? nil : try LineSink(descriptor: 1)
         resolver = try UpstreamResolver(settings.upstreams, every: settings.dnsRefreshMilliseconds, log: log) { upstream, addresses in
@@ -170,9 +171,12 @@ struct Gateway {
                 let detail = "the process environment sets it and wins; set it in the env file alone and restart"
                 log.warning("a changed setting has no effect", ("setting", name), ("detail", detail))
             }
+            let ineffective = ignored.fixed.map { "\($0): a change needs a restart" } + ignored.overridden.map { "\($0): the process environment wins" }
+            active.loads.adopted(at: moment.wall, warnings: ineffective)
             log.info("configuration adopted")
         } catch {
             health.configurationLoaded(succeeded: false, now: moment.wall)
+            active.loads.refused(at: moment.wall, error.lines)
             for line in error.lines { log.error("configuration refused", ("error", line)) }
         }
         notifySystemd(.ready, socket: socket)

@@ -37,6 +37,12 @@ struct WorkerBroadcast: Sendable {
         return found
     }
 
+    /// The keys that limits refused most often at all workers, the most refused first.
+    func hottestKeys(limit: Int) async -> [HotKey] {
+        let reports: [[HotKey]] = await ask { reply in .reportHottestKeys(reply) }
+        return HottestKeys.merged(Array(reports.joined()), limit: limit)
+    }
+
     /// The condition of the upstreams: as the first worker has it, which judges, with the requests and connections of all.
     func upstreams() async -> [UpstreamStatus] {
         let reports = await ask { reply in .reportUpstreams(reply) }

@@ -52,6 +52,8 @@ final class Background<Value: Sendable>: Sendable {
         }
     }
 
+    var isDone: Bool { outcome.now != nil }
+
     func value(seconds: Double = 30) throws -> Value {
         guard let result = try outcome.wait(for: "the end of a thread", seconds: seconds, until: { $0 != nil }) else {
             throw Fault("a thread left nothing")

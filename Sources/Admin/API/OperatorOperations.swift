@@ -1,0 +1,71 @@
+internal import HTTP
+
+extension AdminOperation {
+    /// The audit log, keys, limits and the configuration.
+    static let operations = [
+        AdminOperation(
+            "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first",
+            query: [
+                Parameter("user", "The id of an account, also of a deleted one, or NAME:SUBJECT"),
+                Parameter("before", "The id of the last event of the page before"), Parameter("limit", "At most so many, 1 to 1,000", .integer),
+            ], answers: .json(.object([.has("events", .array(.named("AuditEvent")))])), refusals: [404]
+        ) { api, call in try await api.audit(call.query) },
+        AdminOperation(
+            "GET", "keys", "getKeys", "The gateway's signing keys, and the keys of outside issuers with their fetches",
+            answers: .json(.object([.has("own", .array(.named("SigningKey"))), .has("issuers", .array(.named("IssuerKeys")))]))
+        ) { api, _ in api.showKeys() },
+        AdminOperation(
+            "POST", "keys/rotate", "rotateKeys", "Rotates the gateway's signing keys, as tollgate keys rotate does",
+            answers: .json(.object([.has("own", .array(.named("SigningKey")))])), refusals: [409]
+        ) { api, _ in try await api.rotateKeys() },
+        AdminOperation(
+            "GET", "limits", "getLimits", "The limits of the routes, the keys that they refused most often, and the Redis that shares them",
+            answers: .json(.named("Limits"))
+        ) { api, _ in await api.showLimits() },
+        AdminOperation(
+            "GET", "configuration", "getConfiguration", "The settings in force with their sources, without secrets, and the last reload",
+            answers: .json(.named("Configuration"))
+        ) { api, _ in api.showConfiguration() },
+    ]
+
+    static let operationSchemas: [(name: String, schema: JSONSchema)] = [
+        ("AuditEvent", .object([
+            .has("id", .text), .has("at", .time), .has("event", .text), .may("user", .text), .may("session", .text),
+            .has("actor", .words(["user", "command", "admin-api", "console", "operator"]), "operator: an event of an earlier version"),
+            .may("address", .text), .may("detail", .text),
+        ])),
+        ("SigningKey", .object([
+            .may("kid", .text, "Missing for a shared secret"), .has("alg", .text), .has("state", .words(["current", "next", "retired"])),
+            .has("created_at", .time), .may("ends_at", .time, "Until when a retired key verifies"),
+        ])),
+        ("IssuerKeys", .object([
+            .has("name", .text), .may("issuer", .text), .may("jwks_url", .text), .may("file", .text), .has("keys", .integer),
+            .may("fetched_at", .time), .may("next_fetch_at", .time), .has("fetches", .integer), .has("failures", .integer),
+            .may("last_fault", .text, "The error of the last fetch"),
+        ])),
+        ("Limits", .object([
+            .has("policies", .array(.object([
+                .has("route", .text), .has("policy", .text), .has("limit", .text), .has("key", .text),
+                .has("failure", .words(["local", "open", "closed"])), .has("shadow", .boolean),
+            ]))),
+            .has("hottest_since", .time),
+            .has("hottest", .array(.object([
+                .has("route", .text), .has("policy", .text), .has("limit", .text), .has("by", .text), .has("key", .text),
+                .has("kind", .words(["user", "address"])), .may("issuer", .text), .has("refused", .integer, "A lower bound"),
+            ]))),
+            .has("redis", .object([
+                .has("configured", .boolean), .may("topology", .text), .may("state", .words(["ready", "degraded", "unready"])), .may("reason", .text),
+            ])),
+        ])),
+        ("Configuration", .object([
+            .has("loaded_at", .time), .has("version", .integer),
+            .has("settings", .array(.object([
+                .has("name", .text), .has("value", .nullable(.text), "Null for a secret"), .has("source", .text, "FILE:LINE, environment or default"),
+                .has("secret", .boolean), .has("restart", .boolean, "Whether a change needs a restart"),
+            ]))),
+            .may("last_reload", .object([
+                .has("at", .time), .has("ok", .boolean), .has("faults", .array(.text)), .has("warnings", .array(.text)),
+            ])),
+        ])),
+    ]
+}

@@ -1,0 +1,84 @@
+internal import Admin
+internal import Cluster
+internal import Credentials
+internal import Gate
+internal import Issuers
+internal import Redis
+internal import Settings
+internal import Telemetry
+internal import Transport
+internal import Wire
+
+extension AdminControls {
+    /// The controls of a running gateway.
+    init(
+        active: ActiveConfiguration, health: HealthBoard, workers: WorkerBroadcast, keySets: KeySetRefresher, cluster: ClusterMember
+    ) {
+        let rotation = KeyRotation(active: active, keySets: keySets) { await cluster.changed($0) }
+        self.init()
+        ring = { active.keys.own }
+        outsideKeys = { OutsideKeys.all(active.configuration.settings, keySets.statuses) }
+        rotate = { () async throws(RotationRefusal) -> SigningKeyRing in try await rotation.rotate() }
+        limits = { LimitLine.all(active.configuration.settings) }
+        hottest = { await workers.hottestKeys(limit: $0) }
+        redis = { () -> RedisState? in
+            guard let redis = active.configuration.redis else { return nil }
+            let readiness = health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic)
+            let check = readiness.checks.first { $0.name == "redis" }
+            return RedisState(topology: redis.topology.name, state: "\((check?.state ?? .unready).text)", reason: check?.reason)
+        }
+        configuration = { ShownConfiguration(active) }
+    }
+}
+
+extension OutsideKeys {
+    /// The issuers and providers of the configuration, in its order.
+    fileprivate static func all(_ settings: Configuration, _ statuses: [KeyStatus]) -> [OutsideKeys] {
+        let providers = settings.providers.map(\.source)
+        return (settings.trusts + providers).map { trust in
+            let status = statuses.first { $0.name == trust.name } ?? KeyStatus(name: trust.name)
+            var keys = OutsideKeys(name: trust.name, issuer: trust.issuer, keys: status.keyCount)
+            switch trust.keySource {
+            case .url(let url): keys.url = maskingUserInformation(url)
+            case .file(let path): keys.file = path
+            case .secret: break
+            }
+            keys.fetchedAt = status.confirmedAt
+            keys.nextFetchAt = status.nextFetchAt
+            keys.fetches = status.fetches
+            keys.failures = status.failures
+            keys.lastFault = status.problem.map(maskingUserInformation)
+            return keys
+        }
+    }
+}
+
+extension LimitLine {
+    /// The limits of the routes, in the order of the configuration.
+    fileprivate static func all(_ settings: Configuration) -> [LimitLine] {
+        settings.routes.map(\.rule).flatMap { rule in
+            rule.limits.indices.map { index in
+                let by = rule.limits[index].anonymous.by ?? rule.limitBy
+                return LimitLine(
+                    route: rule.name, policy: rule.limitName(index), limit: rule.limits[index].text, by: by.text,
+                    failure: settings.rateLimitFailure.name, isShadowed: rule.shadow.contains(.limit))
+            }
+        }
+    }
+}
+
+extension ShownConfiguration {
+    fileprivate init(_ active: ActiveConfiguration) {
+        let loads = active.loads.now
+        self.init(
+            loadedAt: loads.loadedAt, version: loads.version,
+            settings: active.configuration.settings.effective.map { setting in
+                Setting(
+                    name: setting.name, value: setting.value, source: setting.origin.text, isSecret: setting.isSecret,
+                    needsRestart: setting.needsRestart)
+            },
+            lastReload: loads.lastReload.map { reload in
+                Reload(at: reload.at, faults: reload.faults.map(maskingUserInformation), warnings: reload.warnings)
+            })
+    }
+}

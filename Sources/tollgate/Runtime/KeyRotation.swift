@@ -1,0 +1,56 @@
+internal import Admin
+internal import Credentials
+internal import Issuers
+internal import Settings
+internal import Storage
+internal import Synchronization
+internal import Transport
+internal import Wire
+
+/// Rotates the signing keys of a running gateway, as `tollgate keys rotate` does, one rotation at a time.
+final class KeyRotation: Sendable {
+    private let active: ActiveConfiguration
+    private let keySets: KeySetRefresher
+    /// Called after each write that other gateways must read.
+    private let onChange: ChangeNotice
+    private let isUnderWay = Mutex(false)
+
+    init(active: ActiveConfiguration, keySets: KeySetRefresher, onChange: @escaping ChangeNotice) {
+        self.active = active
+        self.keySets = keySets
+        self.onChange = onChange
+    }
+
+    /// The keys after the rotation, which this gateway signs with from then on.
+    func rotate() async throws(RotationRefusal) -> SigningKeyRing {
+        let configuration = active.configuration
+        guard configuration.settings.jwtSecret == nil else { throw .secret }
+        let isFirst = isUnderWay.withLock { isUnderWay in
+            defer { isUnderWay = true }
+            return !isUnderWay
+        }
+        guard isFirst else { throw .underWay }
+        defer { isUnderWay.withLock { $0 = false } }
+        let ring = try await rotated(configuration).get()
+        keySets.adopt(ring)
+        return ring
+    }
+
+    /// On a thread of its own: it reads files or the database, and may wait for 3 s.
+    private func rotated(_ configuration: GatewayConfiguration) async -> Result<SigningKeyRing, RotationRefusal> {
+        let onChange = onChange
+        return await withCheckedContinuation { continuation in
+            let join = WorkerThread.start("key rotation") {
+                do throws(KeyStoreFault) {
+                    let ring = try KeyStore.rotate(
+                        IssuersPlan(configuration), clockSkewSeconds: configuration.settings.clockSkewSeconds, now: EventLoop.now().wall,
+                        onChange: onChange)
+                    continuation.resume(returning: .success(ring))
+                } catch {
+                    continuation.resume(returning: .failure(.failed(error.description)))
+                }
+            }
+            if join == nil { continuation.resume(returning: .failure(.failed("the system gives no thread"))) }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+import Testing
+
+@testable import Settings
+@testable import tollgate
+
+/// The settings in force, as the operator is shown them.
+@Suite struct EffectiveSettingTests {
+    private func shown(_ configuration: Configuration) -> [String: EffectiveSetting] {
+        Dictionary(uniqueKeysWithValues: configuration.effective.map { ($0.name, $0) })
+    }
+
+    @Test func eachSettingIsShownWithItsSource() throws {
+        let loaded = load(
+            [("a.env", "TOLLGATE_LOG=debug\n" + oneRoute), ("b.env", "\nTOLLGATE_LOG=error\nTOLLGATE_HEADER_TIMEOUT=5s\n")],
+            environment: [("TOLLGATE_HEADER_TIMEOUT", "6s")])
+        let shown = shown(loaded.partial.settings)
+        #expect(shown["TOLLGATE_LOG"]?.value == "error" && shown["TOLLGATE_LOG"]?.origin.text == "b.env:2")
+        #expect(shown["TOLLGATE_HEADER_TIMEOUT"]?.value == "6s" && shown["TOLLGATE_HEADER_TIMEOUT"]?.origin.text == "environment")
+        #expect(shown["TOLLGATE_IDLE_TIMEOUT"]?.value == "75s" && shown["TOLLGATE_IDLE_TIMEOUT"]?.origin.text == "default")
+        #expect(shown["TOLLGATE_ROUTE_R"]?.value == "/r/* upstream=u" && shown["TOLLGATE_ROUTE_R"]?.origin.text == "a.env:3")
+        #expect(shown["TOLLGATE_ROUTE_"] == nil)
+        for setting in Setting.all where setting.stage == .built && !setting.isFamily {
+            #expect(shown[setting.name]?.isSecret == setting.isSecret && shown[setting.name]?.needsRestart == setting.needsRestart, "\(setting.name)")
+        }
+    }
+
+    @Test func noSecretHasAValue() {
+        let secrets = Setting.all.filter(\.isSecret)
+        #expect(secrets.count >= 8)
+        let marker = "MARKER-of-more-than-thirty-two-bytes"
+        let environment = secrets.map { ($0.name, $0.type == .url ? "https://u:\(marker)@h/\(marker)" : marker) }
+        let direct = load([("a.env", oneRoute)], environment: environment).partial.settings
+        let files = secrets.map { ($0.name + "_FILE", "/\($0.name)") }
+        let byFile = load(
+            [("a.env", oneRoute)], environment: files, files: Dictionary(uniqueKeysWithValues: secrets.map { ("/" + $0.name, Array(marker.utf8)) })
+        ).partial.settings
+        for configuration in [direct, byFile] {
+            for secret in secrets {
+                #expect(shown(configuration)[secret.name]?.value == nil && shown(configuration)[secret.name]?.origin.text == "environment")
+            }
+            #expect(!configuration.effective.contains { $0.value?.contains("MARKER") == true })
+        }
+    }
+
+    /// A reload does not take what needs a restart, and shows what is in force.
+    @Test func aSettingThatNeedsARestartIsShownAsItRuns() throws {
+        let running = load("TOLLGATE_WORKERS=2\nTOLLGATE_LOG=info\n" + oneRoute).partial.settings
+        var next = load("TOLLGATE_LOG=debug\nTOLLGATE_WORKERS=3\n" + oneRoute).partial.settings
+        let count = next.effective.count
+        #expect(next.keepUnchangeable(of: running) == ["TOLLGATE_WORKERS"])
+        #expect(shown(next)["TOLLGATE_WORKERS"]?.value == "2" && shown(next)["TOLLGATE_WORKERS"]?.origin.text == "a.env:1")
+        #expect(shown(next)["TOLLGATE_LOG"]?.value == "debug")
+        #expect(next.effective.count == count && next.effective.map(\.name) == running.effective.map(\.name))
+    }
+
+    @Test(arguments: [
+        ("http://user:pass@host/path", "http://***@host/path"), ("http://token@host", "http://***@host"), ("http://host/a@b", "http://host/a@b"),
+        ("http://host:80/a@b", "http://host:80/a@b"), ("http://u:p@a:80,http://v:q@b x", "http://***@a:80,http://***@b x"),
+        ("/r/* upstream=u jwks=https://u:p/w@host/k.json audience=any", "/r/* upstream=u jwks=https://***@host/k.json audience=any"),
+        ("\"https://u:p@h\" is no URL", "\"https://***@h\" is no URL"), ("a plain text with @ and : in it", "a plain text with @ and : in it"),
+        ("://", "://"), ("", ""), ("redis://:p@h/0", "redis://***@h/0"),
+    ])
+    func userAndPasswordOfAURLAreMasked(_ text: String, _ masked: String) { #expect(maskingUserInformation(text) == masked) }
+}
