@@ -111,7 +111,7 @@ import Testing
             return try page.text(".tiles li:nth-child(1) .tile-number") != "0/s" && page.text("#requests .legend").contains("2xx")
                 && page.run("parseFloat(document.querySelector('.tile-number').textContent) > 0").bool == true
         }
-        #expect(try count("#requests svg path") > 0)
+        try page.wait("document.querySelector('#requests svg path')")
         #expect(try page.run("document.querySelector('#requests svg desc').textContent").text?.contains("2xx") == true)
         #expect(try page.complaints() == [])
     }

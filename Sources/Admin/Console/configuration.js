@@ -13,7 +13,7 @@ function settingTable() {
       { head: "Setting", isHead: true, cell: ({ name }) => h("code", {}, name) },
       {
         head: "Value", kind: "grow",
-        cell: ({ value, secret }) => secret ? h("span", { class: "quiet" }, "secret, never shown")
+        cell: ({ value, secret, source }) => secret ? h("span", { class: "quiet" }, source === "default" ? "not set" : "secret, never shown")
           : value === null || value === undefined || value === "" ? h("span", { class: "quiet" }, "empty") : h("code", { class: "wrap" }, value),
       },
       { head: "From", cell: ({ source }) => source === "default" ? h("span", { class: "quiet" }, "default") : h("code", { class: "small" }, source) },
@@ -27,7 +27,7 @@ function showReload(answer) {
   const faults = [...reload?.faults ?? [], ...reload?.warnings ?? []];
   return [
     facts([
-      ["Version", version], ["In force since", when(loaded)],
+      ["In force since", when(loaded)], ["Adopted", version && `${count(version)} since the start`],
       ["Last reload", reload ? [badge(reload.ok ? "adopted" : "refused", reload.ok ? "good" : "bad"), " ", when(reload.at)] : "none since the start"],
     ]),
     faults.length > 0 && h("div", { class: `notice ${reload.ok ? "warn" : "bad"}` },

@@ -59,7 +59,7 @@ export function confirm({ title, text, button, isDangerous = true, fields = [], 
   });
 }
 
-/// What is wrong with a field of a dialog.
+/// A complaint about a field of a dialog.
 export class Complaint extends Error {
   constructor(field, message) {
     super(message);

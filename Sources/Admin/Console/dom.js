@@ -68,9 +68,9 @@ export function toast(text) {
 }
 
 /// A section with a heading, and perhaps controls beside it.
-export function panel(title, { id, tools, note, wide } = {}, ...children) {
+export function panel(title, { id, tools, note } = {}, ...children) {
   const heading = h("h2", { id: id ? `${id}-title` : null }, title);
-  return h("section", { class: wide ? "panel wide" : "panel", "aria-labelledby": id ? `${id}-title` : null, id },
+  return h("section", { class: "panel", "aria-labelledby": id ? `${id}-title` : null, id },
     h("div", { class: "panel-head" }, heading, note && h("p", { class: "quiet small" }, note), tools && h("div", { class: "tools" }, tools)),
     children);
 }
@@ -112,7 +112,7 @@ export function facts(rows) {
       h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-/// What an empty place would show.
+/// The text of a place that is empty: that it is, and when something would be there.
 export function empty(title, text) {
   return h("div", { class: "empty" }, h("p", { class: "strong" }, title), text && h("p", { class: "quiet" }, text));
 }

@@ -122,7 +122,7 @@ function upstreamTable() {
       { head: "Address", cell: ({ address }) => h("code", {}, address) },
       { head: "State", cell: ({ state }) => badge(state, stateKinds[state] ?? "neutral") },
       { head: "Share", kind: "right", cell: ({ share }) => `${share}%` },
-      { head: "Requests", kind: "right", cell: ({ requests }) => counted(requests) },
+      { head: "Under way", kind: "right", cell: ({ requests }) => counted(requests) },
       { head: "Connections", kind: "right", cell: ({ connections }) => counted(connections) },
       { head: "Reason", cell: ({ detail, reason, until }) => detail || reason ? [detail ?? reason, until && [", until ", when(until)]] : none() },
     ],

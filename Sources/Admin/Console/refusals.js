@@ -20,7 +20,7 @@ function fits(decision) {
   return (filters.code === "" || decision.code === filters.code)
     && (filters.status === "" || String(decision.status) === filters.status)
     && (filters.route === "" || routeOf(decision) === filters.route)
-    && (filters.user === "" || decision.user === filters.user || decision.user === undefined);
+    && (filters.user === "" || decision.user === filters.user);
 }
 
 function refusalTable() {
@@ -59,10 +59,10 @@ export const page = {
     let drawer = null;
 
     const pause = h("button", {
-      type: "button", "aria-pressed": "false",
+      type: "button",
       onclick() {
         isPaused = !isPaused;
-        pause.setAttribute("aria-pressed", String(isPaused));
+        pause.classList.toggle("primary", isPaused);
         if (!isPaused) take(waiting.splice(0));
         tellState();
       },
@@ -83,7 +83,7 @@ export const page = {
       draw();
     }
 
-    /// At most one drawing a frame, however many come.
+    /// Draws ten times a second at most, however many come.
     let isDue = false;
     function draw() {
       if (isDue) return;
