@@ -52,7 +52,11 @@ extension Worker {
     /// Serves until it has drained after `.drain`.
     package mutating func run() {
         var scratch = Scratch()
-        while phase != .ended { turn(&scratch) }
+        while phase != .ended {
+            services.pulse.turned()
+            turn(&scratch)
+        }
+        services.pulse.ended()
     }
 
     /// One turn: waits for events and handles them.

@@ -104,6 +104,8 @@ package struct WorkerServices: Sendable {
     package var shed: @Sendable (OverloadReason) -> Void = { _ in }
     /// The counts of the bounds on load, which all workers share.
     package var bounds = LoadBounds()
+    /// Counts the turns of this worker's loop.
+    package var pulse = LoopPulse()
     /// Asks all other workers for so many connections to the upstream of this name; `.roomMade` must follow. False if there is no
     /// other worker.
     package var makeRoom: @Sendable (String, Int) -> Bool = { _, _ in false }

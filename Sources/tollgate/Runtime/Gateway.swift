@@ -25,6 +25,7 @@ struct Gateway {
     private let accounts: AccountsRuntime
     private let outsideRefreshes: ExternalRefresher
     private let threads: WorkerThreads
+    private let watch: WorkerWatch
     private var certificates: Certificates
     private var unlabelledDrops: UnlabelledDrops
     private let addresses: [(address: SocketAddress, kind: StaticString)]
@@ -44,6 +45,8 @@ struct Gateway {
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(configuration)
         let wakers = try (0..<count).map { _ in try Waker() }
+        let watch = WorkerWatch(wakers, at: moment.monotonic)
+        self.watch = watch
         let workers = WorkerBroadcast(mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) })
         self.workers = workers
         let health = HealthBoard(BuildInfo(version: Version.text, commit: "", swift: "6.3"), workers: count, log: log)
@@ -90,7 +93,7 @@ struct Gateway {
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
             adminAPI: assembly.adminAPI(workers),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
-            expiries: SessionExpiries { await accounts.newestExpiry(of: $0) })
+            expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, watch: watch)
         for (id, waker) in wakers.enumerated() {
             try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
@@ -121,8 +124,8 @@ struct Gateway {
 
     /// Runs once a second.
     private mutating func look(_ socket: String?) {
-        notifySystemd(.alive, socket: socket)
         let moment = EventLoop.now()
+        if watch.mayPing(at: moment.monotonic, log) { notifySystemd(.alive, socket: socket) }
         health.lookForCalm(at: moment.monotonic)
         do {
             if let context = try certificates.rotated(now: moment.monotonic) { workers.post(.adoptCertificates(context)) }

@@ -34,18 +34,20 @@ struct WorkerPlan: Sendable {
     let adminAPI: AdminAPI
     let refreshes: TokenRefreshes
     let expiries: SessionExpiries
+    let watch: WorkerWatch
     let bounds = LoadBounds()
 
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter, expiries, redisDiscovery) = (refreshes, limiter, expiries, redisDiscovery)
+        let (refreshes, limiter, expiries, redisDiscovery, watch) = (refreshes, limiter, expiries, redisDiscovery, watch)
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
                 health.process(keySets.statuses, limitEvictions: limiter.evictions, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
+            problem: { watch.problem(at: EventLoop.now().monotonic) },
             hosts: { AdminHosts(active.configuration.settings.adminHosts) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts))
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
@@ -68,6 +70,7 @@ struct WorkerPlan: Sendable {
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
         services.shed = { health.shed($0, at: EventLoop.now().monotonic) }
         services.bounds = bounds
+        services.pulse = watch.pulses[id]
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
