@@ -8,7 +8,7 @@ package struct ChildProcess: Sendable {
     package static let givenDescriptor: Int32 = 3
 
     /// Starts `program`, a path or a name on the PATH, with these variables, and with the standard streams and the blocked signals of this process, and with
-    /// `descriptor` as `givenDescriptor`. No other descriptor of this process stays open in it.
+    /// `descriptor` as `givenDescriptor`. This process's other descriptors close in it (O_CLOEXEC).
     package init(
         _ program: String, arguments: [String], variables: [(name: String, value: String)], giving descriptor: Int32
     ) throws(SystemFault) {
@@ -27,11 +27,18 @@ package struct ChildProcess: Sendable {
 
     package func signal(_ signal: ProcessSignal) { kill(pid, signal.number) }
 
-    /// Kills the child, if it has not ended yet, and waits for its end; returns how it ended, for the log. Call it once.
-    package func end() -> String {
-        kill(pid, SIGKILL)
+    /// Waits for the child's end, kills it after so many milliseconds, and returns how it ended, for the log. Blocks. Call it once.
+    package func end(within milliseconds: Int = 0) -> String {
         var status: Int32 = 0
-        while unsafe waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return "has ended" } }
+        var left = milliseconds
+        while left > 0, unsafe waitpid(pid, &status, WNOHANG) == 0 {
+            usleep(10_000)
+            left -= 10
+        }
+        if left <= 0 {
+            kill(pid, SIGKILL)
+            while unsafe waitpid(pid, &status, 0) < 0 { guard errno == EINTR else { return "has ended" } }
+        }
         let signal = status & 0x7F
         return signal == 0 ? "has ended with \(status >> 8 & 0xFF)" : "was ended by signal \(signal)"
     }

@@ -106,7 +106,8 @@ struct Succession {
             underWay = nil
             log.info("upgrade done", ("pid", "\(child.pid)"))
             return .handedOver
-        case .closed: return failed("the new process")
+        // It closes its end when it ends.
+        case .closed: return failed("the new process", patience: 1_000)
         case .nothing:
             guard now >= until else { return .nothing }
             return failed("the new process was not ready within \(Self.patience / 1_000) s")
@@ -118,14 +119,15 @@ struct Succession {
         if isUnderWay { fail("the running gateway was told to end") }
     }
 
-    private mutating func failed(_ reason: String) -> Step {
-        fail(reason)
+    private mutating func failed(_ reason: String, patience: Int = 0) -> Step {
+        fail(reason, patience: patience)
         defer { reloadIsDue = false }
         return reloadIsDue ? .reload : .nothing
     }
 
-    private mutating func fail(_ reason: String) {
-        let end = underWay.map { " \($0.child.end())" } ?? ""
+    /// `patience`: milliseconds until the new process is killed.
+    private mutating func fail(_ reason: String, patience: Int = 0) {
+        let end = underWay.map { " \($0.child.end(within: patience))" } ?? ""
         underWay = nil
         notifySystemd(.status("upgrade failed: \(reason)\(end)"), socket: socket)
         log.error("upgrade failed", ("error", reason + end), ("detail", "this process goes on"))
