@@ -5,6 +5,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 say() { printf '%s\n' "$*" >&2; }
 
+# Says on a terminal, not in a log of CI, which stage begins and how long it is since the start.
+stage() { [ ! -t 2 ] || printf 'tollgate: %d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*" >&2; }
+
 # For each COMMAND=PACKAGE installs the package if the command is missing.
 install_commands() {
     local pair

@@ -9,6 +9,8 @@ package struct AdminEndpoints: Sendable {
     let process: @Sendable () -> ProcessMetrics
     let readiness: @Sendable () -> Readiness
     let now: @Sendable () -> WallTime
+    /// Why the process should be restarted; nil while all event loops turn.
+    let problem: @Sendable () -> String?
     let hosts: @Sendable () -> AdminHosts
     let api: AdminAPI
     private let console = ConsoleFiles()
@@ -16,12 +18,14 @@ package struct AdminEndpoints: Sendable {
     package init(
         reports: @escaping @Sendable () async -> [MetricsSnapshot], process: @escaping @Sendable () -> ProcessMetrics,
         readiness: @escaping @Sendable () -> Readiness, now: @escaping @Sendable () -> WallTime,
+        problem: @escaping @Sendable () -> String?,
         hosts: @escaping @Sendable () -> AdminHosts, api: AdminAPI
     ) {
         self.reports = reports
         self.process = process
         self.readiness = readiness
         self.now = now
+        self.problem = problem
         self.hosts = hosts
         self.api = api
     }
@@ -36,8 +40,10 @@ package struct AdminEndpoints: Sendable {
             return .plain(405, "method not allowed\n", [(name: "Allow", value: "GET, HEAD")])
         }
         switch request.path {
-        // Any answer shows that an event loop is running.
-        case "/livez": return .plain(200, "ok\n")
+        // Any answer shows that the event loop of this listener turns.
+        case "/livez":
+            guard let problem = problem() else { return .plain(200, "ok\n") }
+            return .plain(503, problem + "\n")
         case "/readyz": return ready()
         case "/metrics":
             let format = ExpositionFormat(accept: request.value(of: "accept") ?? "")

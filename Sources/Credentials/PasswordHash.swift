@@ -3,7 +3,7 @@ import Wire
 /// The error of hashing a password when memory runs out.
 package struct OutOfMemory: Error, Equatable, Sendable {}
 
-/// A stored password hash: argon2id, or an imported one (Django's PBKDF2 and argon2id, bcrypt), which is verified and then
+/// A stored password hash: argon2id, or an imported one (Django's PBKDF2 and argon2id, bcrypt, Firebase's scrypt), which is verified and then
 /// replaced.
 ///
 /// Hashing and matching take tens of milliseconds of CPU: only on threads that may block.
@@ -13,12 +13,13 @@ package struct PasswordHash: Sendable, Equatable {
 
     /// The kinds that are verified, for people.
     package static let kinds =
-        "Django's pbkdf2_sha256$…, argon2$argon2id$…, bcrypt_sha256$… and bcrypt$…, $argon2id$v=19$m=…,t=…,p=…$SALT$HASH, $2b$COST$…"
+        "Django's pbkdf2_sha256$…, argon2$argon2id$…, bcrypt_sha256$… and bcrypt$…, $argon2id$v=19$m=…,t=…,p=…$SALT$HASH, $2b$COST$…, $fbscrypt$v=1,n=…,r=…,p=1,ss=…,sk=…$SALT$HASH"
 
     private enum Form: Equatable {
         case argon2(Argon2Hash)
         case pbkdf2(PBKDF2Hash)
         case bcrypt(BcryptHash)
+        case firebase(FirebaseScryptHash)
     }
 
     private let form: Form
@@ -33,6 +34,8 @@ package struct PasswordHash: Sendable, Equatable {
             form = .pbkdf2(hash)
         } else if let hash = BcryptHash(parsing: text) {
             form = .bcrypt(hash)
+        } else if let hash = FirebaseScryptHash(parsing: text) {
+            form = .firebase(hash)
         } else {
             return nil
         }
@@ -62,6 +65,7 @@ package struct PasswordHash: Sendable, Equatable {
         case .argon2(let hash): hash.text
         case .pbkdf2(let hash): hash.text
         case .bcrypt(let hash): hash.text
+        case .firebase(let hash): hash.text
         }
     }
 
@@ -72,6 +76,7 @@ package struct PasswordHash: Sendable, Equatable {
             case .argon2(let hash): hash.matches(password)
             case .pbkdf2(let hash): hash.matches(password)
             case .bcrypt(let hash): hash.matches(password)
+            case .firebase(let hash): hash.matches(password)
             }
         guard let verdict else { throw OutOfMemory() }
         return verdict
@@ -81,7 +86,7 @@ package struct PasswordHash: Sendable, Equatable {
     package func needsRehash(for cost: Argon2Cost = .standard) -> Bool {
         switch form {
         case .argon2(let hash): hash.cost != cost
-        case .pbkdf2, .bcrypt: true
+        case .pbkdf2, .bcrypt, .firebase: true
         }
     }
 }

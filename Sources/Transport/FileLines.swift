@@ -11,6 +11,8 @@ package struct FileLines: ~Copyable {
     private let descriptor: Int32
     private var chunk = ByteBuffer(capacity: 1 << 16)
     private var hasEnded = false
+    /// Bytes read so far.
+    package private(set) var bytesRead: UInt64 = 0
 
     /// `-` is standard input.
     package init(_ path: String) throws(SystemFault) {
@@ -20,6 +22,13 @@ package struct FileLines: ~Copyable {
     }
 
     deinit { close(descriptor) }
+
+    /// Bytes of the file; nil for a pipe, whose length is unknown.
+    package var size: UInt64? {
+        var status = stat()
+        guard unsafe fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return UInt64(status.st_size)
+    }
 
     /// Reads the next line into `line`, without its line feed; false at the end.
     package mutating func next(into line: inout ByteBuffer) throws(SystemFault) -> Bool {
@@ -49,5 +58,6 @@ package struct FileLines: ~Copyable {
         }
         if count < 0 && errno != EINTR { throw SystemFault("read \(path)") }
         hasEnded = count == 0
+        bytesRead += UInt64(max(0, count))
     }
 }

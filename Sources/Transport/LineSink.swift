@@ -7,8 +7,12 @@ import Wire
 /// A reader that stops reading must not block the gateway: lines beyond 8 MiB of backlog are dropped and counted.
 package final class LineSink: Sendable {
     private static let mostWaiting = 8 << 20
+    /// PIPE_BUF: so many bytes go into a pipe whole (pipe(7)), and into a stream socket as well.
+    private static let atomicBytes = 4_096
 
     private let descriptor: Int32
+    /// Whether two writers could tear each other's lines apart.
+    private let isStream: Bool
     private let waker: Waker
     private let waiting = Mutex<ByteBuffer>(ByteBuffer())
     private let lost = Atomic<UInt64>(0)
@@ -20,6 +24,8 @@ package final class LineSink: Sendable {
     /// Writes to `descriptor`, which stays open as long as the process; usually 1 or 2.
     package init(descriptor: Int32) throws(SystemFault) {
         self.descriptor = descriptor
+        var status = stat()
+        isStream = unsafe fstat(descriptor, &status) != 0 || status.st_mode & S_IFMT != S_IFREG
         waker = try Waker()
         end = try Waker()
         let writer = try WorkerThread(name: "log") { [self] in run() }
@@ -73,7 +79,8 @@ package final class LineSink: Sendable {
 
     private func writeOut(_ block: inout ByteBuffer) {
         while !block.isEmpty {
-            let wrote = unsafe block.readable.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress!, $0.count) }
+            let count = isStream ? Self.wholeLines(block.readable) : block.count
+            let wrote = unsafe block.readable.withUnsafeBytes { unsafe Glibc.write(descriptor, $0.baseAddress!, count) }
             if wrote > 0 {
                 block.discard(wrote)
             } else if errno == EAGAIN {
@@ -84,5 +91,13 @@ package final class LineSink: Sendable {
                 block.removeAll()
             }
         }
+    }
+
+    /// Bytes of the first lines that go out as one piece, as another process may write to the same pipe or socket (an upgrade in place).
+    private static func wholeLines(_ bytes: RawSpan) -> Int {
+        guard bytes.byteCount > atomicBytes else { return bytes.byteCount }
+        for offset in stride(from: atomicBytes - 1, through: 0, by: -1) where bytes[offset] == UInt8(ascii: "\n") { return offset + 1 }
+        // A line that is longer.
+        return (bytes.firstIndex(of: UInt8(ascii: "\n")) ?? bytes.byteCount - 1) + 1
     }
 }

@@ -9,9 +9,10 @@ struct Tollgate {
 /// The process around a command: its arguments, environment and standard streams.
 enum Process {
     static func run() -> Never {
-        let runner = CommandRunner(
+        var runner = CommandRunner(
             environment: environment, now: EventLoop.now(), readInput: readInput, writeError: { write($0, to: STDERR_FILENO) },
             ask: isatty(STDIN_FILENO) == 0 ? nil : ask)
+        runner.showsProgress = isatty(STDERR_FILENO) == 1
         let result = runner.run(Array(CommandLine.arguments.dropFirst()))
         write(result.errorOutput, to: STDERR_FILENO)
         write(result.output, to: STDOUT_FILENO)

@@ -89,6 +89,34 @@ import Wire
         #expect(try !matches(short, "lmn\u{0}x"))
     }
 
+    // MARK: Firebase
+
+    /// The sample of the README of github.com/firebase/scrypt.
+    private static let firebase = (
+        parameters: "v=1,n=14,r=8,p=1,ss=Bw==,sk=jxspr8Ki0RYycVU8zykbdLGjFQ3McFUH0uiiTvC8pVMXAn210wjLNmdZJzxUECKbm0QsEmYUSDzZvpjeJ9WmXA==",
+        salt: "42xEC+ixf3L2lw==", hash: "lSrfV15cpx95/sZS2W9c9Kp6i/LVgQNDNC/qzrCnh1SAyZvqmZqAjTdn3aoItz+VHjoZilo78198JAdRuid5lQ=="
+    )
+
+    @Test func firebasesHashesAreVerifiedAndReplaced() throws {
+        let text = "$fbscrypt$\(Self.firebase.parameters)$\(Self.firebase.salt)$\(Self.firebase.hash)"
+        let stored = try #require(PasswordHash(parsing: text))
+        #expect(stored.text == text && stored.needsRehash())
+        #expect(try matches(stored, "user1password"))
+        for other in ["user1passwor", "", "user1password\n"] { #expect(try !matches(stored, other)) }
+        let salted = try #require(PasswordHash(parsing: text.replacing("$42x", with: "$43x")))
+        #expect(try !matches(salted, "user1password"))
+    }
+
+    @Test(arguments: [
+        ("v=1,", "v=2,"), ("n=14", "n=0"), ("n=14", "n=17"), ("n=14", "n=+4"), ("n=14,r=8", "n=16,r=16"), ("r=8", "r=0"), ("p=1", "p=2"), ("ss=Bw==", "ss=Bw"),
+        ("sk=jx", "sk=j"), ("p=1,ss", "ss"), ("$42xEC+ixf3L2lw==", "$"), ("lSrfV15c", ""), ("$fbscrypt", "$scrypt"),
+    ])
+    func firebasesFormIsTakenToTheLetter(_ part: String, _ instead: String) {
+        let text = "$fbscrypt$\(Self.firebase.parameters)$\(Self.firebase.salt)$\(Self.firebase.hash)"
+        #expect(PasswordHash(parsing: text) != nil && text.contains(part))
+        #expect(PasswordHash(parsing: text.replacing(part, with: instead)) == nil)
+    }
+
     /// Malformed hashes, unsupported kinds, and costs out of bounds.
     @Test(arguments: [
         "", "$", "secret", "$argon2id$", "!unusable",

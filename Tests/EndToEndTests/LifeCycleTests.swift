@@ -230,27 +230,16 @@ import Testing
     }
 
     @Test func systemdIsTold() throws {
-        let folder = try Folder()
-        let upstream = try Upstream()
-        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        defer { close(descriptor) }
-        var address = unixAddress(folder.file("notify"))
-        #expect(withSocketAddress(&address) { bind(descriptor, $0, $1) } == 0)
-        var limit = timeval(tv_sec: 10, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        let next = { () -> String in
-            var room = [UInt8](repeating: 0, count: 4_096)
-            let count = recv(descriptor, &room, room.count, 0)
-            return text(of: Array(room.prefix(max(0, count))))
-        }
+        let (folder, upstream) = (try Folder(), try Upstream())
+        let manager = try ServiceManager(folder)
         let gateway = try Gateway(
             "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\nTOLLGATE_ROUTE_A=\"/* upstream=u auth=none\"", folder: folder,
-            environment: ["NOTIFY_SOCKET": folder.file("notify")])
-        #expect(next().contains("READY=1"))
+            environment: manager.environment)
+        try manager.wait(for: "READY=1")
+        #expect(manager.messages.now.first?.has("READY=1") == true)
         gateway.process.signal(SIGTERM)
-        var said = next()
-        while said.contains("WATCHDOG=1") { said = next() }
-        #expect(said.contains("STOPPING=1"))
+        try manager.wait(for: "STOPPING=1")
+        #expect(manager.messages.now.allSatisfy { $0.has("READY=1") || $0.has("WATCHDOG=1") || $0.has("STOPPING=1") })
         #expect(try gateway.process.exitCode() == 0)
     }
 

@@ -47,13 +47,27 @@ package struct Worker: ~Copyable {
         case draining(until: MonotonicTime)
         case ended
     }
+
+    /// Whether this worker drains because another process has its listeners.
+    var handover = Handover.none
+
+    enum Handover: Equatable {
+        case none
+        /// Idle HTTP/1 connections stay open until then.
+        case keepsIdle(until: MonotonicTime)
+        case closesIdle
+    }
 }
 
 extension Worker {
     /// Serves until it has drained after `.drain`.
     package mutating func run() {
         var scratch = Scratch()
-        while phase != .ended { turn(&scratch) }
+        while phase != .ended {
+            services.pulse.turned()
+            turn(&scratch)
+        }
+        services.pulse.ended()
     }
 
     /// One turn: waits for events and handles them.
@@ -134,7 +148,9 @@ extension Worker {
         askForRoomIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
-        let isDone = downstream.clients.count == downstream.adminClients && !outlastsOthers
+        closeIdleConnectionsIfDue(&scratch)
+        let awaited = downstream.clients.count - (handover == .none ? downstream.adminClients : 0)
+        let isDone = awaited == 0 && !outlastsOthers
         if isDone || now.monotonic >= until { end(&scratch) }
     }
 
@@ -144,7 +160,7 @@ extension Worker {
         for index in exchanges.indices where exchanges[index].live?.end == nil { exchanges[index].live?.end = .drain }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
-        for index in downstream.listeners.indices where downstream.listeners[index].isAdmin { downstream.listeners[index].socket.close() }
+        for index in downstream.listeners.indices { downstream.closeListener(index, in: loop) }
         telemetry.flushAll()
         phase = .ended
         for message in mailbox.close() {

@@ -15,6 +15,8 @@ struct CommandRunner: Sendable {
     var writeError: @Sendable (String) -> Void
     /// Prompts on the terminal and returns the line that was typed, nil at the end of input; nil without a terminal.
     var ask: (@Sendable (String) -> String?)?
+    /// Whether standard error is a terminal, on which long commands show their progress.
+    var showsProgress = false
 
     init(
         environment: [(name: String, value: String)], now: Moment, readInput: @escaping @Sendable () -> String,
@@ -68,13 +70,13 @@ struct CommandRunner: Sendable {
         case .userList: try accounts(arguments, UserListCommand(arguments))
         case .userShow: accounts(arguments, UserShowCommand(arguments))
         case .userCreate: try accounts(arguments, UserCreateCommand(arguments, readInput: readInput))
-        case .userImport: accounts(arguments, UserImportCommand(arguments))
+        case .userImport: accounts(arguments, UserImportCommand(arguments, terminal: terminal))
         case .userSetTier: try accounts(arguments, UserSetTierCommand(arguments))
         case .userRevoke: accounts(arguments, UserEndCommand(arguments, deletes: false))
         case .userDelete: accounts(arguments, UserEndCommand(arguments, deletes: true))
         case .actorGrant: try accounts(arguments, ActorCommand(arguments, grants: true))
         case .actorRevoke: try accounts(arguments, ActorCommand(arguments, grants: false))
-        case .limitsVerify: LimitsCommand.verify(arguments.operands, json: arguments.has("json"))
+        case .limitsVerify: LimitsCommand.verify(arguments.operands, json: arguments.has("json"), terminal: terminal)
         case .keysList: keys(arguments, KeysCommand.list)
         case .keysRotate: keys(arguments, KeysCommand.rotate)
         case .keysJwks: keys(arguments, KeysCommand.jwks)
@@ -85,6 +87,8 @@ struct CommandRunner: Sendable {
         case .outbox: configured(arguments) { OutboxCommand.run($0, json: arguments.has("json")) }
         }
     }
+
+    private var terminal: (@Sendable (String) -> Void)? { showsProgress ? writeError : nil }
 
     private func loader(_ arguments: Arguments) -> ConfigurationLoader {
         ConfigurationLoader(envFiles: arguments.values("env-file"), environment: environment)

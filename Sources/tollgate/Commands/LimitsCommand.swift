@@ -7,10 +7,11 @@ enum LimitsCommand {
     /// The maximum number of violations in the text output.
     private static let maximumShown = 20
 
-    static func verify(_ paths: [String], json: Bool) -> CommandResult {
+    /// `terminal` as in `ProgressLine`.
+    static func verify(_ paths: [String], json: Bool, terminal: (@Sendable (String) -> Void)? = nil) -> CommandResult {
         var logged = LoggedGrants()
         do throws(SystemFault) {
-            for path in paths { try logged.read(path) }
+            for path in paths { try logged.read(path, terminal) }
         } catch {
             return .failed(error.description)
         }

@@ -15,13 +15,16 @@ struct LoggedGrants {
     /// The number of requests that were admitted uncounted because Redis did not answer (failure mode `open`).
     private(set) var uncounted = 0
 
-    /// Adds the lines of a file; `-` is standard input.
-    mutating func read(_ path: String) throws(SystemFault) {
+    /// Adds the lines of a file; `-` is standard input. `terminal` as in `ProgressLine`.
+    mutating func read(_ path: String, _ terminal: (@Sendable (String) -> Void)? = nil) throws(SystemFault) {
         var file = try FileLines(path)
+        var progress = ProgressLine(terminal, total: file.size, unit: "lines")
+        defer { progress.end() }
         var line = ByteBuffer()
         while try file.next(into: &line) {
             guard !line.isEmpty else { continue }
             lines += 1
+            progress.advance(bytes: file.bytesRead, units: lines)
             do throws(JSONFault) {
                 try add(line.readable)
             } catch {

@@ -14,8 +14,11 @@ struct UserImportCommand: AccountCommand {
     /// The trust line of ids that are no UUIDs; nil: the only one.
     private let issuer: String?
     private let json: Bool
+    /// See `ProgressLine`.
+    private let terminal: (@Sendable (String) -> Void)?
 
-    init(_ arguments: Arguments) {
+    init(_ arguments: Arguments, terminal: (@Sendable (String) -> Void)?) {
+        self.terminal = terminal
         path = arguments.operands[0]
         issuer = arguments.value("issuer")?.lowercased()
         json = arguments.has("json")
@@ -35,6 +38,8 @@ struct UserImportCommand: AccountCommand {
         var lines = try FileLines(path)
         var line = ByteBuffer()
         var number = 0
+        var progress = ProgressLine(terminal, total: lines.size, unit: "accounts")
+        defer { progress.end() }
         while try lines.next(into: &line) {
             number += 1
             if Self.isBlank(line.readable) { continue }
@@ -43,7 +48,9 @@ struct UserImportCommand: AccountCommand {
             } catch {
                 report.refused.append((number, error.message))
             }
-            if batch.count == Self.batch { try await add(&batch, accounts, &report) }
+            guard batch.count == Self.batch else { continue }
+            try await add(&batch, accounts, &report)
+            progress.advance(bytes: lines.bytesRead, units: report.made + report.kept + report.refused.count)
         }
         try await add(&batch, accounts, &report)
         // Lines that the store refused come after those of their batch that could not be read.

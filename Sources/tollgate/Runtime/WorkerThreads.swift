@@ -35,18 +35,20 @@ struct WorkerPlan: Sendable {
     let refreshes: TokenRefreshes
     let expiries: SessionExpiries
     let spans: SpanExporter
+    let watch: WorkerWatch
     let bounds = LoadBounds()
 
     /// The closures through which worker `id` reaches the control plane.
     func services(_ id: Int) -> WorkerServices {
         let (workers, active, health, keySets, accounts) = (workers, active, health, keySets, accounts)
-        let (refreshes, limiter, expiries, redisDiscovery, spans) = (refreshes, limiter, expiries, redisDiscovery, spans)
+        let (refreshes, limiter, expiries, redisDiscovery, spans, watch) = (refreshes, limiter, expiries, redisDiscovery, spans, watch)
         let admin = AdminEndpoints(
             reports: { await workers.reports() },
             process: {
                 health.process(keySets.statuses, limitEvictions: limiter.evictions, spans: spans.counts, now: EventLoop.now().wall)
             },
             readiness: { health.readiness(keySets.statuses, active.configuration, at: EventLoop.now().monotonic) }, now: { EventLoop.now().wall },
+            problem: { watch.problem(at: EventLoop.now().monotonic) },
             hosts: { AdminHosts(active.configuration.settings) }, api: adminAPI)
         var services = WorkerServices(admin: { await admin.answer($0) }, local: Self.endpoints(active, accounts, admin))
         services.unknownKey = { if let name = active.issuerName($0) { keySets.sawUnknownKey(of: name) } }
@@ -69,6 +71,7 @@ struct WorkerPlan: Sendable {
         services.shortage = { health.shortage($0, at: EventLoop.now().monotonic) }
         services.shed = { health.shed($0, at: EventLoop.now().monotonic) }
         services.bounds = bounds
+        services.pulse = watch.pulses[id]
         services.choseHTTP1 = { health.choseHTTP1($0, $1) }
         services.makeRoom = { workers.makeRoom(for: id, upstream: $0, connections: $1) }
         services.answerNotJSON = { health.log.writeNotJSON(route: $0, answers: $1, isShadow: $2) }
