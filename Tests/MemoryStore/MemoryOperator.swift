@@ -113,8 +113,11 @@ extension MemoryStore {
         try at { state in Array(state.events.reversed().filter { $0.user == user }.prefix(limit)) }
     }
 
-    package func sweep(now: WallTime) async throws(StoreFault) {
+    package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
         try at { state in
+            let last = state.sweptAt ?? state.events.last?.at
+            let now = min(now, last?.advanced(seconds: stride) ?? now)
+            state.sweptAt = max(now, state.sweptAt ?? now)
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
             state.sessions = state.sessions.filter { oldest < $0.value.idleDeadline }
             state.ended.removeAll { $0.endedAt < oldest && ($0.expiresAt ?? now) <= now }

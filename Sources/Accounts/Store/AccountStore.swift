@@ -122,6 +122,7 @@ package protocol OperatorRecords: Sendable {
     /// Newest first.
     func auditEvents(of user: UUID, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, and old entries
-    /// of the change log.
-    func sweep(now: WallTime) async throws(StoreFault)
+    /// of the change log, by `now` or the database's clock if that is earlier. Where gateways and database share a machine and its clock,
+    /// no sweep goes further than `stride` seconds beyond the last one.
+    func sweep(now: WallTime, stride: Int64) async throws(StoreFault)
 }

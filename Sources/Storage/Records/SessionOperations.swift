@@ -97,7 +97,7 @@ extension SQLTransaction {
         case .keep: next.lastUsedAt = now
         case .again, .storm, .refuse, .reuse: return session
         }
-        guard try update(next, from: session.counter) else { throw .conflict }
+        guard try update(next, from: session.counter, idleSeconds: verdict == .rotate ? idleSeconds : nil) else { throw .conflict }
         return next
     }
 }

@@ -10,6 +10,7 @@ enum Schema {
         { _ in outsideSessions },
         { dialect in dialect.commitMarks },
         { _ in signIns },
+        { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
