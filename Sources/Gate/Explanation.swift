@@ -40,10 +40,8 @@ package struct Explanation: Sendable, Equatable {
     /// Adds the steps from the route to the last one reached.
     private mutating func addRouteSteps(_ note: borrowing DecisionRecord, _ policy: Policy) {
         let refusal = note.refusal
-        switch refusal {
-        case .badRequest(.path), .badRequest(.description): return
-        default: break
-        }
+        if case .badRequest(.path) = refusal { return }
+        if case .badRequest(.description) = refusal { return }
         let cors = Self.cors(note, policy)
         guard note.routeIndex >= 0 else {
             let isPreflight = if case .answer = note.verdict { true } else { false }

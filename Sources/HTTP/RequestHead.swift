@@ -79,6 +79,9 @@ package struct RequestHead: ~Copyable {
         }
     }
 
+    /// Takes the fields of a section that is over a limit, as far as they were read. Nothing else of the head means anything then.
+    mutating func takeFields(of section: inout FieldSection) { swap(&fields, &section.table) }
+
     /// Reads the fields that decide framing, routing and persistence.
     private mutating func interpret(_ bytes: RawSpan) throws(HeadStop) {
         try findHost(bytes)

@@ -90,6 +90,7 @@ package struct Readiness: Equatable, Sendable {
                 case "name": check.name = value
                 case "status": check.state = State.allCases.first { $0.text.description == value } ?? .unready
                 case "reason": check.reason = value
+                // Another release may say more.
                 default: break
                 }
             }

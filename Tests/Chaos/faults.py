@@ -296,6 +296,21 @@ class RedisFull(OfRedis):
         await self.master.ask("config", "set", "maxmemory", "0")
 
 
+class NodesParted(OfRedis):
+    """A master of a cluster and the other nodes do not hear of each other, while the gateways and its replica reach it: for a moment
+    there are two masters, then it refuses."""
+
+    topologies = ("cluster",)
+
+    async def disturb(self):
+        self.world.redis.part(self.master)
+
+    async def end(self):
+        # The one that is cut off still takes itself for a master.
+        self.world.ledger.count("replaced masters", len(await self.world.redis.masters()) - 3)
+        self.world.redis.join()
+
+
 class SlotsMove(Disturbance):
     """Slots of a cluster move with their keys from primary to primary: no count is lost, and all count in Redis meanwhile."""
 
@@ -374,8 +389,8 @@ class UpstreamTorn(OfUpstream):
 
 
 KINDS = [GatewayKilled, GatewayStopped, GatewayRestarted, ClockJumps, DiskFull, DatabaseFailsOver, DatabaseKilled, DatabaseStopped,
-         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisFull, SlotsMove,
-         UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn]
+         StandbyStopped, DatabaseCut, DatabaseSilent, DatabaseSlow, RedisKilled, RedisStopped, RedisCut, RedisSilent, RedisSlow, RedisFull,
+         NodesParted, SlotsMove, UpstreamKilled, UpstreamStopped, UpstreamCut, UpstreamSilent, UpstreamSlow, UpstreamTorn]
 
 
 def plan(world, random, alone=False, only=None):

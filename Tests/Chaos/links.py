@@ -62,7 +62,7 @@ class Link:
             except OSError:
                 return writer.transport.abort()
             self._writers.add(onward)
-            if self._is_cut:
+            if self._is_cut or not await self._begins(reader, writer, onward):
                 return
             await asyncio.gather(self._pump(reader, onward), self._pump(back, writer))
         except (OSError, asyncio.CancelledError):
@@ -73,6 +73,10 @@ class Link:
                     end.transport.abort()
                     self._writers.discard(end)
             self._tasks.discard(task)
+
+    async def _begins(self, reader, writer, onward):
+        """Whether a new connection may go on."""
+        return True
 
     def _connect(self):
         if isinstance(self.target, str):
@@ -89,3 +93,38 @@ class Link:
         await self._flows.wait()
         if writer.can_write_eof():
             writer.write_eof()
+
+
+class BusLink(Link):
+    """A proxy to the bus port of a node of a Redis Cluster. It tells the other nodes' connections apart, by the sender's id in the
+    header of the first message, and `part` cuts those of some nodes alone."""
+
+    HEADER, SENDER = 80, slice(40, 80)
+
+    def __init__(self, name, target):
+        super().__init__(name, target)
+        self._parted = frozenset()
+        self._senders = {}
+
+    def part(self, nodes):
+        self._parted = frozenset(nodes)
+        for writer, sender in list(self._senders.items()):
+            if sender in self._parted:
+                writer.transport.abort()
+
+    def heal(self):
+        super().heal()
+        self._parted = frozenset()
+
+    async def _begins(self, reader, writer, onward):
+        try:
+            header = await reader.readexactly(self.HEADER)
+        except asyncio.IncompleteReadError:
+            return False
+        sender = header[self.SENDER].decode()
+        if sender in self._parted:
+            return False
+        self._senders = {writer: sender for writer, sender in self._senders.items() if not writer.is_closing()}
+        self._senders[writer] = sender
+        onward.write(header)
+        return True

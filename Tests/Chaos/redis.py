@@ -3,7 +3,7 @@ import asyncio
 import contextlib
 import signal
 
-from links import Link
+from links import BusLink, Link
 from processes import SetupError, Process, free_port, run
 
 
@@ -94,31 +94,31 @@ class Single:
 
 
 class Cluster:
-    """Three masters with a replica each. Gateways and replicas come through the links that the nodes announce."""
+    """Three masters with a replica each. Gateways, replicas and the other nodes come through the links that a node announces."""
 
     name = "cluster"
     has_replicas = True
 
     def __init__(self, folder, gateways):
-        self.servers, self.links = [], []
+        self.servers, self.links, self.bus_links = [], [], []
         for number in range(6):
             port, bus = free_port(), free_port()
             options = ["--port", str(port), "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", str(bus),
                        "--cluster-node-timeout", "1500", "--cluster-require-full-coverage", "no", "--cluster-replica-validity-factor",
-                       "0", "--cluster-announce-ip", "127.0.0.1", "--cluster-announce-bus-port", str(bus),
-                       "--repl-diskless-sync-delay", "0"]
-            server = Server(f"{folder}/redis-{number}", options, port)
-            server.bus = bus
-            self.servers.append(server)
+                       "0", "--cluster-announce-ip", "127.0.0.1", "--repl-diskless-sync-delay", "0"]
+            self.servers.append(Server(f"{folder}/redis-{number}", options, port))
             self.links.append(Link(f"redis {number}", ("127.0.0.1", port)))
+            self.bus_links.append(BusLink(f"bus of redis {number}", ("127.0.0.1", bus)))
 
     async def start(self):
-        for server, link in zip(self.servers, self.links):
+        for server, link, bus in zip(self.servers, self.links, self.bus_links):
             await link.start()
-            server.options += ["--cluster-announce-port", str(link.port)]
+            await bus.start()
+            server.options += ["--cluster-announce-port", str(link.port), "--cluster-announce-bus-port", str(bus.port)]
             await server.start()
-        for server, link in zip(self.servers[1:], self.links[1:]):
-            await self.servers[0].ask("cluster", "meet", "127.0.0.1", str(link.port), str(server.bus))
+            server.id = await server.ask("cluster", "myid")
+        for link, bus in zip(self.links[1:], self.bus_links[1:]):
+            await self.servers[0].ask("cluster", "meet", "127.0.0.1", str(link.port), str(bus.port))
         for number, (first, last) in enumerate([(0, 5460), (5461, 10922), (10923, 16383)]):
             await self.servers[number].ask("cluster", "addslotsrange", str(first), str(last))
         for number in range(3):
@@ -176,6 +176,15 @@ class Cluster:
         if not master.is_running:
             await master.start()
 
+    def part(self, server):
+        """Cuts a node off from the others: none hears of the other side."""
+        for other, bus in zip(self.servers, self.bus_links):
+            bus.part([node.id for node in self.servers if node is not server] if other is server else [server.id])
+
+    def join(self):
+        for bus in self.bus_links:
+            bus.heal()
+
     # MARK: resharding
 
     async def move_slots(self, pick, until):
@@ -221,6 +230,9 @@ class Cluster:
     async def end(self):
         for server in self.servers:
             await server.end(signal.SIGKILL)
+        for bus in self.bus_links:
+            if bus.port:
+                await bus.stop()
 
 
 class Sentinel:

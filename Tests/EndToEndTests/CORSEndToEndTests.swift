@@ -97,6 +97,29 @@ import Testing
         }
     }
 
+    /// A browser's head with too many cookies, for example.
+    @Test func aHeadThatIsTooLargeIsRefusedWithTheFieldsOfTheCommonSettingOverHTTP2() throws {
+        let gateway = try Gateway(Self.settings(try Self.service()))
+        let many = (0..<110).map { "X-\($0): y" }
+        let long = ["X-Long: " + String(repeating: "y", count: 40_000)]
+        let requests: [(status: Int, path: String, fields: [String])] = [
+            (431, "/api/x", many), (431, "/api/x", long), (414, "/api/" + String(repeating: "x", count: 9_000), []),
+        ]
+        for request in requests {
+            for origin in [Self.app, Self.evil] {
+                let answer = try curl(gateway, "--http2-prior-knowledge", "GET", request.path, ["Origin: \(origin)"] + request.fields)
+                #expect(answer.status == request.status, "\(answer)")
+                #expect(answer.all("Access-Control-Allow-Origin") == (origin == Self.app ? [Self.app] : []), "\(answer)")
+                #expect(answer["Vary"] == "Origin")
+            }
+            // Behind the limit it is not read.
+            if request.status == 431 {
+                let late = try curl(gateway, "--http2-prior-knowledge", "GET", request.path, request.fields + ["Origin: \(Self.app)"])
+                #expect(late.status == 431 && late["Access-Control-Allow-Origin"] == nil && late["Vary"] == "Origin", "\(late)")
+            }
+        }
+    }
+
     @Test func interimAnswersAndTrailersLoseTheUpstreamsFields() throws {
         let upstream = try Self.service()
         let gateway = try Gateway(Self.settings(upstream))

@@ -182,5 +182,6 @@ import Testing
         #expect(try curl("/auth/check/envoy/me/x?y", ["-X", "DELETE", "-H", bearer]) == "200 2 user=ada")
         #expect(try curl("/auth/check/envoy/open/../me/x", ["--path-as-is", "-H", bearer]) == "400 2 user=")
         #expect(try curl("/me/x", ["-H", bearer]) == "404 2 user=")
+        #expect(try gateway.accessLog(6).map { $0["proto"].text } == Array(repeating: "HTTP/2", count: 6))
     }
 }

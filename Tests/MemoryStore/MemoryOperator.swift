@@ -134,8 +134,11 @@ extension MemoryStore {
         }
     }
 
-    package func sweep(now: WallTime) async throws(StoreFault) {
+    package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
         try at { state in
+            let last = state.sweptAt ?? state.events.last?.at
+            let now = min(now, last?.advanced(seconds: stride) ?? now)
+            state.sweptAt = max(now, state.sweptAt ?? now)
             let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
             state.sessions = state.sessions.filter { oldest < $0.value.idleDeadline }
             state.ended.removeAll { $0.endedAt < oldest && ($0.expiresAt ?? now) <= now }

@@ -21,6 +21,8 @@ package final class MemoryStore: AccountStore {
         /// Everything that was ever changed, the oldest first.
         var changes: [Touch] = []
         var events: [AuditEvent] = []
+        /// Until when it was swept.
+        var sweptAt: WallTime?
     }
 
     /// The accounts by id, which also keeps what a call found before it changed them.

@@ -74,13 +74,13 @@ import Wire
         var call = RedisCall()
         let script: RedisScriptID
 
-        init() throws {
+        init(replyDeadline: UInt64 = 10_000) throws {
             loop = try EventLoop()
             var scripts = RedisScripts()
             script = scripts.register(RedisScript(name: "incr", source: "return redis.call('INCR', KEYS[1])"))
             nodes = RedisNodes(firstToken: 9 << 56) { [scripts] place, token, now in
                 var settings = RedisConnectionSettings()
-                (settings.replyDeadline, settings.connectTimeout, settings.isClusterNode) = (10_000, 10_000, true)
+                (settings.replyDeadline, settings.connectTimeout, settings.isClusterNode) = (replyDeadline, 10_000, true)
                 return try! RedisConnection(
                     RedisEndpoint(parsing: "redis+cluster://a").server(at: place.address), addresses: place.addresses, scripts: scripts,
                     settings: settings, token: token, seed: 1, now: now)
@@ -187,6 +187,40 @@ import Wire
         try station.waitForTheEnd(of: 1 - right)
         let left = (station.nodes.isReady(right), station.nodes.owner(tag))
         #expect(left == (true, right))
+    }
+
+    /// It takes commands and does not answer. Its replica may have its slots by now.
+    @Test func `the map is wanted for as long as the circuit breaker of a node is open, every 50 ms`() throws {
+        let server = try Self.node()
+        var station = try Station(replyDeadline: 20)
+        station.nodes.adopt(try Self.map(server), EventLoop.now().monotonic)
+        try station.waitForAll()
+        server.pause()
+        defer { server.resume() }
+        var now = EventLoop.now().monotonic
+        for tag in 0..<5 as Range<UInt64> {
+            station.begin(HashTag(0))
+            let sent = station.nodes.append(station.call, to: 0, tag: tag, now)
+            #expect(sent == .accepted)
+            station.nodes.flush(now, station.loop)
+            now = now.advanced(milliseconds: 25)
+            station.nodes.timedOut(now, station.loop)
+            let result = station.nodes.next(now)
+            #expect(result?.outcome == .late)
+        }
+        for _ in 0..<3 {
+            var before = station.nodes.takeMapWanted(now)
+            #expect(!before)
+            station.begin(HashTag(0))
+            let refused = station.nodes.append(station.call, to: 0, tag: 9, now)
+            #expect(refused == .breakerOpen)
+            before = station.nodes.takeMapWanted(now)
+            let again = station.nodes.append(station.call, to: 0, tag: 9, now) == .breakerOpen && station.nodes.takeMapWanted(now)
+            #expect(before && !again)
+            now = now.advanced(milliseconds: 60)
+            _ = station.nodes.takeMapWanted(now)
+            now = now.advanced(milliseconds: 60)
+        }
     }
 
     /// The map in which node 0 has all slots, as a new cluster of one node tells it.

@@ -115,6 +115,9 @@ func at(_ seconds: Int64, from address: String? = "192.0.2.7") -> AuditContext {
     AuditContext(now: WallTime(seconds: start.seconds + seconds), address: address.flatMap { IPAddress(parsing: $0) })
 }
 
+/// For sweeps that may go to any time up to their own.
+let anyStride: Int64 = 100 * 365 * 86_400
+
 /// An id of ours, where Foundation has one too.
 typealias WireID = Wire.UUID
 

@@ -70,7 +70,7 @@ import Wire
         #expect(try await store.subject(key("7")) == .refused)
         #expect(try await store.subject(key(ada.text)) == .refused)
         #expect(try await store.subject(key(ada.text, of: "other")) == .refused)
-        try await store.sweep(now: at(1_000 * 86_400).now)
+        try await store.sweep(now: at(1_000 * 86_400).now, stride: anyStride)
         #expect(try await store.subject(key("7")) == .refused)
         #expect(try await adopt(store, key("7")) == .refused)
     }
@@ -172,9 +172,9 @@ import Wire
         #expect(changes.filter { if case .ended = $0 { true } else { false } } == [.ended(ended)])
         // Longer than any of our own.
         let late = at(20 * 86_400).now
-        try await store.sweep(now: late)
+        try await store.sweep(now: late, stride: anyStride)
         #expect(try await store.endedSessions(since: WallTime(seconds: late.seconds - 7 * 86_400)) == [ended])
-        try await store.sweep(now: at(31 * 86_400).now)
+        try await store.sweep(now: at(31 * 86_400).now, stride: anyStride)
         #expect(try await store.endedSessions(since: at(0).now).isEmpty)
         // The refresh token that came along.
         #expect(try await store.adopted([9]) == AdoptedToken(session: nil))

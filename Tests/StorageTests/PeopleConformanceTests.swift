@@ -173,7 +173,7 @@ import Wire
         let store = bench.store
         let ada = try await store.opened("a@x").account.id
         _ = try await store.setTier("plus", until: nil, of: ada, at(10))
-        try await store.sweep(now: at(5 + AuditEvent.addressSeconds).now)
+        try await store.sweep(now: at(5 + AuditEvent.addressSeconds).now, stride: anyStride)
         let events = try await store.auditEvents(of: ada, before: nil, limit: 9)
         #expect(events.map { $0.address?.text } == ["192.0.2.7", nil] && events.map(\.actor) == [.user, .user])
     }

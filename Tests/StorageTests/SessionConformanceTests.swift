@@ -179,10 +179,10 @@ import Wire
         let live = try await store.opened("b@x", contract: .dlauth)
         _ = try await store.end(try #require(try await store.opened("c@x").session?.id), .signOut, at(0))
         let week: Int64 = 7 * 86_400
-        try await store.sweep(now: at(2 * week - 1).now)
+        try await store.sweep(now: at(2 * week - 1).now, stride: anyStride)
         #expect(try await store.session(try #require(old.session?.id)) != nil)
         #expect(try await store.sessions(of: old.account.id, now: at(week).now).isEmpty)
-        try await store.sweep(now: at(2 * week).now)
+        try await store.sweep(now: at(2 * week).now, stride: anyStride)
         #expect(try await store.session(try #require(old.session?.id)) == nil)
         #expect(try await store.session(try #require(live.session?.id)) != nil)
         #expect(try await store.endedSessions(since: at(0).now).isEmpty)

@@ -24,6 +24,7 @@ private let banned: [BannedWord] = [
     .init(word: "import Foundation", instead: "Wire's own types; Foundation costs 11 MB resident"),
     .init(word: "[String: Any]", instead: "JSONReader and JSONWriter"),
     .init(word: "try?", instead: "`do`/`catch`, or a comment that says why the error may be forgotten", isAllowedWithReason: true),
+    .init(word: "default: break", instead: "the cases by name, or a comment that says why the others may be passed over", isAllowedWithReason: true),
     .init(word: "@unchecked Sendable", instead: "a Sendable value or a Mutex, or a comment with the proof", isAllowedWithReason: true),
     .init(word: "nonisolated(unsafe)", instead: "a let or a Mutex, or a comment with the proof", isAllowedWithReason: true),
     .init(word: "Task {", instead: "an owned thread or a structured child, or a comment that says who waits for it", isAllowedWithReason: true),

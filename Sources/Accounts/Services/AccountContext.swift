@@ -61,8 +61,10 @@ package struct CallerSession: Sendable, Equatable {
 }
 
 extension AccountContext {
-    /// Removes expired sessions, codes and reset tokens from the store.
-    package func sweep() async throws(AccountFailure) { try await ask(await store.sweep(now: clock.now().wall)) }
+    /// Removes expired sessions, codes and reset tokens from the store; `stride` as in `OperatorRecords.sweep`.
+    package func sweep(stride: Int64) async throws(AccountFailure) {
+        try await ask(await store.sweep(now: clock.now().wall, stride: stride))
+    }
 
     func audit(_ caller: Caller) -> AuditContext { AuditContext(now: clock.now().wall, address: caller.address) }
     func audit(by actor: AuditActor) -> AuditContext { AuditContext(now: clock.now().wall, address: nil, actor: actor) }

@@ -67,11 +67,10 @@ package struct AccountDirectory: Sendable {
         try await context.ask(await context.store.auditEvents(of: user, before: before, limit: limit))
     }
 
-    /// The ended sessions whose access tokens may not have expired yet. A gateway reads them when it starts, or when it may have
-    /// missed invalidations.
+    /// The ended sessions whose access tokens may not have expired yet: all that sweeps have left, so that no clock of a gateway makes
+    /// it miss one. A gateway reads them when it starts, or when it may have missed invalidations.
     package func endedSessions() async throws(AccountFailure) -> [EndedSession] {
-        let oldest = context.clock.now().wall.advanced(seconds: -SessionPolicy.longestAccessSeconds)
-        return try await context.ask(await context.store.endedSessions(since: oldest))
+        try await context.ask(await context.store.endedSessions(since: WallTime(seconds: 0)))
     }
 
     /// The changes from `mark` on; without a mark, only where the change log ends.

@@ -124,6 +124,8 @@ package protocol OperatorRecords: Sendable {
     /// The events of one account, or of all with nil, that are older than the event `before`; newest first.
     func auditEvents(of user: UUID?, before: UUID?, limit: Int) async throws(StoreFault) -> [AuditEvent]
     /// Removes expired sessions, codes and reset tokens, ended sessions whose access tokens have all expired, old entries of the
-    /// change log, and the addresses of audit events that are older than `AuditEvent.addressSeconds`.
-    func sweep(now: WallTime) async throws(StoreFault)
+    /// change log, and the addresses of audit events that are older than `AuditEvent.addressSeconds`, by `now` or the database's clock
+    /// if that is earlier. Where gateways and database share a machine and its clock, no sweep goes further than `stride` seconds beyond
+    /// the last one.
+    func sweep(now: WallTime, stride: Int64) async throws(StoreFault)
 }

@@ -36,7 +36,7 @@ package struct Entitlement: Sendable, Hashable {
 
 extension WallTime {
     /// The time `seconds` later, clamped to the range.
-    func advanced(seconds: Int64) -> WallTime {
+    package func advanced(seconds: Int64) -> WallTime {
         let (sum, overflow) = microseconds.addingReportingOverflow(WallTime(seconds: seconds).microseconds)
         return WallTime(microseconds: overflow ? (seconds < 0 ? .min : .max) : sum)
     }

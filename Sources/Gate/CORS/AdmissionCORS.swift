@@ -1,4 +1,4 @@
-import HTTP
+package import HTTP
 import Wire
 
 /// CORS (Fetch standard, "CORS protocol"): the standing of a request's origin, the fields of its answer, and the answers to
@@ -84,18 +84,33 @@ extension Admission {
         let gate = policy.cors[decision.corsNumber]
         if head.fields.isRepeated(.origin) {
             decision.cors = .foreign
-        } else if gate.rule.origins.allows(origin) {
+        } else if Self.allow(origin, gate, &decision.answerEdits) {
             decision.cors = .allowed
-            if gate.anyOrigin.isEmpty {
-                decision.answerEdits.add("Access-Control-Allow-Origin", origin)
-            } else {
-                decision.answerEdits.append(rendered: gate.anyOrigin.rawBytes)
-            }
-            decision.answerEdits.append(rendered: gate.answer.rawBytes)
         } else {
             let believesProxy = decision.check != nil || decision.client.peerIsTrusted
             decision.cors = isOwn(origin, head, bytes, peer, believesProxy: believesProxy) ? .own : .foreign
         }
+    }
+
+    /// Adds the fields of the answer to a request that is not served, whose route is therefore not known, by `TOLLGATE_CORS`. `fields`
+    /// are those that were read of its head.
+    package func addCORSFields(ofUnserved fields: borrowing FieldTable, _ bytes: RawSpan, to edits: inout FieldEdits) {
+        guard policy.defaultCORS >= 0 else { return }
+        edits.add("Vary", "Origin")
+        guard let index = fields.first(.origin), !fields.isRepeated(.origin) else { return }
+        _ = Self.allow(bytes[fields[index].value], policy.cors[policy.defaultCORS], &edits)
+    }
+
+    /// Adds the fields by which a page of `origin` may read the answer; false if it may not.
+    private static func allow(_ origin: RawSpan, _ gate: CORSGate, _ edits: inout FieldEdits) -> Bool {
+        guard gate.rule.origins.allows(origin) else { return false }
+        if gate.anyOrigin.isEmpty {
+            edits.add("Access-Control-Allow-Origin", origin)
+        } else {
+            edits.append(rendered: gate.anyOrigin.rawBytes)
+        }
+        edits.append(rendered: gate.answer.rawBytes)
+        return true
     }
 
     /// False and a refusal if a page of a foreign origin would change something with the user's credentials. Browsers send such

@@ -115,6 +115,7 @@ package struct DescribedRequest {
             case .handshake: isHandshake = true
             case nil: if IdentityHeaders.isLookAlike(name) { throw .lookAlike }
             }
+        // Fields of the request itself, which the description copies.
         default: break
         }
     }

@@ -14,7 +14,7 @@ package struct FieldSection: ~Copyable {
     private var kind = FieldSectionKind.trailers
     private var limits = FieldSectionLimits()
     private var lines = ByteBuffer()
-    /// The fields of a request by their places in `lines`. `RequestHead.take` exchanges it for that of the request before.
+    /// The fields of a request by their places in `lines`. `RequestHead` exchanges it for that of the request before.
     var table = FieldTable()
     private(set) var requestLine = RequestLineSlices()
     private var pseudoFields = PseudoFields()
@@ -34,7 +34,7 @@ package struct FieldSection: ~Copyable {
     package init() {}
 
     /// The request's head; the response's head, without a reason phrase; or the lines of trailers; each with the empty line that ends
-    /// it. Meaningful only without a fault.
+    /// it. After a fault it is cut off behind the last field that was read.
     package var head: RawSpan { @_lifetime(borrow self) get { lines.readable } }
 
     /// The value of a pseudo-field, also if a fault was found behind it; empty if there is none.

@@ -69,7 +69,9 @@ extension HTTP2ServerConnection {
         }
         guard !dependsOnItself else { return try failStream(current, .protocolError, at: now, into: &out) }
         if let fault = section.fault {
-            return fault.isOverLimit ? unreadable(HTTPFault(.headTooLarge)) : try malformed(fault.reason, at: now, into: &out)
+            guard fault.isOverLimit else { return try malformed(fault.reason, at: now, into: &out) }
+            head.takeFields(of: &section)
+            return unreadable(HTTPFault(.headTooLarge))
         }
         switch head.take(&section, limits: limits) {
         case .complete: break

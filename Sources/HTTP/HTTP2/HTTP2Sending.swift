@@ -36,6 +36,7 @@ struct HTTP2Sending {
             guard streams.widen(by: change) else { throw HTTP2Fault(.flowControlError) }
         case HTTP2Setting.maxFrameSize:
             guard (16_384...16_777_215).contains(value) else { throw HTTP2Fault(.protocolError) }
+        // Settings that are not known are ignored (RFC 9113 §6.5.2).
         default: break
         }
     }

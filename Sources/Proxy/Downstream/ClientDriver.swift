@@ -233,8 +233,8 @@ extension Worker {
         }
     }
 
-    /// The request is late or too large.
-    mutating func faulted(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+    /// The request is late or too large. `hasFields` as in `refuse`.
+    mutating func faulted(_ client: ClientIndex, _ fault: HTTPFault, hasFields: Bool = false, _ scratch: inout Scratch) {
         let exchange = downstream.clients[client].exchange
         // Only a stream outlives a request that cannot be read on.
         if downstream.clients[client].isStream, !exchange.isNone, mayEndWithStatus(exchange.index) {
@@ -242,7 +242,7 @@ extension Worker {
             return endWithStatus(exchange.index, Refusal(fault), &scratch)
         }
         switch downstream.clients[client].http.faulted(fault) {
-        case .fault(let fault): refuse(client, fault, &scratch)
+        case .fault(let fault): refuse(client, fault, hasFields: hasFields, &scratch)
         case .reset: cut(client)
         case .close(let lingering): downstream.closeAfterFlush(client, lingering: lingering, at: now.monotonic, in: loop)
         case .needMore, .headBegun, .head, .content, .trailers, .end: break

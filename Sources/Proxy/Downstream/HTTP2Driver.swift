@@ -76,7 +76,7 @@ extension Worker {
         case .unreadable(let id, let fault):
             let stream = openStream(client, session, id)
             downstream.clients[stream].http.streamBegan()
-            faulted(stream, fault, &scratch)
+            faulted(stream, fault, hasFields: true, &scratch)
         case .malformed(let fault): noteMalformed(client, fault)
         case .content(let id, let count):
             if let stream = owner(of: id, session) {

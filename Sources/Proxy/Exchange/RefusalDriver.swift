@@ -8,13 +8,19 @@ import Wire
 extension Worker {
     // MARK: refusing
 
-    /// Refuses a request that is malformed, too large or late, before or after it was decided about.
-    mutating func refuse(_ client: ClientIndex, _ fault: HTTPFault, _ scratch: inout Scratch) {
+    /// Refuses a request that is malformed, too large or late, before or after it was decided about. `hasFields`: `scratch.request` has
+    /// the fields of its head that were read, with their bytes in `scratch.section`.
+    mutating func refuse(_ client: ClientIndex, _ fault: HTTPFault, hasFields: Bool = false, _ scratch: inout Scratch) {
         var exchange = downstream.clients[client].exchange
         if exchange.isNone {
             exchange = openExchange(client)
             noteUnread(exchange.index, client, fault)
             exchanges[exchange.index].dialect = admission.policy.dialect
+            let listener = downstream.listeners[downstream.clients[client].listener]
+            if hasFields, !listener.isAdmin, !listener.isCheck {
+                admission.addCORSFields(
+                    ofUnserved: scratch.request.fields, scratch.section.head, to: &exchanges[exchange.index].answerEdits)
+            }
         } else {
             releaseUpstream(exchange.index, reusable: false)
         }

@@ -18,8 +18,8 @@ extension Worker {
         telemetry.count(scratch.decision, exchanges[exchange].record.route, at: now.monotonic)
         if telemetry.logs {
             telemetry.beginLine(
-                scratch.request, bytes, scratch.decision, downstream.clients[client].peer, admission.policy, at: now.wall,
-                &exchanges[exchange].record.line)
+                scratch.request, bytes, exchanges[exchange].version, scratch.decision, downstream.clients[client].peer, admission.policy,
+                at: now.wall, &exchanges[exchange].record.line)
             if let check = exchanges[exchange].check {
                 telemetry.line.add(.forwardAuth, check.text, to: &exchanges[exchange].record.line)
             }
@@ -133,10 +133,11 @@ extension WorkerTelemetry {
         }
     }
 
-    /// Begins the line with all that the decision knows.
+    /// Begins the line with all that the decision knows. `version` is that of the client's connection: a head that a proxy described
+    /// has none.
     fileprivate func beginLine(
-        _ head: borrowing RequestHead, _ bytes: RawSpan, _ decision: borrowing Decision, _ peer: Peer, _ policy: Policy,
-        at now: WallTime, _ out: inout ByteBuffer
+        _ head: borrowing RequestHead, _ bytes: RawSpan, _ version: HTTPVersion, _ decision: borrowing Decision, _ peer: Peer,
+        _ policy: Policy, at now: WallTime, _ out: inout ByteBuffer
     ) {
         line.begin(at: now, into: &out)
         line.add(.clientIP, decision.client.address, to: &out)
@@ -144,7 +145,7 @@ extension WorkerTelemetry {
         line.add(.method, bytes[head.methodText], to: &out)
         line.add(.host, bytes[head.host], to: &out)
         line.addPath(bytes[head.path], hasQuery: !head.query.isEmpty, to: &out)
-        line.add(.proto, head.version.text, to: &out)
+        line.add(.proto, version.text, to: &out)
         if decision.routeIndex >= 0 { line.add(.route, policy.rules[decision.routeIndex].name, to: &out) }
         if let index = head.fields.first(.userAgent) { line.add(.userAgent, bytes[head.fields[index].value], to: &out) }
         addIdentity(decision, policy, at: now, &out)

@@ -62,8 +62,9 @@ extension SharedCounting {
     /// Reads Redis's replies.
     fileprivate mutating func readResults(_ now: MonotonicTime, _ metrics: inout WorkerMetrics) {
         while let result = nodes.next(now) {
-            if result.tag == Self.probeTag { continue }
-            if result.tag == Self.surplusTag {
+            if result.tag == Self.probeTag {
+                nodes.saw(result.outcome)
+            } else if result.tag == Self.surplusTag {
                 metrics.redisCommand(.refund, result.outcome.metric, nanoseconds: nil)
             } else if result.tag == Self.heartbeatTag {
                 metrics.redisCommand(.heartbeat, result.outcome.metric, nanoseconds: nil)

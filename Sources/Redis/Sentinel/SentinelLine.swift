@@ -76,6 +76,7 @@ final class SentinelLine {
             switch result.tag {
             case Self.epochTag: if result.outcome.isAnswered { epoch = asker.reader.reply.configurationEpoch } else { refused(result.outcome) }
             case Self.addressTag: ended(answer(result.outcome))
+            // The greeting's replies are the connection's own.
             default: break
             }
         }

@@ -142,18 +142,24 @@ package struct RedisNodes: ~Copyable {
     package func breaker(_ node: Int) -> RedisBreaker.State { nodes[node].connection.breaker.state }
 
     package mutating func append(_ call: borrowing RedisCall, to node: Int, tag: UInt64, _ now: MonotonicTime) -> RedisAdmission {
-        nodes[node].connection.append(call, tag: tag, now)
+        noting(nodes[node].connection.append(call, tag: tag, now))
     }
 
     package mutating func append(_ command: borrowing RedisCommand, to node: Int, tag: UInt64, _ now: MonotonicTime) -> RedisAdmission {
-        nodes[node].connection.append(command, tag: tag, now)
+        noting(nodes[node].connection.append(command, tag: tag, now))
+    }
+
+    /// A node whose circuit breaker is open may have lost its slots to its replica.
+    private mutating func noting(_ admission: RedisAdmission) -> RedisAdmission {
+        if admission == .breakerOpen { isMapWanted = true }
+        return admission
     }
 
     /// As `RedisConnection.append` of the same form.
     package mutating func append(
         _ call: borrowing RedisCall, redirectedTo node: Int, at sentAt: MonotonicTime, asking: Bool, tag: UInt64, _ now: MonotonicTime
     ) -> RedisAdmission {
-        nodes[node].connection.append(call, redirectedAt: sentAt, asking: asking, tag: tag, now)
+        noting(nodes[node].connection.append(call, redirectedAt: sentAt, asking: asking, tag: tag, now))
     }
 
     /// Whether commands appended now would wait for replies in flight, at one node at least.

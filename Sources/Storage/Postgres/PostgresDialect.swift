@@ -6,7 +6,7 @@ extension SQLDialect {
     ///
     /// The trigger also notifies the channel that `PostgresListener` listens to.
     static let postgres = SQLDialect(
-        lockClause: " FOR UPDATE", clock: microseconds, changeMark: "mark",
+        lockClause: " FOR UPDATE", clock: microseconds, isClockShared: true, changeMark: "mark",
         changeFloor: "pg_snapshot_xmin(pg_current_snapshot())::text::bigint",
         serverStart: "(extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint",
         notice: "pg_notify('tollgate', '')",

@@ -68,14 +68,16 @@ extension SQLStore {
         }
     }
 
-    package func sweep(now: WallTime) async throws(StoreFault) {
+    package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
         try await database.write { sql throws(SQLFault) in
-            let oldest = WallTime(seconds: now.seconds - SessionPolicy.longestAccessSeconds)
+            let now = try sql.sweepTime(now, stride: stride)
+            let oldest = now.advanced(seconds: -SessionPolicy.longestAccessSeconds)
+            let oldestEnd = now.advanced(seconds: -SQLTransaction.keptSeconds)
             // Access tokens outlive the session's last refresh and must stay revocable until they expire.
             try sql.change(.unlogged, "DELETE FROM sessions WHERE idle_deadline <= $1", [.time(oldest)])
             try sql.change(
                 .unlogged, "DELETE FROM ended_sessions WHERE ended_at < $1 AND (expires_at IS NULL OR expires_at <= $2)",
-                [.time(oldest), .time(now)])
+                [.time(oldestEnd), .time(now)])
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()

@@ -99,7 +99,7 @@ extension SQLTransaction {
         }
         // A request whose token the gateway refreshes itself is the caller's server's.
         next.address = audit.address ?? session.address
-        guard try update(next, from: session.counter) else { throw .conflict }
+        guard try update(next, from: session.counter, idleSeconds: verdict == .rotate ? idleSeconds : nil) else { throw .conflict }
         return next
     }
 }

@@ -57,17 +57,20 @@ extension SQLTransaction {
     }
 
     /// Writes a session back if its counter is still `counter`; false if it was refreshed concurrently.
-    func update(_ session: Session, from counter: UInt64) throws(SQLFault) -> Bool {
+    ///
+    /// `idleSeconds`: how long it stays open from now on, if that changes. A gateway whose clock is behind must not end it thereby.
+    func update(_ session: Session, from counter: UInt64, idleSeconds: Int64? = nil) throws(SQLFault) -> Bool {
         try change(
             .unlogged,
             """
-            UPDATE sessions SET last_used_at = $3, idle_deadline = $4, counter = $5, is_confirmed = $6, rotated_at = $7,
-                steps_since = $8, steps = $9, address = $10 WHERE id = $1 AND counter = $2
+            UPDATE sessions SET last_used_at = $3, idle_deadline = \(Self.noEarlierThanSweep("$4", after: "$10")), counter = $5,
+                is_confirmed = $6, rotated_at = $7, steps_since = $8, steps = $9, address = $11 WHERE id = $1 AND counter = $2
             """,
             [
                 .id(session.id), .counter(counter), .time(session.lastUsedAt), .time(session.idleDeadline),
                 .counter(session.counter), .flag(session.isConfirmed), .time(session.rotatedAt),
-                .time(session.stepsSince), .integer(session.steps), .text(session.address?.text),
+                .time(session.stepsSince), .integer(session.steps), idleSeconds.map { .integer($0 * 1_000_000) } ?? .null,
+                .text(session.address?.text),
             ]) == 1
     }
 
@@ -113,8 +116,8 @@ extension SQLTransaction {
         try change(
             .endedSession,
             """
-            INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at) VALUES ($1, $2, $3, $4, $5)
-            ON CONFLICT DO NOTHING
+            INSERT INTO ended_sessions (id, account, ended_at, reason, expires_at)
+            VALUES ($1, $2, \(Self.noEarlierThanSweep("$3")), $4, $5) ON CONFLICT DO NOTHING
             """,
             [
                 .id(ended.id), .id(ended.user), .time(ended.endedAt), .text(ended.reason.rawValue),

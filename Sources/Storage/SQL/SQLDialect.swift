@@ -5,6 +5,8 @@ struct SQLDialect: Sendable {
     let lockClause: String
     /// Expression for the database's clock, in microseconds since 1970.
     let clock: String
+    /// Whether that is one clock for all gateways, not the clock of the process that asks.
+    let isClockShared: Bool
     /// The column of `changes` that orders readings of the change log.
     let changeMark: String
     /// Expression for the lowest value of `changeMark` that a change not yet visible may have.

@@ -11,6 +11,7 @@ enum Schema {
         { dialect in dialect.commitMarks },
         { _ in signIns },
         { _ in origins },
+        { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
     ]
     static var newest: Int64 { Int64(steps.count) }
 

@@ -1,0 +1,40 @@
+internal import Accounts
+internal import Wire
+
+/// The time by which expired rows are deleted, kept in the table `sweeps`. A gateway whose clock is wrong must not delete what is
+/// alive, nor end a session under a time at which others delete its record.
+///
+/// It never passes the earlier of the gateway's clock and the database's. Where the database has no clock of its own, it also moves
+/// by at most a stride a sweep, so that a clock that is far ahead deletes nothing that lives before it has stayed wrong for days.
+/// A time that lags behind only keeps rows longer: their deadlines are checked wherever they are used.
+extension SQLTransaction {
+    /// How long the record of an ended session is kept beyond its last token: `sweeps` may lag behind by that much.
+    static let keptSeconds = SessionPolicy.longestAccessSeconds + 86_400
+
+    /// Moves the time of sweeps on, by at most `stride` seconds where clocks are not shared, and returns the one to delete by.
+    func sweepTime(_ own: WallTime, stride: Int64) throws(SQLFault) -> WallTime {
+        let last = "(SELECT MAX(at) FROM sweeps)"
+        // A store that was never swept begins with its newest event. Ids of events are in the order of time.
+        let newest = "(SELECT at FROM audit_events ORDER BY id DESC LIMIT 1)"
+        guard var row = try first("SELECT \(dialect.clock), COALESCE(\(last), \(newest))", []) else {
+            throw .failed("the database does not tell its time")
+        }
+        var now = min(own, try row.time())
+        let known = try row.optionalTime()
+        if let known, !dialect.isClockShared { now = min(now, known.advanced(seconds: stride)) }
+        // Never back: a clock that is behind would take the floor from under the stamps.
+        try change(
+            .unlogged, "INSERT INTO sweeps (id, at) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET at = excluded.at",
+            [.time(max(now, known ?? now))])
+        return now
+    }
+
+    /// The expression for parameter `time`, or for the time of the last sweep, and parameter `after` microseconds, if that is later. A
+    /// stamp of a clock that is behind is raised by it; a NULL `after` leaves it alone.
+    static func noEarlierThanSweep(_ time: String, after: String = "0") -> String {
+        """
+        (SELECT MAX(time) FROM (SELECT CAST(\(time) AS BIGINT) AS time
+            UNION ALL SELECT at + CAST(\(after) AS BIGINT) FROM sweeps) AS times)
+        """
+    }
+}
