@@ -24,7 +24,8 @@ import Wire
         var refusals = RecentRefusals()
         for number in 0..<RecentRefusals.most + 44 { keep("\(number)", policy, decidedBy: policy, &refusals) }
         let all = refusals.stories(nil, limit: 1_000).map(\.requestID)
-        #expect(all == (44..<RecentRefusals.most + 44).reversed().map(String.init))
+        let newest = (44..<RecentRefusals.most + 44).reversed().map { "\($0)" }
+        #expect(all == newest)
         #expect(refusals.stories(nil, limit: 3).map(\.requestID) == ["299", "298", "297"])
         #expect(refusals.stories("100", limit: 10).map(\.requestID) == ["100"])
         #expect(refusals.stories("3", limit: 10).isEmpty)
