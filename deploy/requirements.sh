@@ -10,10 +10,11 @@ stage() { [ ! -t 2 ] || printf 'tollgate: %d:%02d %s\n' $((SECONDS / 60)) $((SEC
 
 # For each COMMAND=PACKAGE installs the package if the command is missing.
 install_commands() {
-    local pair
+    local pair missing=()
     for pair in "$@"; do
-        command -v "${pair%%=*}" >/dev/null || PATH="$PATH:/usr/sbin" command -v "${pair%%=*}" >/dev/null || install_packages "${pair#*=}"
+        command -v "${pair%%=*}" >/dev/null || PATH="$PATH:/usr/sbin" command -v "${pair%%=*}" >/dev/null || missing+=("${pair#*=}")
     done
+    [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 }
 
 # Installs those of the named Debian packages that are missing.

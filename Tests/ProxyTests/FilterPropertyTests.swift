@@ -287,8 +287,11 @@ private enum Gzip {
     }
 
     private static func checksum(_ content: [UInt8]) -> UInt32 {
-        ~content.reduce(~0 as UInt32) { sum, byte in
-            (0..<8).reduce(sum ^ UInt32(byte)) { sum, _ in sum & 1 == 1 ? sum >> 1 ^ 0xEDB8_8320 : sum >> 1 }
+        var sum: UInt32 = ~0
+        for byte in content {
+            sum ^= UInt32(byte)
+            for _ in 0..<8 { sum = sum & 1 == 1 ? (sum >> 1) ^ 0xEDB8_8320 : sum >> 1 }
         }
+        return ~sum
     }
 }

@@ -21,7 +21,8 @@ struct LongFrameTests {
     }
 
     private func header(_ count: Int, masked: Bool) -> [UInt8] {
-        [0x82, masked ? 255 : 127] + (0..<8).map { UInt8(count >> (56 - 8 * $0) & 255) } + (masked ? [1, 2, 3, 4] : [])
+        let length = withUnsafeBytes(of: UInt64(count).bigEndian) { [UInt8]($0) }
+        return masked ? [0x82, 255] + length + [1, 2, 3, 4] : [0x82, 127] + length
     }
 
     /// A frame whose payload shows each displaced byte.

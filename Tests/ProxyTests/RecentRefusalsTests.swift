@@ -66,7 +66,8 @@ import Wire
         var refusals = RecentRefusals()
         for number in 0..<RecentRefusals.most + 44 { keep("\(number)", policy, decidedBy: policy, &refusals) }
         let all = refusals.stories(RefusalQuery(limit: 1_000)).map(\.requestID)
-        #expect(all == (44..<RecentRefusals.most + 44).reversed().map(String.init))
+        let newest = (44..<RecentRefusals.most + 44).reversed().map { "\($0)" }
+        #expect(all == newest)
         #expect(refusals.stories(RefusalQuery(limit: 3)).map(\.requestID) == ["299", "298", "297"])
         #expect(refusals.stories(of("100")).map(\.requestID) == ["100"])
         #expect(refusals.stories(of("3")).isEmpty)

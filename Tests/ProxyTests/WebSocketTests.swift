@@ -182,7 +182,7 @@ struct WebSocketTests {
         let slow = try Line(to: bench.worker.address, receiveBuffer: 4_096)
         let (client, upstream) = try open(bench, client: slow)
         let count = 32 << 20
-        let length = (0..<8).map { UInt8(count >> (56 - 8 * $0) & 255) }
+        let length = withUnsafeBytes(of: UInt64(count).bigEndian) { [UInt8]($0) }
         let piece = [UInt8](repeating: 7, count: 1 << 16)
         try upstream.send([0x82, 127] + length)
         var sent = 0
@@ -201,7 +201,7 @@ struct WebSocketTests {
         let bench = try bench()
         let (client, upstream) = try open(bench)
         let count = 64 << 20
-        let length = (0..<8).map { UInt8(count >> (56 - 8 * $0) & 255) }
+        let length = withUnsafeBytes(of: UInt64(count).bigEndian) { [UInt8]($0) }
         try client.send([0x82, 255] + length + [0, 0, 0, 0])
         let piece = [UInt8](repeating: 7, count: 1 << 16)
         var sent = 0

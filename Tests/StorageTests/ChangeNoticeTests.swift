@@ -32,8 +32,9 @@ import Wire
                 case .ended, .secrets, .identity: nil
                 }
             }
-            #expect(Set(told.flatMap(\.self)) == Set(logged), "\(name)")
-            #expect(Set(told.flatMap(\.self)).count == told.flatMap(\.self).count, "\(name): an account is told once")
+            let accounts: [WireID] = told.flatMap { $0 }
+            #expect(Set(accounts) == Set(logged), "\(name)")
+            #expect(Set(accounts).count == accounts.count, "\(name): an account is told once")
             return value
         }
 

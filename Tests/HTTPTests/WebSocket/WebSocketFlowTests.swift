@@ -15,7 +15,9 @@ struct TestFrame {
         switch payload {
         case 0..<126: bytes.append(mask | UInt8(payload))
         case 126..<65_536: bytes += [mask | 126, UInt8(payload >> 8), UInt8(payload & 255)]
-        default: bytes += [mask | 127] + (0..<8).map { UInt8(payload >> (56 - 8 * $0) & 255) }
+        default:
+            bytes.append(mask | 127)
+            bytes += withUnsafeBytes(of: UInt64(payload).bigEndian) { [UInt8]($0) }
         }
         return bytes + (isMasked ? [1, 2, 3, 4] : [])
     }
