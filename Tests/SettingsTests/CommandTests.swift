@@ -62,7 +62,7 @@ import Wire
     @Test func aMissingEnvFileIsWrongUsage() {
         let result = run("check", "--env-file", folder.path + "/gone.env")
         #expect(result.exitCode == 2)
-        #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\n")
+        #expect(result.errorOutput == "\(folder.path)/gone.env: cannot be read (no such file or directory), give the path of an env file\nnext: `tollgate init FILE` writes one\n")
     }
 
     @Test func unusableCertificatesAreFaultsWithTheirLine() throws {

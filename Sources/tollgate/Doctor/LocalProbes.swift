@@ -96,7 +96,7 @@ struct LocalProbes {
         for file in loader.files {
             let found = EnvFile.parse(file.bytes, name: file.name).entries
             entries += found
-            if found.contains(where: { Setting.named($0.name)?.isSecret == true && !$0.value.isEmpty }) { paths.append((file.name, false)) }
+            if found.contains(where: holdsSecret) { paths.append((file.name, false)) }
         }
         for entry in entries {
             if Setting.secretFile(entry.name) != nil, !entry.value.isEmpty { paths.append((entry.origin.path(entry.value), false)) }
@@ -108,6 +108,12 @@ struct LocalProbes {
         paths += settings.tlsPairs.map { ($0.key, false) }
         var known: Set<String> = []
         return paths.filter { known.insert($0.path).inserted }
+    }
+
+    /// The URL of a server is a secret only with a user or password in it; that of a webhook may be one as a whole.
+    private func holdsSecret(_ entry: EnvEntry) -> Bool {
+        guard let setting = Setting.named(entry.name), setting.isSecret, !entry.value.isEmpty else { return false }
+        return setting.type != .url || setting == .smsURL || entry.value.contains("@") || entry.value.contains("password")
     }
 
     private var space: [Diagnosis] {
