@@ -53,7 +53,7 @@ import Testing
 
     /// The exposition format, as far as scrapers rely on it.
     private static func check(_ text: String) throws {
-        let sample = /([a-z_]+)(\{([a-z_]+="[^"]*",?)*\})? (-?[0-9.e+]+|\+Inf|NaN)/
+        let sample = /([a-z_][a-z0-9_]*)(\{([a-z_]+="[^"]*",?)*\})? (-?[0-9.e+]+|\+Inf|NaN)/
         var (types, current, seen, last): ([String: String], String, Set<String>, [String: Double]) = ([:], "", [], [:])
         for line in text.split(separator: "\n").map(String.init) {
             if line.hasPrefix("#") {

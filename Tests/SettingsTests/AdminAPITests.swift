@@ -212,7 +212,7 @@ import Wire
         ("GET users?email=ada@example.org&email=eve@example.org", "", 400, "email is given twice"),
         ("GET users?email", "", 400, "email is no email address"), ("GET users?limit=%ff", "", 400, "limit is not percent-encoded UTF-8"),
         ("GET decisions?request_id=%ff", "", 400, "request_id is not percent-encoded UTF-8"),
-        ("GET decisions?id=first", "", 400, "There is no parameter id here, use request_id or limit"),
+        ("GET decisions?id=first", "", 400, "There is no parameter id here, use request_id, route, code, status, user or limit"),
         ("PUT users/ID/tier", "", 400, "The body must be a JSON object"), ("PUT users/ID/tier", "{}", 400, "tier is required"),
         ("PUT users/ID/tier", #"{"tier":5}"#, 400, "tier must be a string"),
         ("PUT users/ID/tier", #"{"tier":"gold"}"#, 400, "names no tier, the tiers are free, plus, premium"),

@@ -32,7 +32,8 @@ struct LiveBeat: Sendable {
     }
 }
 
-/// What one listener is sent: a whole beat at a time, and none before it has taken the last. Those that it misses are counted.
+/// One listener's side of the feed: it is sent a whole beat at a time, and none before it has taken the last. Those that it misses
+/// are counted.
 struct LiveListener: Sendable {
     private var isReady = true
     private var missed = 0

@@ -82,7 +82,10 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     static func free(beside routes: [RouteRule], _ settings: Configuration) throws(RouteFault) -> [LocalEndpoint] {
         var taken: [(path: String, isPrefix: Bool, methods: [String])] = []
         for route in routes where route.host == nil {
-            taken.append((String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self), route.isPrefix, route.methods))
+            var path = String(decoding: try RouteTable.canonicalPath(route), as: UTF8.self)
+            // `/m/*` also matches `/m`.
+            if route.isPrefix, path.hasSuffix("/") { path.removeLast() }
+            taken.append((path, route.isPrefix, route.methods))
         }
         return mounted(settings).filter { endpoint in
             !taken.contains { route in
