@@ -1,11 +1,11 @@
 import Accounts
 import Credentials
-import Gate
 import Testing
 import Transport
 import Wire
 
 @testable import Admin
+@testable import Gate
 @testable import tollgate
 
 /// People, keys, limits and the configuration in the admin API, request by request.

@@ -1,7 +1,7 @@
 /// The audit log, of all accounts or of one, a page at a time.
 
 import { get } from "./api.js";
-import { badge, empty, faultNotice, h, loading, none, userName } from "./dom.js";
+import { badge, below, empty, faultNotice, h, loading, none, userName } from "./dom.js";
 import { label, when } from "./format.js";
 import { table } from "./table.js";
 
@@ -26,8 +26,7 @@ export function auditLog({ user }) {
       { head: "Time", cell: ({ at }) => when(at) },
       { head: "Event", isHead: true, cell: ({ event }) => badge(label(event), alarming.has(event) ? "bad" : "neutral") },
       ...(user ? [] : [{ head: "Account", cell: ({ user: id }) => id ? userName(id) : null }]),
-      { head: "By", cell: ({ actor }) => actor ?? none() },
-      { head: "Address", cell: ({ address }) => address ? h("code", {}, address) : none() },
+      { head: "By", cell: ({ actor, address }) => [actor ?? none(), address && below(h("code", {}, address))] },
       { head: "Detail", kind: "grow", cell: details },
     ],
   });

@@ -136,7 +136,7 @@ enum CheckCommand {
 
 extension RedisEndpoint.Topology {
     /// The servers of `seeds` in a word or two.
-    fileprivate var name: String {
+    var name: String {
         switch self {
         case .single: "one server"
         case .cluster: "cluster"
