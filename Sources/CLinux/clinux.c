@@ -20,7 +20,7 @@
 
 _Static_assert(CLINUX_READABLE == EPOLLIN && CLINUX_WRITABLE == EPOLLOUT, "as the kernel has them");
 _Static_assert(CLINUX_ERROR == EPOLLERR && CLINUX_HANGUP == EPOLLHUP, "as the kernel has them");
-_Static_assert(CLINUX_ADD == EPOLL_CTL_ADD && CLINUX_MODIFY == EPOLL_CTL_MOD, "as the kernel has them");
+_Static_assert(CLINUX_ADD == EPOLL_CTL_ADD && CLINUX_REMOVE == EPOLL_CTL_DEL && CLINUX_MODIFY == EPOLL_CTL_MOD, "as the kernel has them");
 
 int clinux_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
@@ -63,6 +63,51 @@ int clinux_pipe(int *read_end, int *write_end, int size) {
 
 ptrdiff_t clinux_splice(int from, int to, size_t count) {
     return syscall(SYS_splice, from, NULL, to, NULL, count, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+}
+
+int clinux_channel(int ends[2]) { return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends); }
+
+int clinux_is_peer_same_user(int channel) {
+    struct ucred peer;
+    socklen_t length = sizeof peer;
+    return getsockopt(channel, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
+}
+
+ptrdiff_t clinux_send_descriptors(int channel, const void *bytes, size_t count, const int *fds, int fd_count) {
+    union {
+        char bytes[CMSG_SPACE(CLINUX_MOST_DESCRIPTORS * sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd_count > 0 && fd_count <= CLINUX_MOST_DESCRIPTORS) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        memset(&control, 0, sizeof control);
+        control.header = (struct cmsghdr){
+            .cmsg_len = CMSG_LEN(fd_count * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
+    }
+    return sendmsg(channel, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ptrdiff_t clinux_receive_descriptors(int channel, void *bytes, size_t capacity, int *fds, int *fd_count) {
+    union {
+        char bytes[CMSG_SPACE(CLINUX_MOST_DESCRIPTORS * sizeof(int))];
+        struct cmsghdr header;
+    } control;
+    struct iovec part = {.iov_base = bytes, .iov_len = capacity};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    *fd_count = 0;
+    ptrdiff_t count = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+    if (count < 0) return count;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        *fd_count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(header), *fd_count * sizeof(int));
+    }
+    return count;
 }
 
 int clinux_core_count(void) {

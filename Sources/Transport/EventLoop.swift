@@ -85,6 +85,13 @@ package struct EventLoop: ~Copyable {
         try control(Int32(CLINUX_MODIFY), socket, token, interest)
     }
 
+    /// Stops watching `socket`. Needed before a close that leaves the socket open elsewhere, in another descriptor or process: its events
+    /// would go on, with the token of a descriptor that may be another socket's by then (epoll(7)).
+    package func remove(_ socket: Socket) {
+        // The kernel has no reason to refuse this for a socket that it watches.
+        _ = clinux_epoll_ctl(epoll, Int32(CLINUX_REMOVE), socket.descriptor, 0, 0)
+    }
+
     private func control(_ operation: Int32, _ socket: Socket, _ token: UInt64, _ interest: Interest)
         throws(SystemFault)
     {

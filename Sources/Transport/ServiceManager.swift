@@ -8,6 +8,8 @@ package enum ServiceState: Sendable, Equatable {
     /// A reload began at this `CLOCK_MONOTONIC` time; `ready` ends it.
     case reloading(MonotonicTime)
     case stopping
+    /// Another process of the service, by its pid, is its main process from now on. Only the main process may notify.
+    case mainProcess(Int32)
     /// Watchdog ping for `WatchdogSec=`.
     case alive
     /// One line for `systemctl status`.
@@ -18,6 +20,7 @@ package enum ServiceState: Sendable, Equatable {
         case .ready: "READY=1"
         case .reloading(let now): "RELOADING=1\nMONOTONIC_USEC=\(now.nanoseconds / 1000)"
         case .stopping: "STOPPING=1"
+        case .mainProcess(let pid): "MAINPID=\(pid)"
         case .alive: "WATCHDOG=1"
         case .status(let line): "STATUS=" + String(line.map { $0.isNewline ? " " : $0 })
         }

@@ -82,6 +82,13 @@ package struct Socket: Sendable, Equatable {
         return address
     }
 
+    /// Whether other sockets may listen on the same address (SO_REUSEPORT).
+    package var sharesPort: Bool {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return unsafe getsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &value, &length) == 0 && value != 0
+    }
+
     /// Disables Nagle's algorithm. Sockets of `accept` and `connect` have it disabled already.
     package func setNoDelay() {
         set(Int32(IPPROTO_TCP), TCP_NODELAY, 1)

@@ -14,8 +14,11 @@ enum Serve {
         do {
             try Signals.block(Gateway.signals)
             raiseFileLimit()
-            var gateway = try Gateway(configuration)
-            gateway.serve(loader, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)
+            let takeover = try Takeover(loader.environment)
+            var gateway = try Gateway(configuration, inheriting: takeover?.listeners ?? InheritedListeners())
+            try takeover?.finish()
+            gateway.serve(
+                loader, command: CommandLine.arguments, notifying: loader.environment.first { $0.name == "NOTIFY_SOCKET" }?.value)
             return CommandResult()
         } catch {
             return .failed("\(error)")

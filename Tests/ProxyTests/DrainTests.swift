@@ -60,4 +60,48 @@ struct DrainTests {
         admin.close()
         bench.upstream.close()
     }
+
+    // MARK: another process has the listeners
+
+    @Test func afterAHandoverAnIdleConnectionGetsOneMoreAnswer() throws {
+        let bench = try Bench()
+        let idle = try bench.client()
+        try idle.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send(ExchangeTests.ok)
+        #expect(try idle.receiveMessage().value(of: "Connection") == nil)
+        let admin = try Line(to: bench.worker.adminAddress)
+        try admin.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try admin.receiveMessage().status == 200)
+        bench.worker.mailbox.post(.drain(within: 600_000, handsOver: true))
+        bench.worker.settle()
+        #expect(throws: (any Error).self) { try bench.client() }
+        try idle.send("GET /again HTTP/1.1\r\nHost: h\r\n\r\n")
+        _ = try upstream.receiveMessage()
+        try upstream.send(ExchangeTests.ok)
+        #expect(try idle.receiveMessage().value(of: "Connection") == "close")
+        // It ends once the admin connection has had its last answer, too.
+        try admin.send("GET /livez HTTP/1.1\r\nHost: h\r\n\r\n")
+        #expect(try admin.receiveMessage().value(of: "Connection") == "close")
+        for line in [idle, admin] { line.close() }
+        bench.worker.join()
+        upstream.close()
+        bench.upstream.close()
+    }
+
+    @Test func afterHalfOfTheTimeIdleConnectionsClose() throws {
+        let bench = try Bench()
+        let idle = try bench.client()
+        try idle.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let upstream = try bench.accept()
+        _ = try upstream.receiveMessage()
+        try upstream.send(ExchangeTests.ok)
+        _ = try idle.receiveMessage()
+        bench.worker.mailbox.post(.drain(within: 1_000, handsOver: true))
+        #expect(try idle.receiveAll().text == "")
+        for line in [idle, upstream] { line.close() }
+        bench.worker.join()
+        bench.upstream.close()
+    }
 }

@@ -11,7 +11,7 @@ enum {
     CLINUX_ERROR = 0x008,
     CLINUX_HANGUP = 0x010,
 };
-enum { CLINUX_ADD = 1, CLINUX_MODIFY = 3 };
+enum { CLINUX_ADD = 1, CLINUX_REMOVE = 2, CLINUX_MODIFY = 3 };
 
 typedef struct {
     uint64_t token;
@@ -31,6 +31,15 @@ int clinux_socket(int family);
 int clinux_pipe(int *read_end, int *write_end, int size);
 // Splices between a socket and a pipe, non-blocking.
 ptrdiff_t clinux_splice(int from, int to, size_t count);
+// Two connected ends that keep the boundaries of messages (SOCK_SEQPACKET).
+int clinux_channel(int ends[2]);
+// Whether the process that made the other end runs as this user.
+int clinux_is_peer_same_user(int channel);
+// Sends a message with descriptors (SCM_RIGHTS), at most CLINUX_MOST_DESCRIPTORS. Never blocks.
+enum { CLINUX_MOST_DESCRIPTORS = 253 };
+ptrdiff_t clinux_send_descriptors(int channel, const void *bytes, size_t count, const int *fds, int fd_count);
+// Receives a message, and into `fds` up to CLINUX_MOST_DESCRIPTORS descriptors, their number into `fd_count`. 0: the other end is closed.
+ptrdiff_t clinux_receive_descriptors(int channel, void *bytes, size_t capacity, int *fds, int *fd_count);
 // The number of cores that the process may use; 0 if unknown.
 int clinux_core_count(void);
 // The calling thread alone.

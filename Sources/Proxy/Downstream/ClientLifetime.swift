@@ -26,7 +26,7 @@ extension Worker {
                 if number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS {
                     services.shortage(SystemFault("accept a connection", errno: number))
                     let end = now.monotonic.advanced(milliseconds: Downstream.acceptPause)
-                    downstream.pauseAccepting(until: end, isServing: phase == .serving, in: loop)
+                    downstream.pauseAccepting(until: end, in: loop)
                 }
                 return false
             }

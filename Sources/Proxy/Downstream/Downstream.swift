@@ -40,19 +40,24 @@ struct Downstream: ~Copyable {
         }
     }
 
-    /// Stops accepting until then, or resumes it. `isServing`: the listeners of routes are open. While draining they are closed, and
-    /// their descriptors may be other sockets'.
-    mutating func pauseAccepting(
-        until end: MonotonicTime?, isServing: Bool, sparingAdmin: Bool = false, in loop: borrowing EventLoop
-    ) {
+    /// Stops accepting until then, or resumes it.
+    mutating func pauseAccepting(until end: MonotonicTime?, sparingAdmin: Bool = false, in loop: borrowing EventLoop) {
         acceptPausedUntil = end
-        for index in listeners.indices where listeners[index].isAdmin ? !sparingAdmin : isServing {
+        for index in listeners.indices where !listeners[index].isClosed && !(sparingAdmin && listeners[index].isAdmin) {
             do throws(SystemFault) {
                 try loop.modify(listeners[index].socket, token: Token(listener: index).bits, end == nil ? .read : Interest())
             } catch {
                 // The kernel has no reason to refuse this for a socket that it watches.
             }
         }
+    }
+
+    /// Closes this process's descriptor of a listener.
+    mutating func closeListener(_ index: Int, in loop: borrowing EventLoop) {
+        guard !listeners[index].isClosed else { return }
+        listeners[index].isClosed = true
+        loop.remove(listeners[index].socket)
+        listeners[index].socket.close()
     }
 
     /// Adopts new certificates, for new connections.

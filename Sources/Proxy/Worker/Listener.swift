@@ -12,6 +12,8 @@ package struct Listener: Sendable {
     /// Serves HTTP/2 by prior knowledge beside HTTP/1 (`;h2c`).
     package var allowsHTTP2: Bool
     package var tls: TLSServerContext?
+    /// A drain has closed the descriptor, which may be another socket's since.
+    var isClosed = false
 
     package init(
         socket: Socket, isAdmin: Bool = false, isCheck: Bool = false, announces: Bool = false, allowsHTTP2: Bool = false,

@@ -142,7 +142,7 @@ extension Worker {
         noteShed(.connections)
         downstream.clientsWait = true
         let end = now.monotonic.advanced(milliseconds: Downstream.acceptPause)
-        downstream.pauseAccepting(until: end, isServing: phase == .serving, sparingAdmin: true, in: loop)
+        downstream.pauseAccepting(until: end, sparingAdmin: true, in: loop)
         return true
     }
 
@@ -150,7 +150,7 @@ extension Worker {
     mutating func resumeAcceptingIfDue() {
         guard let until = downstream.acceptPausedUntil, now.monotonic >= until || downstream.clientsWait && !isFull else { return }
         downstream.clientsWait = false
-        downstream.pauseAccepting(until: nil, isServing: phase == .serving, in: loop)
+        downstream.pauseAccepting(until: nil, in: loop)
     }
 
     // MARK: memory

@@ -46,6 +46,16 @@ package struct Worker: ~Copyable {
         case draining(until: MonotonicTime)
         case ended
     }
+
+    /// Whether this worker drains because another process has its listeners.
+    var handover = Handover.none
+
+    enum Handover: Equatable {
+        case none
+        /// Idle HTTP/1 connections stay open until then.
+        case keepsIdle(until: MonotonicTime)
+        case closesIdle
+    }
 }
 
 extension Worker {
@@ -137,7 +147,9 @@ extension Worker {
         askForRoomIfDue(&scratch)
         telemetry.flushIfDue(now.monotonic)
         guard case .draining(let until) = phase else { return }
-        let isDone = downstream.clients.count == downstream.adminClients && !outlastsOthers
+        closeIdleConnectionsIfDue(&scratch)
+        let awaited = downstream.clients.count - (handover == .none ? downstream.adminClients : 0)
+        let isDone = awaited == 0 && !outlastsOthers
         if isDone || now.monotonic >= until { end(&scratch) }
     }
 
@@ -147,7 +159,7 @@ extension Worker {
         for index in exchanges.indices where exchanges[index].live?.end == nil { exchanges[index].live?.end = .drain }
         for index in downstream.clients.indices where downstream.clients[index].phase != .free { abandon(index, &scratch) }
         for index in upstreams.connections.indices where upstreams.connections[index].phase != .free { upstreams.close(index) }
-        for index in downstream.listeners.indices where downstream.listeners[index].isAdmin { downstream.listeners[index].socket.close() }
+        for index in downstream.listeners.indices { downstream.closeListener(index, in: loop) }
         telemetry.flush()
         phase = .ended
         for message in mailbox.close() {

@@ -59,7 +59,9 @@ package enum WorkerMessage: Sendable {
     /// Asks for the newest refusals, at most `limit`, or those of one request. The closure as in `report`.
     case reportRefusals(of: String?, limit: Int, @Sendable ([ExplainedRefusal]) -> Void)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
-    case drain(within: UInt64)
+    /// `handsOver`: another process has the listeners, those of admins too. Idle connections are then kept for half of that time, so that
+    /// a request that a client sends meanwhile is answered instead of meeting a close.
+    case drain(within: UInt64, handsOver: Bool = false)
     /// All other workers have ended: the one with the admin listeners may too.
     case othersEnded
 }
@@ -180,7 +182,7 @@ extension Worker {
                 refreshGauges()
                 reply(telemetry.metrics.snapshot())
             case .reportRefusals(let requestID, let limit, let reply): reply(refusals.stories(requestID, limit: limit))
-            case .drain(let milliseconds): drain(within: milliseconds, &scratch)
+            case .drain(let milliseconds, let handsOver): drain(within: milliseconds, handsOver: handsOver, &scratch)
             case .othersEnded: outlastsOthers = false
             }
         }
@@ -195,24 +197,36 @@ extension Worker {
     private static var firstRequestGrace: UInt64 { 1_000 }
 
     /// Accepts the connections that the kernel holds, closes the listeners, and makes each answer the last of its connection.
-    private mutating func drain(within milliseconds: UInt64, _ scratch: inout Scratch) {
+    private mutating func drain(within milliseconds: UInt64, handsOver: Bool, _ scratch: inout Scratch) {
         if case .draining(let until) = phase {
             // A second drain can only shorten the first.
             phase = .draining(until: min(until, now.monotonic.advanced(milliseconds: milliseconds)))
         }
         guard phase == .serving else { return }
-        for index in downstream.listeners.indices where !downstream.listeners[index].isAdmin {
+        for index in downstream.listeners.indices where handsOver || !downstream.listeners[index].isAdmin {
             while accept(index, &scratch) {}
-        }
-        // Not before all are accepted from: a connection may have the descriptor of a closed listener, which a pause would unwatch.
-        for index in downstream.listeners.indices where !downstream.listeners[index].isAdmin {
-            downstream.listeners[index].socket.close()
+            downstream.closeListener(index, in: loop)
         }
         phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))
-        for client in downstream.clients.indices where downstream.clients[client].phase != .free && !downstream.listeners[downstream.clients[client].listener].isAdmin {
-            drainClient(client, &scratch)
+        if handsOver {
+            outlastsOthers = false
+            handover = .keepsIdle(until: now.monotonic.advanced(milliseconds: milliseconds / 2))
         }
+        drainClients(&scratch)
         endStreamsForDrain(&scratch)
+    }
+
+    private mutating func drainClients(_ scratch: inout Scratch) {
+        for client in downstream.clients.indices where downstream.clients[client].phase != .free {
+            if !downstream.listeners[downstream.clients[client].listener].isAdmin || handover != .none { drainClient(client, &scratch) }
+        }
+    }
+
+    /// After a handover: the time for idle connections is over.
+    mutating func closeIdleConnectionsIfDue(_ scratch: inout Scratch) {
+        guard case .keepsIdle(let until) = handover, now.monotonic >= until else { return }
+        handover = .closesIdle
+        drainClients(&scratch)
     }
 
     /// A request that has arrived, or may arrive on a new connection, is still answered; an idle connection closes.
@@ -223,7 +237,9 @@ extension Worker {
         let handle = downstream.clients.handle(client)
         apply(downstream.clients[client].http.drainRequested(headBegun: true), client, &scratch)
         if downstream.isAtRest(handle), wantsRead(client) { receive(client, &scratch) }
-        if downstream.isAtRest(handle) {
+        if case .keepsIdle = handover {
+            // Its next answer is its last.
+        } else if downstream.isAtRest(handle) {
             if downstream.clients[client].wasUsed {
                 apply(downstream.clients[client].http.drainRequested(headBegun: false), client, &scratch)
             } else {

@@ -53,7 +53,7 @@ extension Command {
 
     var summary: String {
         switch self {
-        case .serve: "runs the gateway; SIGHUP reloads, SIGTERM drains and ends"
+        case .serve: "runs the gateway; SIGHUP reloads, SIGUSR2 starts the program anew in its place, SIGTERM drains and ends"
         case .check: "validates the configuration, prints every fault in it, or the resolved routes"
         case .explain: "prints the steps and the verdict for one request, without sending it"
         case .tokenMint: "mints a token with the gateway's own key"
@@ -123,7 +123,7 @@ extension Command {
                 CommandOption(name: "password-stdin", value: nil, doc: "reads the password from standard input"),
                 CommandOption(
                     name: "password-hash", value: "HASH",
-                    doc: "or its hash, in single quotes: Django's, an $argon2id$… or a $2b$…"),
+                    doc: "or its hash, in single quotes: Django's, an $argon2id$…, a $2b$… or a $fbscrypt$…"),
                 CommandOption(name: "tier", value: "TIER", doc: "one of TOLLGATE_TIERS, the lowest by default"),
                 CommandOption.until,
                 CommandOption(name: "email-verified", value: nil, doc: "marks the email as verified"),

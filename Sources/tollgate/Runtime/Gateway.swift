@@ -28,24 +28,29 @@ struct Gateway {
     private let watch: WorkerWatch
     private var certificates: Certificates
     private var unlabelledDrops: UnlabelledDrops
-    private let addresses: [(address: SocketAddress, kind: StaticString)]
+    private var nextLook: MonotonicTime
+    private let addresses: [(address: SocketAddress, kind: ListenerKind)]
+    private let listeners: [ListenerGroup]
 
-    /// Binds, reads keys and starts every thread. Throws an error whose description tells the operator what is wrong.
-    init(_ configuration: GatewayConfiguration) throws {
+    /// Binds what was not inherited, reads keys and starts every thread. Throws an error whose description tells the operator what is
+    /// wrong.
+    init(_ configuration: GatewayConfiguration, inheriting inherited: InheritedListeners = InheritedListeners()) throws {
         let settings = configuration.settings
         let moment = EventLoop.now()
         let count = settings.workers ?? coreCount
         let log = try ServerLog(settings)
         self.log = log
         unlabelledDrops = UnlabelledDrops(now: moment.monotonic)
+        nextLook = moment.monotonic.advanced(milliseconds: 1_000)
         certificates = try Certificates(configuration, at: moment)
-        let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context)
+        let sockets = try ListenerSockets(configuration, workers: count, tls: certificates.context, inheriting: inherited)
         addresses = sockets.addresses
+        listeners = sockets.groups
         let keys = try KeySetRefresher.load(IssuersPlan(configuration), at: moment)
         var labels = MetricLabels(WorkerTelemetry.words)
         labels.declare(configuration)
         let wakers = try (0..<count).map { _ in try Waker() }
-        let watch = WorkerWatch(wakers, at: moment.monotonic)
+        let watch = WorkerWatch(wakers)
         self.watch = watch
         let workers = WorkerBroadcast(mailboxes: wakers.map { Mailbox<WorkerMessage>(waker: $0) })
         self.workers = workers
@@ -94,37 +99,49 @@ struct Gateway {
             adminAPI: assembly.adminAPI(workers),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, watch: watch)
+        try resolver.start()
+        // Last, as nothing may fail once connections are accepted.
         for (id, waker) in wakers.enumerated() {
             try threads.start(plan, id: id, waker: waker, listeners: sockets.ofWorker[id])
         }
-        try resolver.start()
         health.configurationLoaded(succeeded: true, now: moment.wall)
         health.certificatesAdopted(certificates.expiries)
     }
 
-    /// Serves until SIGTERM or SIGINT, then drains within the configured time.
-    mutating func serve(_ loader: ConfigurationLoader, notifying socket: String?) {
+    /// Serves until SIGTERM or SIGINT, or until another process has taken over (SIGUSR2), then drains within the configured time.
+    /// `command` is the command line of this process.
+    mutating func serve(_ loader: ConfigurationLoader, command: [String], notifying socket: String?) {
         for (address, kind) in addresses {
-            log.info("listening", ("address", address.description), ("protocol", kind.description))
+            log.info("listening", ("address", address.description), ("protocol", kind.rawValue))
         }
         notifySystemd(.ready, socket: socket)
-        var isServing = true
-        while isServing {
-            switch Signals.next(Self.signals, milliseconds: 1_000) {
-            case nil: look(socket)
-            case .hangup: reload(loader, socket)
-            case .terminate, .interrupt: isServing = false
-            case .child, .user1, .user2: break
+        var succession = Succession(
+            command: command, environment: loader.environment, listeners: listeners, log: log, notifying: socket)
+        while true {
+            switch Signals.next(Self.signals, milliseconds: succession.isUnderWay ? 50 : 1_000) {
+            case .hangup: if !succession.postponesReload() { reload(loader, socket) }
+            case .terminate, .interrupt:
+                succession.abandon()
+                return drain(socket)
+            case .user2: succession.begin(at: EventLoop.now().monotonic)
+            case nil, .child, .user1: break
             }
+            switch succession.advance(at: EventLoop.now().monotonic) {
+            case .nothing: break
+            case .reload: reload(loader, socket)
+            case .handedOver: return drain(handsOver: true, nil)
+            }
+            lookIfDue(socket)
         }
-        drain(socket)
     }
 
-    static let signals: [ProcessSignal] = [.hangup, .terminate, .interrupt]
+    static let signals: [ProcessSignal] = [.hangup, .terminate, .interrupt, .user2]
 
     /// Runs once a second.
-    private mutating func look(_ socket: String?) {
+    private mutating func lookIfDue(_ socket: String?) {
         let moment = EventLoop.now()
+        guard moment.monotonic >= nextLook else { return }
+        nextLook = moment.monotonic.advanced(milliseconds: 1_000)
         if watch.mayPing(at: moment.monotonic, log) { notifySystemd(.alive, socket: socket) }
         health.lookForCalm(at: moment.monotonic)
         do {
@@ -231,17 +248,20 @@ struct Gateway {
 
     // MARK: end
 
-    private func drain(_ socket: String?) {
+    /// `handsOver`: another process serves on, as the main one of the service.
+    private func drain(handsOver: Bool = false, _ socket: String?) {
         notifySystemd(.stopping, socket: socket)
         let limit = active.configuration.settings.drainTimeoutMilliseconds
         log.info("draining", ("within_ms", "\(limit)"))
-        health.drainBegan()
-        workers.post(.drain(within: UInt64(limit)))
+        if !handsOver { health.drainBegan() }
+        workers.post(.drain(within: UInt64(limit), handsOver: handsOver))
+        // The second signal ends it at once. The first may be on its way to all processes of the service.
+        var isAsked = !handsOver
         while !threads.haveEnded {
             if threads.atMostOneRuns { workers.first.post(.othersEnded) }
-            // The second signal ends it at once.
             switch Signals.next(Self.signals, milliseconds: 50) {
-            case .terminate, .interrupt: workers.post(.drain(within: 0))
+            case .terminate where isAsked, .interrupt where isAsked: workers.post(.drain(within: 0))
+            case .terminate, .interrupt: isAsked = true
             case nil, .hangup, .child, .user1, .user2: break
             }
         }

@@ -8,43 +8,60 @@ struct ListenerSockets {
     /// By worker.
     private(set) var ofWorker: [[Listener]]
     /// Every bound address and its protocol.
-    private(set) var addresses: [(address: SocketAddress, kind: StaticString)] = []
+    private(set) var addresses: [(address: SocketAddress, kind: ListenerKind)] = []
+    /// The sockets by declared address, for the process that takes over from this one.
+    private(set) var groups: [ListenerGroup] = []
+    private var inherited: InheritedListeners
 
-    init(_ configuration: GatewayConfiguration, workers: Int, tls: TLSServerContext?) throws(SystemFault) {
+    /// Takes inherited sockets of the declared addresses over, closes the other inherited ones, and binds what is missing.
+    init(
+        _ configuration: GatewayConfiguration, workers: Int, tls: TLSServerContext?, inheriting inherited: InheritedListeners
+    ) throws(SystemFault) {
         ofWorker = Array(repeating: [], count: workers)
+        self.inherited = inherited
         for declaration in configuration.settings.listeners {
-            try bind(declaration, "http") { Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2) }
+            try bind(declaration, .http) { Listener(socket: $0, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2) }
         }
         for declaration in configuration.settings.tlsListeners {
-            try bind(declaration, "https") { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }
+            try bind(declaration, .https) { Listener(socket: $0, announces: declaration.expectsProxyHeader, tls: tls) }
         }
         for declaration in configuration.settings.checkListeners {
-            try bind(declaration, "check") {
+            try bind(declaration, .check) {
                 Listener(socket: $0, isCheck: true, announces: declaration.expectsProxyHeader, allowsHTTP2: declaration.allowsHTTP2)
             }
         }
         for declaration in configuration.settings.adminListeners {
-            let socket = try Socket.listen(on: declaration.address, reusePort: false)
-            ofWorker[0].append(Listener(socket: socket, isAdmin: true))
-            addresses.append((try socket.localAddress(), "admin"))
+            var sockets = self.inherited.take(.admin, declaration.address)
+            if sockets.isEmpty { sockets = [try Socket.listen(on: declaration.address, reusePort: false)] }
+            ofWorker[0] += sockets.map { Listener(socket: $0, isAdmin: true) }
+            try add(.admin, declaration, sockets)
         }
+        self.inherited.closeRest()
     }
 
     /// One socket for each worker on the same address (SO_REUSEPORT). Workers share a unix socket, each with a descriptor of
     /// its own to close.
+    ///
+    /// Every inherited socket is accepted from, also where there are more of them than workers: connections wait in the queue of one
+    /// socket, and are reset if it is closed.
     private mutating func bind(
-        _ declaration: ListenerDeclaration, _ kind: StaticString, _ listener: (Socket) -> Listener
+        _ declaration: ListenerDeclaration, _ kind: ListenerKind, _ listener: (Socket) -> Listener
     ) throws(SystemFault) {
-        let first = try Socket.listen(on: declaration.address)
-        let address = try first.localAddress()
-        ofWorker[0].append(listener(first))
-        addresses.append((address, kind))
-        for worker in ofWorker.indices.dropFirst() {
-            if case .unix = address {
-                ofWorker[worker].append(listener(try first.duplicate()))
-            } else {
-                ofWorker[worker].append(listener(try Socket.listen(on: address)))
-            }
+        var sockets = inherited.take(kind, declaration.address)
+        if sockets.isEmpty { sockets = [try Socket.listen(on: declaration.address)] }
+        let address = try sockets[0].localAddress()
+        if sockets[0].sharesPort {
+            while sockets.count < ofWorker.count { sockets.append(try Socket.listen(on: address)) }
         }
+        for (number, socket) in sockets.enumerated() { ofWorker[number % ofWorker.count].append(listener(socket)) }
+        for worker in ofWorker.indices.dropFirst(sockets.count) {
+            ofWorker[worker].append(listener(try sockets[0].duplicate()))
+        }
+        try add(kind, declaration, sockets)
+    }
+
+    private mutating func add(_ kind: ListenerKind, _ declaration: ListenerDeclaration, _ sockets: [Socket]) throws(SystemFault) {
+        addresses.append((try sockets[0].localAddress(), kind))
+        groups.append(ListenerGroup(kind: kind, declared: declaration.address, sockets: sockets))
     }
 }

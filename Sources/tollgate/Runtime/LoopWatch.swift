@@ -7,21 +7,19 @@ internal import Wire
 struct LoopWatch {
     /// Turns at the last ping.
     private var pinged: [UInt64?]
-    /// Turns at the last look, and since when they have been the same.
-    private var seen: [(turns: UInt64?, since: MonotonicTime)]
+    /// Turns at the last look, and since when they have been the same. Empty before the first look.
+    private var seen: [(turns: UInt64?, since: MonotonicTime)] = []
 
     /// Time without a turn after which a loop counts as stuck. The longest that a healthy loop waits is one second.
     static let patience: UInt64 = 10_000
 
     /// `count` loops that have not turned yet.
-    init(_ count: Int, at now: MonotonicTime) {
-        pinged = Array(repeating: 0, count: count)
-        seen = Array(repeating: (0, now), count: count)
-    }
+    init(_ count: Int) { pinged = Array(repeating: 0, count: count) }
 
     /// Returns the loops that have not turned since the last ping; none: the watchdog may be pinged, and that counts as done. A worker that
     /// has ended, whose turns are nil, counts as alive.
     mutating func look(_ turns: [UInt64?], at now: MonotonicTime) -> [Int] {
+        if seen.isEmpty { seen = turns.map { ($0, now) } }
         for index in seen.indices where turns[index] != seen[index].turns { seen[index] = (turns[index], now) }
         let still = turns.indices.filter { turns[$0] != nil && turns[$0] == pinged[$0] }
         if still.isEmpty { pinged = turns }
@@ -43,10 +41,10 @@ final class WorkerWatch: Sendable {
     private let wakers: [Waker]
     private let state: Mutex<(watch: LoopWatch, logged: [Int])>
 
-    init(_ wakers: [Waker], at now: MonotonicTime) {
+    init(_ wakers: [Waker]) {
         self.wakers = wakers
         pulses = wakers.map { _ in LoopPulse() }
-        state = Mutex((LoopWatch(wakers.count, at: now), []))
+        state = Mutex((LoopWatch(wakers.count), []))
     }
 
     /// Called about once a second. Whether every loop has turned since this was last true; those that have not are woken, so that only

@@ -26,8 +26,10 @@ final class HTTP2Peer {
     let connection: Connection
 
     /// Connects and greets, with these settings.
-    init(_ gateway: Gateway, settings: [(Int, Int)] = []) throws {
-        connection = try gateway.connect()
+    convenience init(_ gateway: Gateway, settings: [(Int, Int)] = []) throws { try self.init(port: gateway.port, settings: settings) }
+
+    init(port: Int, settings: [(Int, Int)] = []) throws {
+        connection = try Connection(port: port)
         try connection.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         try send(4, 0, 0, settings.flatMap { [UInt8($0.0 >> 8), UInt8($0.0 & 255)] + Self.word($0.1) })
     }
