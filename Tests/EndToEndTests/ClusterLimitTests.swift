@@ -4,9 +4,11 @@ import Testing
 
 /// Limits that several gateways count together in a Redis Cluster.
 @Suite(.ownThread, .serialized) struct ClusterLimitTests {
-    private func gateway(_ cluster: RedisCluster, _ upstream: Upstream, _ settings: String...) throws -> Gateway {
+    private func gateway(
+        _ cluster: RedisCluster, _ upstream: Upstream, _ settings: String..., environment: [String: String] = [:]
+    ) throws -> Gateway {
         let gateway = try Gateway(
-            (["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", cluster.setting] + settings).joined(separator: "\n"))
+            (["TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"", cluster.setting] + settings).joined(separator: "\n"), environment: environment)
         try eventually("all nodes are there") { try redis(gateway)["status"].text == "ready" }
         return gateway
     }
@@ -176,6 +178,79 @@ import Testing
             #expect(!others.contains(caller) || late.contains(caller), "a count of another node: \(violation)")
             let excess = (violation["admitted"].number ?? 0) - (violation["bound"].number ?? 0)
             #expect(excess <= most, "\(violation)")
+        }
+    }
+
+    /// The node takes connections and commands and says nothing, so that only the circuit breaker tells.
+    @Test func aPrimaryThatHangsIsReplaced() throws {
+        let (cluster, upstream) = (try RedisCluster(), try Upstream())
+        let gateway = try gateway(cluster, upstream, Self.hot, "TOLLGATE_RATE_LIMIT_FAILURE=closed")
+        cluster.nodes[0].pause()
+        try expectCounts(of: gateway, cluster, from: 0)
+    }
+
+    // MARK: nodes of other kinds
+
+    /// With TLS everywhere. The certificate must be good for the address or name by which a node is known.
+    @Test func aClusterWithTLSIsVerifiedAndFollowed() throws {
+        let authority = try CertificateAuthority(try Folder())
+        try authority.issue("redis", "IP:127.0.0.1")
+        let (cluster, upstream) = (try RedisCluster(.init(authority: authority)), try Upstream())
+        let trusting = ["SSL_CERT_FILE": authority.file]
+        let gateway = try gateway(cluster, upstream, Self.hot, "TOLLGATE_RATE_LIMIT_FAILURE=closed", environment: trusting)
+        try count(gateway, cluster)
+        for node in cluster.nodes[..<3] { #expect(try node.keys.contains { $0.contains("}rl:") }) }
+        // By a name that the certificate lacks, and without its authority.
+        for (host, environment) in [("localhost", trusting), ("127.0.0.1", [:])] {
+            let settings = "TOLLGATE_UPSTREAM_U=\"\(upstream.url)\"\n\(cluster.setting(host: host))\n\(Self.hot)"
+            let stranger = try Gateway(settings, environment: environment)
+            try eventually("it says so") {
+                let reason = try redis(stranger)["reason"].text ?? ""
+                return reason.contains("no node of the Redis Cluster tells which there are, \(host):") && reason.contains("the TLS handshake failed")
+            }
+        }
+        cluster.nodes[0].kill()
+        try expectCounts(of: gateway, cluster, from: 3)
+    }
+
+    @Test func nodesThatKnowOnlyTheOlderCommandAreFollowed() throws {
+        let (cluster, upstream) = (try RedisCluster(.init(isBeforeSeven: true)), try Upstream())
+        let gateway = try gateway(cluster, upstream, Self.hot, "TOLLGATE_RATE_LIMIT_FAILURE=closed")
+        try count(gateway, cluster)
+        cluster.nodes[0].kill()
+        try expectCounts(of: gateway, cluster, from: 3)
+        let calls = try cluster.nodes[1...].map { try $0.ask("INFO", "commandstats") }.joined()
+        #expect(calls.contains("cmdstat_cluster|slots:") && !calls.contains("cmdstat_cluster|shards:"))
+    }
+
+    private static let callers = (0..<30).map { "X-Key: caller-\($0)" }
+
+    /// Three requests of each caller, of six in an hour, which the replicas then know.
+    private func count(_ gateway: Gateway, _ cluster: RedisCluster) throws {
+        let connection = try gateway.connect()
+        for caller in Self.callers {
+            for _ in 0..<3 { try eventually("\(caller) is counted") { try connection.ask("GET /hot", [caller]).status == 200 } }
+        }
+        for node in cluster.nodes[..<3] { try node.ask("WAIT", "1", "5000") }
+    }
+
+    /// The replica of the first node takes over, and no caller has more than what is left of six: at least `spent` are not. On a busy
+    /// machine some calls are late, which count all the same.
+    private func expectCounts(of gateway: Gateway, _ cluster: RedisCluster, from spent: Int) throws {
+        let connection = try gateway.connect()
+        try eventually("the replica has taken over", seconds: 60) {
+            _ = try connection.ask("GET /hot", ["X-Key: other"])
+            return try cluster.nodes[3].ask("INFO", "replication").contains("role:master")
+        }
+        try eventually("the gateway has found it", seconds: 60) { try redis(gateway)["status"].text == "ready" }
+        for caller in Self.callers {
+            var admitted = 0
+            try eventually("\(caller) is refused") {
+                let status = try connection.ask("GET /hot", [caller]).status
+                if status == 200 { admitted += 1 }
+                return status == 429
+            }
+            #expect(admitted <= 6 - spent, "\(caller)")
         }
     }
 

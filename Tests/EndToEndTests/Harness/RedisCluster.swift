@@ -3,23 +3,53 @@ import Glibc
 
 /// A Redis Cluster of the test's own: three primaries with a replica each, ended with their owner.
 final class RedisCluster {
+    /// How the nodes are reached.
+    struct Access {
+        /// TLS for gateways, for replicas, and between the nodes, with the certificate `redis` of this authority.
+        var authority: CertificateAuthority?
+        /// The nodes do not know CLUSTER SHARDS, which came with Redis 7.
+        var isBeforeSeven = false
+
+        fileprivate var options: [String] {
+            guard let authority else { return [] }
+            return [
+                "--tls-cluster", "yes", "--tls-replication", "yes", "--tls-auth-clients", "no", "--tls-ca-cert-file", authority.file,
+                "--tls-cert-file", authority.folder.file("redis.crt"), "--tls-key-file", authority.folder.file("redis.key"),
+            ]
+        }
+
+        /// Of `redis-cli`.
+        fileprivate var login: [String] { authority.map { ["--tls", "--cacert", $0.file] } ?? [] }
+    }
+
     final class Node {
         let port: Int
         private let busPort: Int
         private let folder: Folder
+        private let access: Access
+        /// The port that it announces, if that is another one.
+        private let before: ServerBeforeSeven?
         private(set) var process: Subprocess
 
-        init() throws {
+        fileprivate init(_ access: Access) throws {
             folder = try Folder()
+            self.access = access
             (port, busPort) = try Self.freePorts()
-            process = try Self.start(folder, port, busPort)
+            before = access.isBeforeSeven ? try ServerBeforeSeven(port) : nil
+            process = try Self.start(folder, port, busPort, announcing: before?.port, access)
         }
 
-        private static func start(_ folder: Folder, _ port: Int, _ busPort: Int) throws -> Subprocess {
+        /// The port for gateways.
+        var announcedPort: Int { before?.port ?? port }
+
+        private static func start(
+            _ folder: Folder, _ port: Int, _ busPort: Int, announcing announced: Int?, _ access: Access
+        ) throws -> Subprocess {
+            let listening = access.authority == nil ? ["--port", "\(port)"] : ["--port", "0", "--tls-port", "\(port)"]
             let process = try Subprocess(
                 "redis-server",
-                [
-                    "--bind", "127.0.0.1", "--port", "\(port)", "--cluster-port", "\(busPort)", "--cluster-enabled", "yes",
+                listening + access.options + (announced.map { ["--cluster-announce-port", "\($0)"] } ?? []) + [
+                    "--bind", "127.0.0.1", "--cluster-port", "\(busPort)", "--cluster-enabled", "yes",
                     "--cluster-node-timeout", "1500", "--cluster-require-full-coverage", "no", "--repl-diskless-sync-delay", "0",
                     "--save", "", "--appendonly", "no", "--dir", folder.path,
                 ])
@@ -39,13 +69,16 @@ final class RedisCluster {
 
         @discardableResult
         func ask(_ words: [String]) throws -> String {
-            try mustRun("redis-cli", ["-p", "\(port)"] + words).trimmingCharacters(in: .whitespacesAndNewlines)
+            try mustRun("redis-cli", access.login + ["-p", "\(port)"] + words).trimmingCharacters(in: .whitespacesAndNewlines)
         }
 
         func kill() { process.kill() }
 
+        /// Holds it in the middle of whatever it does.
+        func pause() { process.pause() }
+
         /// Starts it anew, with what it knew of the cluster and without its keys.
-        func start() throws { process = try Self.start(folder, port, busPort) }
+        func start() throws { process = try Self.start(folder, port, busPort, announcing: before?.port, access) }
 
         fileprivate func meet(_ other: Node) throws { try ask("CLUSTER", "MEET", "127.0.0.1", "\(other.port)", "\(other.busPort)") }
 
@@ -59,9 +92,12 @@ final class RedisCluster {
     let nodes: [Node]
     static let ranges = [(0, 5460), (5461, 10922), (10923, 16383)]
 
+    private let access: Access
+
     /// `joining`: further primaries without slots.
-    init(joining: Int = 0) throws {
-        nodes = try (0..<6 + joining).map { _ in try Node() }
+    init(joining: Int = 0, _ access: Access = Access()) throws {
+        self.access = access
+        nodes = try (0..<6 + joining).map { _ in try Node(access) }
         for (number, node) in nodes.enumerated() { try node.ask("CLUSTER", "SET-CONFIG-EPOCH", "\(number + 1)") }
         for node in nodes.dropFirst() { try nodes[0].meet(node) }
         for (node, range) in zip(nodes, Self.ranges) { try node.ask("CLUSTER", "ADDSLOTSRANGE", "\(range.0)", "\(range.1)") }
@@ -77,7 +113,12 @@ final class RedisCluster {
     }
 
     /// As a setting.
-    var setting: String { "REDIS_URL=redis+cluster://" + nodes[..<3].map { "127.0.0.1:\($0.port)" }.joined(separator: ",") }
+    var setting: String { setting(host: "127.0.0.1") }
+
+    func setting(host: String) -> String {
+        let scheme = access.authority == nil ? "redis+cluster" : "rediss+cluster"
+        return "REDIS_URL=\(scheme)://" + nodes[..<3].map { "\(host):\($0.announcedPort)" }.joined(separator: ",")
+    }
 
     /// The slot of a key, or of its hash tag.
     func slot(_ key: String) throws -> Int { Int(try nodes[3].ask("CLUSTER", "KEYSLOT", key)) ?? -1 }
@@ -94,5 +135,40 @@ final class RedisCluster {
             for key in keys { try from.ask("MIGRATE", "127.0.0.1", "\(to.port)", key, "0", "5000") }
         }
         for node in [to, from] + nodes { try node.ask("CLUSTER", "SETSLOT", "\(slot)", "NODE", target) }
+    }
+}
+
+/// Stands in front of a redis-server, which then answers CLUSTER SHARDS as one that does not know it.
+private final class ServerBeforeSeven {
+    private let relay: Upstream
+
+    init(_ port: Int) throws {
+        relay = try Upstream.raw { client, _ in
+            let redis = try Connection(port: port)
+            let (answering, asking) = (dup(redis.descriptor), dup(client.descriptor))
+            let answers = Background {
+                let (redis, client) = (Connection(descriptor: answering), Connection(descriptor: asking))
+                // Ended by the end of the other direction, or ends it.
+                defer { shutdown(client.descriptor, Int32(SHUT_RDWR)) }
+                redis.setTimeout(seconds: 60)
+                while true { try client.send(redis.takeSome()) }
+            }
+            defer { shutdown(redis.descriptor, Int32(SHUT_RDWR)) }
+            client.setTimeout(seconds: 60)
+            while true { try redis.send(Self.older(client.takeSome())) }
+            withExtendedLifetime(answers) {}
+        }
+    }
+
+    var port: Int { relay.port }
+
+    /// Asks for an unknown subcommand of the same length in place of SHARDS.
+    private static func older(_ commands: [UInt8]) -> [UInt8] {
+        var commands = commands
+        let name = Array("SHARDS".utf8)
+        for start in commands.indices.dropLast(name.count - 1) where commands[start..<start + name.count].elementsEqual(name) {
+            commands[start + name.count - 1] = UInt8(ascii: "Z")
+        }
+        return commands
     }
 }
