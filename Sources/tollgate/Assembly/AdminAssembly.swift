@@ -12,10 +12,12 @@ internal import Wire
 
 extension AccountsAssembly {
     /// The admin API over these accounts, and over the running gateway.
-    func adminAPI(_ workers: WorkerBroadcast, keySets: KeySetRefresher, limiter table: SharedLimiter, startedAt: WallTime) -> AdminAPI {
+    func adminAPI(
+        _ workers: WorkerBroadcast, keySets: KeySetRefresher, limiter table: SharedLimiter, spans: SpanExporter, startedAt: WallTime
+    ) -> AdminAPI {
         let (active, health) = (active, health)
         var gateway = AdminGateway(startedAt: startedAt, now: { EventLoop.now().wall }) {
-            health.process(keySets.statuses, limitEvictions: table.evictions, now: EventLoop.now().wall)
+            health.process(keySets.statuses, limitEvictions: table.evictions, spans: spans.counts, now: EventLoop.now().wall)
         }
         gateway.instance = machineName()
         gateway.workers = workers.mailboxes.count

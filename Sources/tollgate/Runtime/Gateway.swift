@@ -99,7 +99,7 @@ struct Gateway {
             labels: labels, limiter: limiter,
             sharing: try SharingPlan(configuration, workers: count, addresses: redisDiscovery?.addresses), sink: accessLog,
             workers: workers, active: active, health: health, redisDiscovery: redisDiscovery, keySets: keySets, accounts: accounts,
-            adminAPI: assembly.adminAPI(workers, keySets: keySets, limiter: limiter, startedAt: moment.wall),
+            adminAPI: assembly.adminAPI(workers, keySets: keySets, limiter: limiter, spans: spans, startedAt: moment.wall),
             refreshes: TokenRefreshes(own: { await accounts.refresh($0) }, outside: outsideRefreshes),
             expiries: SessionExpiries { await accounts.newestExpiry(of: $0) }, spans: spans, watch: watch)
         try resolver.start()
