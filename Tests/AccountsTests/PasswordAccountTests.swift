@@ -147,7 +147,7 @@ import Wire
         let django = "pbkdf2_sha256$1000$seasalt$JgZryXe2Ga8ysg6XbzkLpTdyPQrHqsinbL9BnnhgX4A="
         let id = UUID(high: 0, low: 7)
         let imported = NewAccount(id: id, openedBy: nil, email: try EmailAddress("old@x"), passwordHash: django)
-        _ = try await office.store.open(imported, session: nil, office.context.audit(nil))
+        _ = try await office.store.open(imported, session: nil, office.context.audit(office.caller))
         #expect(await fault { try await office.signIn("old@x", "letmein") } == SignInRefusal.invalidCredentials)
         #expect(try await office.signIn("old@x", "lètmein").account.id == id)
         let stored = try await office.store.credential(for: .email(try EmailAddress("old@x")))?.hash ?? ""

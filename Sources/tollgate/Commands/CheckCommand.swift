@@ -42,13 +42,12 @@ enum CheckCommand {
         }
         json.array("upstreams", settings.upstreams, write)
         json.array("issuers", settings.trusts, write)
-        writeRoutes(configuration, &json) { _, _ in }
+        writeRoutes(configuration, &json)
     }
 
-    /// Writes the routes and the contracts' endpoints.
-    /// `more` adds members to the route of a name.
+    /// Writes the routes and the contracts' endpoints. `more` adds members to the route of a name.
     static func writeRoutes(
-        _ configuration: GatewayConfiguration, _ json: inout JSONWriter, _ more: (String, inout JSONWriter) -> Void
+        _ configuration: GatewayConfiguration, _ json: inout JSONWriter, _ more: (String, inout JSONWriter) -> Void = { _, _ in }
     ) {
         json.array("routes", configuration.settings.routes) { json, route in write(route, configuration, &json, more) }
         json.array("endpoints", configuration.endpoints, write)
