@@ -3,6 +3,7 @@ import Credentials
 import Gate
 import HTTP
 import MemoryStore
+import Settings
 import Telemetry
 import Testing
 import Transport

@@ -1,5 +1,6 @@
 import Accounts
 import Credentials
+import MemoryStore
 import Testing
 import Transport
 import Wire
