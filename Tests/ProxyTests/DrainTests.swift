@@ -76,7 +76,7 @@ struct DrainTests {
         #expect(try admin.receiveMessage().status == 200)
         bench.worker.mailbox.post(.drain(within: 600_000, handsOver: true))
         bench.worker.settle()
-        #expect(throws: (any Error).self) { try bench.client() }
+        #expect(throws: (any Error).self) { try bench.client().send("GET / HTTP/1.1\r\nHost: h\r\n\r\n") }
         try idle.send("GET /again HTTP/1.1\r\nHost: h\r\n\r\n")
         _ = try upstream.receiveMessage()
         try upstream.send(ExchangeTests.ok)
