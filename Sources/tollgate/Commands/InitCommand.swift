@@ -128,7 +128,7 @@ struct InitCommand {
     private static func steps(_ file: SetupFile) -> [String] {
         let option = file.path == ConfigurationLoader.usualFile ? "" : " --env-file \(word(file.path))"
         let claim = file.routeClaim.map { " --claim \(word("\($0.name)=\($0.value)"))" } ?? ""
-        let url = file.answers[.publicURL]
+        let url = file.answers.publicURL
         return [
             "tollgate serve\(option)",
             "curl -i -H \"Authorization: Bearer $(tollgate token mint --sub ada\(claim)\(option))\" \(word(url.hasSuffix("/") ? url : url + "/"))",

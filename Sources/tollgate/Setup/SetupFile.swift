@@ -48,7 +48,7 @@ struct SetupFile: Sendable {
             lines += ["# The certificate with its chain, and its key; changed files are reloaded without a restart."]
             lines += ["TOLLGATE_TLS_CERT=\(value(absolute(answers[.tlsCertificate])))", "TOLLGATE_TLS_KEY=\(value(absolute(answers[.tlsKey])))"]
         }
-        lines += ["# The URL under which clients reach the gateway; also the iss of its own tokens.", "TOLLGATE_PUBLIC_URL=\(value(answers[.publicURL]))"]
+        lines += ["# The URL under which clients reach the gateway; also the iss of its own tokens.", "TOLLGATE_PUBLIC_URL=\(value(answers.publicURL))"]
         lines += ["# Health, metrics and the admin API: never reachable from outside.", "TOLLGATE_ADMIN_LISTEN=127.0.0.1:9090"]
         lines += ["# The bearer token of the admin API, generated for this file. It opens every account: keep the file private."]
         return lines + ["TOLLGATE_ADMIN_TOKEN=\(secrets.admin)", ""]

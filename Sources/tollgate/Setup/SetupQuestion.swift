@@ -109,6 +109,9 @@ struct SetupAnswers: Equatable, Sendable {
     func has(_ question: SetupQuestion) -> Bool { texts[question] != nil }
     mutating func forget(_ question: SetupQuestion) { texts[question] = nil }
 
+    /// The answer, else the listener's own URL.
+    var publicURL: String { self[.publicURL].isEmpty ? SetupQuestion.publicURL.usual(after: self) : self[.publicURL] }
+
     /// nil for none, and for a word that is no issuer.
     var issuerKind: OutsideIssuer.Kind? { OutsideIssuer.Kind(rawValue: self[.issuer]) }
 
