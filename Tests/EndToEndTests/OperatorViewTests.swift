@@ -160,7 +160,7 @@ import Testing
         let secrets = [
             "TOLLGATE_ADMIN_TOKEN": marker, "TOLLGATE_JWT_SECRET": marker, "TOLLGATE_KEY_SECRET": marker, "DATABASE_URL": database,
             "DATABASE_URL_DIRECT": database, "REDIS_URL": "redis://:\(marker)@127.0.0.1:1", "SMTP_URL": "smtp://u:\(marker)@127.0.0.1:1",
-            "TOLLGATE_SMS_URL": "http://127.0.0.1:1/\(marker)",
+            "TOLLGATE_SMS_URL": "http://127.0.0.1:1/\(marker)", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=\(marker)",
         ]
         let upstream = try Upstream()
         let gateway = try Gateway(
@@ -168,6 +168,7 @@ import Testing
             \(Gateway.contracts)
             \(secrets.map { "\($0)=\"\($1)\"" }.sorted().joined(separator: "\n"))
             TOLLGATE_MAIL_FROM=a@example.org
+            OTEL_EXPORTER_OTLP_ENDPOINT="http://u:\(marker)@127.0.0.1:1"
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_R="/r upstream=u limit=1/h"
             TOLLGATE_TRUST_HS="issuer=hs audience=any secret-file=\(folder.file("hs.txt"))"
