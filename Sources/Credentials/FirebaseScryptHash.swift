@@ -28,7 +28,7 @@ struct FirebaseScryptHash: Sendable, Equatable {
         guard parameters.count == names.count, zip(parameters, names).allSatisfy({ $0.hasPrefix($1) }) else { return nil }
         let values = zip(parameters, names).map { $0.dropFirst($1.count) }
         guard values[0] == "1", let logCost = Self.number(values[1], 1...16), let blockSize = Self.number(values[2], 1...64),
-            values[3] == "1", (128 * blockSize) << logCost <= Self.maximumMemory,
+            values[3] == "1", logCost < 16 * blockSize, (128 * blockSize) << logCost <= Self.maximumMemory,
             let separator = Self.bytes(values[4], 0...32), let signerKey = Self.bytes(values[5], 16...128),
             let salt = Self.bytes(parts[3], 1...64), let hash = Self.bytes(parts[4], signerKey.count...signerKey.count)
         else { return nil }

@@ -108,7 +108,7 @@ import Wire
     }
 
     @Test(arguments: [
-        ("v=1,", "v=2,"), ("n=14", "n=0"), ("n=14", "n=17"), ("n=14", "n=+4"), ("n=14,r=8", "n=16,r=16"), ("r=8", "r=0"), ("p=1", "p=2"), ("ss=Bw==", "ss=Bw"),
+        ("v=1,", "v=2,"), ("n=14", "n=0"), ("n=14", "n=17"), ("n=14", "n=+4"), ("n=14,r=8", "n=16,r=16"), ("n=14,r=8", "n=16,r=1"), ("r=8", "r=0"), ("p=1", "p=2"), ("ss=Bw==", "ss=Bw"),
         ("sk=jx", "sk=j"), ("p=1,ss", "ss"), ("$42xEC+ixf3L2lw==", "$"), ("lSrfV15c", ""), ("$fbscrypt", "$scrypt"),
     ])
     func firebasesFormIsTakenToTheLetter(_ part: String, _ instead: String) {

@@ -2,9 +2,11 @@ internal import CPostgres
 
 /// A connection to a PostgreSQL server.
 @safe final class PostgresConnection: SQLConnection {
-    /// Timeouts for connecting (seconds) and for a statement (milliseconds).
+    /// Timeouts for connecting (seconds), for a statement, and for one of a migration (milliseconds). A migration that were given up
+    /// would go on at the server, be rolled back, and begin anew.
     private static let connectSeconds = "3"
     private static let answerMilliseconds: Int32 = 5_000
+    private static let migrationMilliseconds: Int32 = 3_600_000
     /// Key of the advisory lock: `tollgate` in ASCII, so that no other program uses it.
     private static let schemaLock: Int64 = 0x746F_6C6C_6761_7465
 
@@ -14,6 +16,8 @@ internal import CPostgres
     private var prepared: Set<String> = []
     /// Written with each commit once the schema has the table, so that a commit without an answer can be looked up.
     var marksCommits = false
+    /// The timeout of the statements of the transaction in progress.
+    private var patience = PostgresConnection.answerMilliseconds
     /// The mark of the writing transaction in progress.
     private(set) var mark: CommitMark?
 
@@ -79,23 +83,29 @@ internal import CPostgres
     func begin(isWriting: Bool) throws(SQLFault) {
         mark = isWriting && marksCommits ? CommitMark() : nil
         mayHaveCommitted = false
+        patience = Self.answerMilliseconds
         try command(isWriting ? "BEGIN" : "BEGIN READ ONLY")
     }
 
     func commit() throws(SQLFault) {
         mayHaveCommitted = true
+        patience = Self.answerMilliseconds
         try command(mark.map { "\($0.statement); COMMIT" } ?? "COMMIT")
         mayHaveCommitted = false
     }
 
     func rollBack() {
         guard !isBroken else { return }
+        patience = Self.answerMilliseconds
         do throws(SQLFault) { try command("ROLLBACK") } catch { isBroken = true }
     }
 
     var dialect: SQLDialect { .postgres }
 
-    func lockSchema() throws(SQLFault) { try command("SELECT pg_advisory_xact_lock(\(Self.schemaLock))") }
+    func lockSchema() throws(SQLFault) {
+        patience = Self.migrationMilliseconds
+        try command("SELECT pg_advisory_xact_lock(\(Self.schemaLock))")
+    }
 
     // MARK: notifications
 
@@ -132,7 +142,7 @@ internal import CPostgres
         var result = SQLResult()
         var found: SQLFault?
         while true {
-            guard unsafe PostgresWait.forAnswer(handle, milliseconds: Self.answerMilliseconds) else {
+            guard unsafe PostgresWait.forAnswer(handle, milliseconds: patience) else {
                 isBroken = true
                 throw .lost("PostgreSQL does not answer in time")
             }

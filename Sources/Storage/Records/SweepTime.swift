@@ -19,14 +19,19 @@ extension SQLTransaction {
         guard var row = try first("SELECT \(dialect.clock), COALESCE(\(last), \(newest))", []) else {
             throw .failed("the database does not tell its time")
         }
-        var now = min(own, try row.time())
-        let known = try row.optionalTime()
-        if let known, !dialect.isClockShared { now = min(now, known.advanced(seconds: stride)) }
-        // Never back: a clock that is behind would take the floor from under the stamps.
+        let clock = try row.time()
+        let now = min(own, clock)
+        // Without any event there is nothing to delete, and a clock that is ahead would leave its time for good.
+        guard var known = try row.optionalTime() else { return now }
+        // Set by a clock that was ahead and was set right since: the shared one is never ahead of itself, and stamps that are further
+        // ahead than records are kept protect nothing.
+        if dialect.isClockShared || clock.advanced(seconds: Self.keptSeconds) < known { known = min(known, clock) }
+        let limit = dialect.isClockShared ? now : min(now, known.advanced(seconds: stride))
+        // Never back otherwise: a clock that is behind would take the floor from under the stamps.
         try change(
             .unlogged, "INSERT INTO sweeps (id, at) VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET at = excluded.at",
-            [.time(max(now, known ?? now))])
-        return now
+            [.time(max(limit, known))])
+        return limit
     }
 
     /// The expression for parameter `time`, or for the time of the last sweep, and parameter `after` microseconds, if that is later. A

@@ -12,11 +12,17 @@ enum Schema {
         { _ in signIns },
         { _ in origins },
         { _ in ["CREATE TABLE sweeps (id BIGINT PRIMARY KEY, at BIGINT NOT NULL)"] },
+        { _ in ["CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL"] },
     ]
     static var newest: Int64 { Int64(steps.count) }
 
     /// Migrates the database to the newest version. Safe to run concurrently: one program migrates, the others wait for it.
     static func update(_ connection: any SQLConnection) throws(SQLFault) {
+        while try !isNewest(afterStepOf: connection) {}
+    }
+
+    /// Runs the next step, if there is one, in a transaction of its own: the tables that a step locks are free again during the next.
+    private static func isNewest(afterStepOf connection: any SQLConnection) throws(SQLFault) -> Bool {
         try connection.transaction(isWriting: true) { sql throws(SQLFault) in
             try connection.lockSchema()
             try sql.change(.unlogged, "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY)", [])
@@ -25,10 +31,10 @@ enum Schema {
                 throw .failed(
                     "the database is at version \(version) and this program knows \(newest): run the newer program")
             }
-            for (index, step) in steps.enumerated().dropFirst(Int(version)) {
-                for statement in step(sql.dialect) { try sql.change(.unlogged, statement, []) }
-                try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(Int64(index + 1))])
-            }
+            guard version < newest else { return true }
+            for statement in steps[Int(version)](sql.dialect) { try sql.change(.unlogged, statement, []) }
+            try sql.change(.unlogged, "INSERT INTO schema_versions (version) VALUES ($1)", [.integer(version + 1)])
+            return version + 1 == newest
         }
     }
 
@@ -50,11 +56,10 @@ enum Schema {
         "ALTER TABLE changes ADD COLUMN identity_provider TEXT", "ALTER TABLE changes ADD COLUMN identity_subject TEXT",
     ]
 
-    /// A session's address, and the author of an audit event; NULL in rows from before. The index is for the sweep, which erases old
-    /// addresses.
+    /// A session's address, and the author of an audit event; NULL in rows from before. The index of a later step is for the sweep, which
+    /// erases old addresses.
     private static let origins = [
         "ALTER TABLE sessions ADD COLUMN address TEXT", "ALTER TABLE audit_events ADD COLUMN actor TEXT",
-        "CREATE INDEX audit_events_addresses ON audit_events (at) WHERE address IS NOT NULL",
     ]
 
     /// Until now a session began with a sign-in, but for those that continue one of an outside issuer.
