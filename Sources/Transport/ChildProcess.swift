@@ -27,6 +27,12 @@ package struct ChildProcess: Sendable {
 
     package func signal(_ signal: ProcessSignal) { kill(pid, signal.number) }
 
+    /// Whether the child has ended. Not after `end`.
+    package var hasEnded: Bool {
+        var status: Int32 = 0
+        return unsafe waitpid(pid, &status, WNOHANG) == pid
+    }
+
     /// Waits for the child's end, kills it after so many milliseconds, and returns how it ended, for the log. Blocks. Call it once.
     package func end(within milliseconds: Int = 0) -> String {
         var status: Int32 = 0

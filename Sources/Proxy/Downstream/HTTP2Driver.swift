@@ -237,9 +237,10 @@ extension Worker {
         }
     }
 
-    /// Whether the stream's upstream is not read because the stream had no room.
+    /// Whether the stream's upstream, or the source of its answer, is not read because the stream had no room.
     func isUpstreamPaused(_ stream: ClientIndex) -> Bool {
         let exchange = downstream.clients[stream].exchange
+        if !exchange.isNone, exchanges[exchange.index].state.phase == .producing { return true }
         guard !exchange.isNone, exchanges[exchange.index].state.phase == .relaying else { return false }
         return exchanges[exchange.index].filter.isWaiting || !upstreams.isRead(exchanges[exchange.index].upstream.index)
     }

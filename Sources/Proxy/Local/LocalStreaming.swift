@@ -9,6 +9,7 @@ extension Worker {
     /// Sends the head of an answer that goes on, and lets its source begin.
     mutating func open(_ stream: LocalStream, _ exchange: ExchangeIndex, status: Int, _ scratch: inout Scratch) {
         exchanges[exchange].waitsUntil = nil
+        if exchanges[exchange].trace.isRecorded { recordHandled(exchange) }
         // It lasts, and would hold the room of requests that do not.
         releaseSlot(exchange)
         exchanges[exchange].state.produce()

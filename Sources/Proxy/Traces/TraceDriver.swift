@@ -179,6 +179,12 @@ extension Worker {
         emitWait(exchange, wait.subject, wait.began, isError: outcome.source == .fallback)
     }
 
+    /// The handler has answered, with an answer that goes on.
+    mutating func recordHandled(_ exchange: ExchangeIndex) {
+        guard let wait = exchanges[exchange].trace.takeWait() else { return }
+        emitWait(exchange, wait.subject, wait.began, isError: false)
+    }
+
     private mutating func emitWait(_ exchange: ExchangeIndex, _ subject: SpanSubject, _ began: MonotonicTime, isError: Bool) {
         if subject == .limits {
             exchanges[exchange].trace.waited.add(.database, "redis" as StaticString)

@@ -170,6 +170,7 @@ extension Worker {
             if case .reportUpstreams(let reply) = message { reply(upstreamStatuses()) }
             if case .reportRefusals(let query, let reply) = message { reply(refusals.stories(query)) }
             if case .reportNewRefusals(let since, let limit, let reply) = message { reply(refusals.stories(since: since, limit: limit)) }
+            if case .reportHottestKeys(let reply) = message { reply(hottestKeys.keys(at: now.wall)) }
             if case .answered(_, let response, _) = message { response.stream?.ended() }
         }
     }

@@ -218,7 +218,6 @@ extension Worker {
         }
         phase = .draining(until: now.monotonic.advanced(milliseconds: milliseconds))
         if handsOver {
-            outlastsOthers = false
             handover = .keepsIdle(until: now.monotonic.advanced(milliseconds: milliseconds / 2))
         }
         drainClients(&scratch)

@@ -27,8 +27,8 @@ struct Succession {
         case nothing
         /// The upgrade has failed, and a reload was postponed for it.
         case reload
-        /// This process is the main one no longer, and drains.
-        case handedOver
+        /// That process has the listeners and is the main one; this one drains.
+        case handedOver(to: ChildProcess)
     }
 
     /// `command` begins with the program's name; `socket` is that of the service manager.
@@ -105,7 +105,7 @@ struct Succession {
             if reloadIsDue { child.signal(.hangup) }
             underWay = nil
             log.info("upgrade done", ("pid", "\(child.pid)"))
-            return .handedOver
+            return .handedOver(to: child)
         // It closes its end when it ends.
         case .closed: return failed("the new process", patience: 1_000)
         case .nothing:

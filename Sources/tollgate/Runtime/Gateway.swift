@@ -133,7 +133,7 @@ struct Gateway {
             switch succession.advance(at: EventLoop.now().monotonic) {
             case .nothing: break
             case .reload: reload(loader, socket)
-            case .handedOver: return drain(handsOver: true, nil)
+            case .handedOver(let successor): return drain(to: successor, nil)
             }
             lookIfDue(socket)
         }
@@ -258,7 +258,10 @@ struct Gateway {
     // MARK: end
 
     /// `handsOver`: another process serves on, as the main one of the service.
-    private func drain(handsOver: Bool = false, _ socket: String?) {
+    /// `successor`: the process that has the listeners now.
+    private func drain(to successor: ChildProcess? = nil, _ socket: String?) {
+        let handsOver = successor != nil
+        var isSucceeded = handsOver
         notifySystemd(.stopping, socket: socket)
         let limit = active.configuration.settings.drainTimeoutMilliseconds
         log.info("draining", ("within_ms", "\(limit)"))
@@ -268,6 +271,12 @@ struct Gateway {
         var isAsked = !handsOver
         while !threads.haveEnded {
             if threads.atMostOneRuns { workers.first.post(.othersEnded) }
+            if isSucceeded, let successor, successor.hasEnded {
+                // Nothing listens any more: the service manager restarts the service once this process has ended, too.
+                isSucceeded = false
+                log.error("the new process has ended", ("pid", "\(successor.pid)"))
+                workers.post(.drain(within: 0))
+            }
             switch Signals.next(Self.signals, milliseconds: 50) {
             case .terminate where isAsked, .interrupt where isAsked: workers.post(.drain(within: 0))
             case .terminate, .interrupt: isAsked = true

@@ -48,14 +48,16 @@ struct ListenerSockets {
         _ declaration: ListenerDeclaration, _ kind: ListenerKind, _ listener: (Socket) -> Listener
     ) throws(SystemFault) {
         var sockets = inherited.take(kind, declaration.address)
+        // Further workers share them: the kernel would give a new socket connections at once, long before a worker accepts from it.
+        let isInherited = !sockets.isEmpty
         if sockets.isEmpty { sockets = [try Socket.listen(on: declaration.address)] }
         let address = try sockets[0].localAddress()
-        if sockets[0].sharesPort {
+        if sockets[0].sharesPort, !isInherited {
             while sockets.count < ofWorker.count { sockets.append(try Socket.listen(on: address)) }
         }
         for (number, socket) in sockets.enumerated() { ofWorker[number % ofWorker.count].append(listener(socket)) }
         for worker in ofWorker.indices.dropFirst(sockets.count) {
-            ofWorker[worker].append(listener(try sockets[0].duplicate()))
+            ofWorker[worker].append(listener(try sockets[worker % sockets.count].duplicate()))
         }
         try add(kind, declaration, sockets)
     }

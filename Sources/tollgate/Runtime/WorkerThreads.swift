@@ -178,7 +178,7 @@ final class WorkerThreads: Sendable {
                     seed: seed, spans: plan.spans.handovers[id]))
             worker.run()
         } catch {
-            // The others serve on.
+            // Its listeners' connections would wait for ever: `/livez` and the watchdog see that its loop does not turn.
             plan.health.log.error("a worker could not start", ("worker", "\(id)"), ("error", "\(error)"))
         }
     }
