@@ -168,7 +168,7 @@ import Testing
             \(Gateway.contracts)
             \(secrets.map { "\($0)=\"\($1)\"" }.sorted().joined(separator: "\n"))
             TOLLGATE_MAIL_FROM=a@example.org
-            OTEL_EXPORTER_OTLP_ENDPOINT="http://u:\(marker)@127.0.0.1:1"
+            OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_R="/r upstream=u limit=1/h"
             TOLLGATE_TRUST_HS="issuer=hs audience=any secret-file=\(folder.file("hs.txt"))"
