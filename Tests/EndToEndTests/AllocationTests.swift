@@ -122,6 +122,28 @@ import Testing
         #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
     }
 
+    /// Spans are recorded in memory that is kept; only other threads allocate, to send them.
+    @Test func aRecordedRequestAllocatesNothingEither() throws {
+        let folder = try Folder()
+        let upstream = try Nginx("location / { return 200 \"hello\"; }\nclient_max_body_size 10m;")
+        let gateway = try gateway(
+            folder, upstream, accessLog: "off",
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:\(upstream.port)\nOTEL_BSP_SCHEDULE_DELAY=50\nOTEL_BSP_MAX_QUEUE_SIZE=100000")
+        let bearer = try gateway.bearer("--sub", "ada")
+        let connection = try gateway.connect()
+        let ask = { (count: Int) in
+            for _ in 0..<count where try connection.ask("GET /some/path?page=1", [bearer, "User-Agent: test"]).status != 200 {
+                throw Fault("a request failed")
+            }
+        }
+        try ask(4_000)
+        let before = try Counts(folder)
+        try ask(3_000)
+        let after = try Counts(folder)
+        #expect(after.byWorkers - before.byWorkers <= 4, "\(after.byWorkers - before.byWorkers)")
+        try eventually("the spans are sent") { try gateway.metric("tollgate_spans_exported_total") > 5_000 }
+    }
+
     /// A tier that is known, whether set here, that of an imported account or answered by a tier server, is found without an allocation.
     @Test func aKnownTierOfAnOutsideIssuersUserCostsNothing() throws {
         let folder = try Folder()
