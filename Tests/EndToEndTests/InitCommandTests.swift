@@ -54,6 +54,7 @@ import Testing
             (["--upstream", "http://h", "--tenant", "x"], "--tenant needs --issuer beside it"),
             (["--upstream", "http://h", "--issuer", "clerk", "--tenant", "a.b", "--audience", "x"], "--audience does not go with --issuer clerk"),
             (["--upstream", "http://h", "--issuer", "auth0", "--tenant", "a.b"], "`init` needs --audience"),
+            (["--upstream", "http://h", "--contract", "password", "--issuer", "cognito", "--tenant", "eu-west-1_A", "--audience", "c"], "--issuer: \"cognito\" cannot stand beside a sign-in API"),
             (["--upstream", "http://h", "--redis", "x"], "--redis: is no URL of a Redis"),
             (["--upstream", "http://h", "--tls-cert", "missing.crt", "--tls-key", "missing.key"], "--tls-key: cannot read "),
             (["--upstream", "ftp://h"], "--upstream: \"ftp://h\" is no address of an upstream"),
