@@ -28,7 +28,6 @@ struct SetupFile: Sendable {
     var routeClaim: (name: String, value: String)? { issuer?.claim }
 
     var text: String {
-        let issuer = issuer
         var lines = [
             "# Settings of Tollgate, written by `tollgate init`. `tollgate check` validates them after a change, and",
             "# docs/settings.md describes every setting.", "",
