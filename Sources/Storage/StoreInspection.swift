@@ -35,7 +35,7 @@ package struct StoreInspection: Equatable, Sendable {
         self.init(version: nil, newest: Schema.newest)
         do throws(SQLFault) {
             switch location {
-            case .sqlite(let path): try look(at: SQLiteConnection(inspecting: path))
+            case .sqlite(let path): try look(at: SQLiteConnection(inspecting: path), path)
             case .postgres(let url): try look(at: PostgresConnection(url: url))
             }
         } catch {
@@ -46,9 +46,9 @@ package struct StoreInspection: Equatable, Sendable {
         }
     }
 
-    private mutating func look(at file: SQLiteConnection) throws(SQLFault) {
+    private mutating func look(at file: SQLiteConnection, _ path: String) throws(SQLFault) {
         var mode = try file.run("PRAGMA journal_mode", []).rows.first
-        journalMode = try mode?.text()
+        journalMode = SQLiteConnection.keepsWriteAheadLog(path) ? "wal" : try mode?.text()
         guard try !file.run("SELECT 1 FROM sqlite_master WHERE name = 'schema_versions'", []).rows.isEmpty else { return }
         try readSchema(file)
     }

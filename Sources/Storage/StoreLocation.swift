@@ -18,6 +18,7 @@ package enum StoreLocation: Sendable, Equatable {
     /// `sqlite:///path/to/file` (three slashes: the path is absolute) or `postgres://user:password@host/database`.
     package init(url: String) throws(Fault) {
         if url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") {
+            if let fault = Self.fault(ofServer: url) { throw Fault(description: fault) }
             self = .postgres(url: url)
         } else if url.hasPrefix("sqlite://") {
             guard let path = Self.decoded(url.dropFirst(9)), path.hasPrefix("/"), path.count > 1 else {
@@ -58,6 +59,27 @@ package enum StoreLocation: Sendable, Equatable {
         case .sqlite: false
         case .postgres: true
         }
+    }
+
+    /// A mistake that libpq would report with a part of the password in its message.
+    private static func fault(ofServer url: String) -> String? {
+        guard let decoded = PercentEncoding.decode(url.utf8) else {
+            return "has a % without two hexadecimal digits after it: write % as %25"
+        }
+        guard !decoded.contains(0) else { return "contains %00, which PostgreSQL takes nowhere" }
+        var rest = url.drop { $0 != ":" }.dropFirst(3)
+        // As libpq reads it: name and password end at the first @, unless there is a / before it.
+        let authority = rest.prefix { $0 != "/" }
+        if let end = authority.firstIndex(of: "@") { rest = rest[end...].dropFirst() }
+        let address = rest.prefix { $0 != "?" }
+        guard !address.contains("@") else { return "has an @ or / in a name or password: write @ as %40 and / as %2F" }
+        for server in address.prefix(while: { $0 != "/" }).split(separator: ",") {
+            let name = server.hasPrefix("[") ? server.drop { $0 != "]" } : server
+            guard name.drop(while: { $0 != ":" }).dropFirst().utf8.allSatisfy(\.isASCIIDigit) else {
+                return "has a port that is no number; a / or ? in a name or password is written %2F or %3F"
+            }
+        }
+        return nil
     }
 
     /// Percent-decodes a text; nil if it is malformed, not UTF-8, or contains NUL.

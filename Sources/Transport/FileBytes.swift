@@ -8,6 +8,8 @@ package struct FileStamp: Hashable, Sendable {
     package let size: Int64
     /// The permission bits.
     package let mode: UInt32
+    package let owner: UInt32
+    package let group: UInt32
 }
 
 /// Small files as a whole: keys, certificates, settings. Blocking; every error names the path.
@@ -32,15 +34,18 @@ package enum FileBytes {
         throw SystemFault(operation, reason: "it is longer than \(limit) bytes")
     }
 
-    /// Replaces the file atomically and durably: a reader sees the old or the new bytes, also after a crash.
-    package static func write(_ bytes: [UInt8], to path: String, mode: UInt32 = 0o600) throws(SystemFault) {
+    /// Replaces the file atomically and durably: a reader sees the old or the new bytes, also after a crash. The new file belongs
+    /// to the process's user and group, unless it takes the place of `replaced`, whose owner and group it then keeps.
+    package static func write(
+        _ bytes: [UInt8], to path: String, mode: UInt32 = 0o600, replacing replaced: FileStamp? = nil
+    ) throws(SystemFault) {
         let operation = "write \(path)"
         // In the same directory, because a rename cannot cross file systems.
         var temporary = Array("\(path).XXXXXX".utf8CString)
         let descriptor = unsafe clinux_temporary_file(&temporary)
         guard descriptor >= 0 else { throw SystemFault(operation) }
         do throws(SystemFault) {
-            try fill(descriptor, bytes, mode, operation)
+            try fill(descriptor, bytes, mode, replaced, operation)
             guard unsafe rename(temporary, path) == 0 else { throw SystemFault(operation) }
         } catch {
             _ = unsafe unlink(temporary)
@@ -54,7 +59,8 @@ package enum FileBytes {
         guard unsafe stat(path, &status) == 0 else { throw SystemFault("look at \(path)") }
         return FileStamp(
             modifiedNanoseconds: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec),
-            inode: UInt64(status.st_ino), size: Int64(status.st_size), mode: status.st_mode & 0o7777)
+            inode: UInt64(status.st_ino), size: Int64(status.st_size), mode: status.st_mode & 0o7777,
+            owner: status.st_uid, group: status.st_gid)
     }
 
     /// Creates the directory and its missing parents with `mode`. An existing one is not changed.
@@ -86,9 +92,9 @@ package enum FileBytes {
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Writes, sets the mode, syncs and closes.
+    /// Writes, sets the owner and the mode, syncs and closes.
     private static func fill(
-        _ descriptor: Int32, _ bytes: [UInt8], _ mode: UInt32, _ operation: String
+        _ descriptor: Int32, _ bytes: [UInt8], _ mode: UInt32, _ replaced: FileStamp?, _ operation: String
     ) throws(SystemFault) {
         defer { close(descriptor) }
         var written = 0
@@ -99,6 +105,8 @@ package enum FileBytes {
             guard count >= 0 || errno == EINTR else { throw SystemFault(operation) }
             written += max(0, count)
         }
+        // The owner first: until the mode is set, the temporary file is its owner's alone.
+        if let replaced, fchown(descriptor, replaced.owner, replaced.group) != 0 { throw SystemFault(operation) }
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw SystemFault(operation) }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestThreads
 import Testing
 
@@ -53,6 +54,7 @@ import Testing
             (["--upstream", "http://h", "--tenant", "x"], "--tenant needs --issuer beside it"),
             (["--upstream", "http://h", "--issuer", "clerk", "--tenant", "a.b", "--audience", "x"], "--audience does not go with --issuer clerk"),
             (["--upstream", "http://h", "--issuer", "auth0", "--tenant", "a.b"], "`init` needs --audience"),
+            (["--upstream", "http://h", "--contract", "password", "--issuer", "cognito", "--tenant", "eu-west-1_A", "--audience", "c"], "--issuer: \"cognito\" cannot stand beside a sign-in API"),
             (["--upstream", "http://h", "--redis", "x"], "--redis: is no URL of a Redis"),
             (["--upstream", "http://h", "--tls-cert", "missing.crt", "--tls-key", "missing.key"], "--tls-key: cannot read "),
             (["--upstream", "ftp://h"], "--upstream: \"ftp://h\" is no address of an upstream"),
@@ -78,6 +80,25 @@ import Testing
         #expect(try folder.read("a.env") != before)
         let away = try Tollgate.run(["init", folder.file("a.env") + "/b.env", "--upstream", "http://h"])
         #expect(away.code == 1 && away.complaints.contains("a.env"), "\(away)")
+    }
+
+    @Test func aForcedFileStaysReadableByTheServiceAndByNoStranger() throws {
+        let folder = try Folder()
+        let file = folder.file("a.env")
+        let modes: [(before: mode_t, after: mode_t, readers: String)] = [
+            (0o640, 0o640, "you and the group "), (0o644, 0o640, "you and the group "), (0o600, 0o600, "you alone"),
+        ]
+        for (before, after, readers) in modes {
+            try folder.write("a.env", "# mine\n")
+            // Root may give a file to any group.
+            let group = geteuid() == 0 ? 4242 : getegid()
+            #expect(chown(file, geteuid(), group) == 0 && chmod(file, before) == 0)
+            let outcome = try Tollgate.run(["init", file, "--force", "--upstream", "http://127.0.0.1:9001"])
+            #expect(outcome.code == 0 && outcome.output.contains("is written, readable by \(readers)"), "\(outcome)")
+            var status = stat()
+            #expect(stat(file, &status) == 0)
+            #expect(status.st_mode & 0o777 == after && status.st_gid == group)
+        }
     }
 
     /// Each provider's answers, the claims of its tokens, and how to spoil one of them.

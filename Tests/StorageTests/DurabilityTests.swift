@@ -183,13 +183,57 @@ import Wire
 
     @Test(arguments: [
         ("sqlite:///data/a.db", StoreLocation.sqlite(path: "/data/a.db")), ("sqlite:///a%20b%C3%A4.db", .sqlite(path: "/a bä.db")),
-        ("postgres://u:p@h/d", .postgres(url: "postgres://u:p@h/d")), ("postgresql://h/d?sslmode=require", .postgres(url: "postgresql://h/d?sslmode=require")),
+        ("postgres://u:p@h/d", .postgres(url: "postgres://u:p@h/d")),
+        ("postgres://u:a%40b%2Fc?d#@[::1]:5432,h2/d", .postgres(url: "postgres://u:a%40b%2Fc?d#@[::1]:5432,h2/d")),
+        ("postgres://h:1,g:/d?user=a@b", .postgres(url: "postgres://h:1,g:/d?user=a@b")),
+        ("postgresql:///d?host=/run/a@b", .postgres(url: "postgresql:///d?host=/run/a@b")), ("postgresql://h/d?sslmode=require", .postgres(url: "postgresql://h/d?sslmode=require")),
     ])
     func aURLSaysWhere(_ url: String, _ expected: StoreLocation) throws { #expect(try StoreLocation(url: url) == expected) }
 
     @Test(arguments: ["", "sqlite://", "sqlite://data/a.db", "sqlite:///", "sqlite:///a%zz", "sqlite:///a%00", "sqlite:a.db", "mysql://h/d", "/data/a.db"])
     func anythingElseIsRefusedWithoutRepeatingIt(_ url: String) {
         #expect(throws: StoreLocation.Fault.self) { try StoreLocation(url: url) }
+    }
+
+    /// libpq would print a part of each password.
+    @Test(arguments: [
+        ("u:s3cr%zzet@h/d", "write % as %25"), ("u:s3cret%@h/d", "write % as %25"), ("u:s3cr%00et@h", "contains %00"),
+        ("u:s3cr@et@127.0.0.1", "write @ as %40"), ("u:s3c@r/et@h/d", "write @ as %40"), ("u:s3c?r@et@h/d", "write @ as %40"),
+        ("u:s3cr/et@h/d", "/ as %2F"), ("u:s3cr?/et@h/d", "has a port that is no number"), ("u:p@h:s3cr/d", "has a port that is no number"),
+    ])
+    func aPasswordThatIsNotEncodedIsRefusedWithoutRepeatingIt(_ rest: String, _ told: String) {
+        let fault = #expect(throws: StoreLocation.Fault.self) { try StoreLocation(url: "postgres://" + rest) }
+        #expect(fault?.description.contains(told) == true && fault?.description.contains("s3c") == false, "\(fault?.description ?? "")")
+    }
+}
+
+/// `StoreInspection` of a file.
+@Suite struct FileInspectionTests {
+    @Test func aLookChangesNothingInTheFolder() async throws {
+        let folder = try Folder()
+        defer { folder.remove() }
+        // A name that means something else in a URL.
+        let path = folder.path + "/a ?%41#.db"
+        let store = try Bench.open(.sqlite(path: path))
+        try await store.prepare()
+        let listing = { try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() }
+        func look() throws -> StoreInspection {
+            let before = try listing()
+            let found = try StoreInspection(of: .sqlite(path: path))
+            #expect(try listing() == before)
+            return found
+        }
+        let open = try look()
+        await store.close()
+        #expect(try listing() == ["a ?%41#.db"])
+        #expect(try look() == open && open.journalMode == "wal" && open.version == open.newest)
+    }
+
+    @Test func aLookMakesNoFile() throws {
+        let folder = try Folder()
+        defer { folder.remove() }
+        #expect(throws: StoreInspection.Fault.self) { try StoreInspection(of: .sqlite(path: folder.path + "/none.db")) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
     }
 }
 

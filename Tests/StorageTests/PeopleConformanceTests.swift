@@ -178,6 +178,22 @@ import Wire
         #expect(events.map { $0.address?.text } == ["192.0.2.7", nil] && events.map(\.actor) == [.user, .user])
     }
 
+    @Test func oneSweepErasesAllOldAddressesHoweverMany() async throws {
+        let cluster = try PostgresCluster.shared.get()
+        let name = try cluster.newDatabaseName()
+        let bench = try Bench(url: cluster.url(name))
+        defer { bench.end() }
+        let ada = try await bench.store.opened("a@x").account.id
+        try cluster.run(
+            """
+            INSERT INTO audit_events (id, kind, at, account, session, address, detail, actor)
+            SELECT uuid_send(gen_random_uuid()), kind, at, account, session, address, detail, actor FROM audit_events, generate_series(1, 20000)
+            """, in: name)
+        try await bench.store.sweep(now: at(5 + AuditEvent.addressSeconds).now, stride: anyStride)
+        let events = try await bench.store.auditEvents(of: ada, before: nil, limit: 30_000)
+        #expect(events.count == 20_001 && events.allSatisfy { $0.address == nil && $0.actor == .user })
+    }
+
     /// Rows of earlier versions have no author: only users had an address.
     @Test func eventsOfEarlierVersionsHaveAnAuthor() async throws {
         let cluster = try PostgresCluster.shared.get()

@@ -35,6 +35,20 @@ import Wire
         try FileBytes.remove(path)
     }
 
+    @Test func `a file that replaces another keeps its owner and group`() throws {
+        let folder = try Folder()
+        let path = folder.file("settings")
+        try FileBytes.write([1], to: path)
+        // Root may give a file to any group.
+        let group = geteuid() == 0 ? 4242 : getegid()
+        #expect(chown(path, geteuid(), group) == 0)
+        let old = try FileBytes.stamp(path)
+        try FileBytes.write([2, 3], to: path, mode: 0o640, replacing: old)
+        let new = try FileBytes.stamp(path)
+        #expect(new.owner == geteuid() && new.group == group && new.mode == 0o640)
+        #expect(try FileBytes.read(path, limit: 2) == [2, 3])
+    }
+
     @Test func `a file longer than its limit is refused, one of many blocks is read whole`() throws {
         let folder = try Folder()
         let path = folder.file("long")

@@ -49,14 +49,17 @@ extension SQLTransaction {
             [.id(account)])
     }
 
-    /// Erases the addresses of events before `oldest`, at most 10,000 at once: the log of years must not hold up the writer.
-    func eraseAddresses(before oldest: WallTime) throws(SQLFault) {
+    /// How many addresses a transaction of a sweep erases at most: the log of years must not hold up the writer.
+    static let mostErased = 10_000
+
+    /// Erases the addresses of events before `oldest`, at most `mostErased` of them; returns how many.
+    func eraseAddresses(before oldest: WallTime) throws(SQLFault) -> Int {
         try change(
             .unlogged,
             """
             UPDATE audit_events SET address = NULL, actor = COALESCE(actor, 'user') WHERE id IN (
-                SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT 10000)
+                SELECT id FROM audit_events WHERE address IS NOT NULL AND at < $1 ORDER BY at LIMIT $2)
             """,
-            [.time(oldest)])
+            [.time(oldest), .integer(Int64(Self.mostErased))])
     }
 }

@@ -69,7 +69,7 @@ extension SQLStore {
     }
 
     package func sweep(now: WallTime, stride: Int64) async throws(StoreFault) {
-        try await database.write { sql throws(SQLFault) in
+        let swept = try await database.write { sql throws(SQLFault) in
             let now = try sql.sweepTime(now, stride: stride)
             let oldest = now.advanced(seconds: -SessionPolicy.longestAccessSeconds)
             let oldestEnd = now.advanced(seconds: -SQLTransaction.keptSeconds)
@@ -81,8 +81,11 @@ extension SQLStore {
             try sql.change(.unlogged, "DELETE FROM codes WHERE expires_at <= $1", [.time(now)])
             try sql.change(.unlogged, "DELETE FROM reset_tokens WHERE expires_at <= $1", [.time(now)])
             try sql.shortenChangeLog()
-            try sql.eraseAddresses(before: WallTime(seconds: now.seconds - AuditEvent.addressSeconds))
+            return now
         }
+        // In transactions of their own, between which others write.
+        let oldestAddress = WallTime(seconds: swept.seconds - AuditEvent.addressSeconds)
+        while try await database.write({ sql throws(SQLFault) in try sql.eraseAddresses(before: oldestAddress) }) == SQLTransaction.mostErased {}
     }
 }
 

@@ -1,4 +1,6 @@
 internal import CSQLite
+internal import Glibc
+internal import Wire
 
 /// A connection to an SQLite file.
 @safe final class SQLiteConnection: SQLConnection {
@@ -26,14 +28,28 @@ internal import CSQLite
         ] { _ = try run(pragma, []) }
     }
 
-    /// Opens an existing file for reading, and changes nothing about it.
+    /// Opens an existing file for reading, and changes nothing about it or beside it.
     init(inspecting path: String) throws(SQLFault) {
         var opened: OpaquePointer?
-        let status = unsafe sqlite3_open_v2(path, &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
+        // A reader makes the write-ahead log where none is. Without one no program has the file open, so it is read as it lies.
+        let isClosed = unsafe access(path + "-wal", F_OK) != 0
+        let url = "file:\(PercentEncoding.encode(path))\(isClosed ? "?immutable=1" : "")"
+        let flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        let status = unsafe sqlite3_open_v2(url, &opened, flags, nil)
         guard let handle = unsafe opened else { throw .lost("SQLite has no memory") }
         unsafe self.handle = handle
         guard status == SQLITE_OK else { throw fault(status, "open \(path)") }
         unsafe sqlite3_busy_timeout(handle, Self.busyMilliseconds)
+    }
+
+    /// Whether the header of the file says that its programs keep a write-ahead log; a connection that reads the file as it lies
+    /// does not know. The byte is the version for readers, 2 with a log (SQLite's file format, 1.3.3).
+    static func keepsWriteAheadLog(_ path: String) -> Bool {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var version: UInt8 = 0
+        return unsafe pread(file, &version, 1, 19) == 1 && version == 2
     }
 
     private func useWriteAheadLog(_ path: String) throws(SQLFault) {

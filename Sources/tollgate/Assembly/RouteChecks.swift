@@ -45,14 +45,15 @@ struct RouteChecks {
         }
     }
 
-    /// Warns of routes below whose path contracts or the account page answer: their upstream never gets those requests.
+    /// Warns of routes below whose path contracts or the account page answer: their upstream never gets those requests. Not of `/*`,
+    /// which is for all other paths.
     private mutating func checkShadowed(_ routes: [RouteDeclaration], _ endpoints: [MountedEndpoint]) throws(RouteFault) {
         let mounted = endpoints + pages
         let alone = try RouteTable(routes.map(\.rule))
         let all = try RouteTable(mounted.map(\.rule) + routes.map(\.rule))
         var taken: [(route: Int, owner: String, right: String, paths: [String])] = []
         for (index, place) in mounted.enumerated() {
-            guard case .route(let route) = alone.match(place), all.match(place) == .route(index) else { continue }
+            guard case .route(let route) = alone.match(place), all.match(place) == .route(index), !routes[route].rule.takesAllPaths else { continue }
             let (owner, right) = takeBack(place)
             let path = place.endpoint.contract == nil ? WebPage.path + "*" : place.path
             if let known = taken.firstIndex(where: { $0.route == route && $0.owner == owner }) {
@@ -140,6 +141,10 @@ struct RouteChecks {
         }
         return name
     }
+}
+
+extension RouteRule {
+    fileprivate var takesAllPaths: Bool { path == "/" && isPrefix }
 }
 
 extension RouteTable {

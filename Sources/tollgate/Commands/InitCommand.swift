@@ -19,7 +19,8 @@ struct InitCommand {
             throw UsageFault(message: "`init` asks questions and standard input is no terminal, answer them by options like --upstream URL", command: .initialize)
         }
         do throws(SystemFault) {
-            if !arguments.has("force"), try exists(path) {
+            let replaced = try existing(path)
+            if replaced != nil, !arguments.has("force") {
                 return .failed("\(path) exists already and stays as it is; --force replaces it, `tollgate init FILE` writes another")
             }
             let secrets = (admin: Self.secret(), key: Self.secret())
@@ -35,7 +36,7 @@ struct InitCommand {
             } else {
                 return .failed("the questions were not answered to the end, nothing is written")
             }
-            return try write(file(answers), json: arguments.has("json"))
+            return try write(file(answers), replacing: replaced, json: arguments.has("json"))
         } catch {
             return .failed(error.description)
         }
@@ -91,24 +92,25 @@ struct InitCommand {
 
     // MARK: the file
 
-    private func exists(_ path: String) throws(SystemFault) -> Bool {
+    private func existing(_ path: String) throws(SystemFault) -> FileStamp? {
         do throws(SystemFault) {
-            _ = try FileBytes.stamp(path)
-            return true
+            return try FileBytes.stamp(path)
         } catch {
             guard error.errno == ENOENT else { throw error }
-            return false
+            return nil
         }
     }
 
-    /// Writes the file if `check` accepts it.
-    private func write(_ file: SetupFile, json: Bool) throws(SystemFault) -> CommandResult {
+    /// Writes the file if `check` accepts it. One that takes the place of another stays readable by the group of that one, which
+    /// is the service's, but never by others.
+    private func write(_ file: SetupFile, replacing replaced: FileStamp?, json: Bool) throws(SystemFault) -> CommandResult {
         let loaded = loader.load(file.text, as: file.path, now: now)
         guard let configuration = loaded.configuration else { return .refused(loaded.findings) }
         if let slash = file.path.lastIndex(of: "/"), slash != file.path.startIndex {
             try FileBytes.makeDirectory(String(file.path[..<slash]), mode: 0o755)
         }
-        try FileBytes.write(Array(file.text.utf8), to: file.path)
+        try FileBytes.write(Array(file.text.utf8), to: file.path, mode: (replaced?.mode ?? 0o600) & 0o640, replacing: replaced)
+        let readers = Self.readers(try FileBytes.stamp(file.path))
         let steps = Self.steps(file)
         guard !json else {
             return .json { json in
@@ -120,8 +122,13 @@ struct InitCommand {
                 json.endObject()
             }
         }
-        let next = "\n\(file.path) is written, readable by you alone. Next:\n\n" + steps.map { "    \($0)\n" }.joined()
+        let next = "\n\(file.path) is written, readable by \(readers) alone. Next:\n\n" + steps.map { "    \($0)\n" }.joined()
         return CommandResult(output: CheckTable.text(configuration) + next, errorOutput: CommandResult.warnings(loaded.findings))
+    }
+
+    private static func readers(_ stamp: FileStamp) -> String {
+        let owner = stamp.owner == geteuid() ? "you" : "its owner"
+        return stamp.mode & 0o040 == 0 ? owner : "\(owner) and the group \(stamp.group)"
     }
 
     /// The commands to run next.

@@ -131,6 +131,9 @@ extension OutsideIssuer.Kind {
 
     var asksForAudience: Bool { audienceQuestion != nil }
 
+    /// Whether a claim that the route demands, and no `aud`, tells the tokens of one app from those of others.
+    var bindsClient: Bool { self == .cognito }
+
     /// Comments above its trust line: which tokens these are, and where their tier may come from.
     var notes: [String] {
         switch self {

@@ -25,15 +25,14 @@ struct SetupFile: Sendable {
     }
 
     /// The claim that the route demands of every token.
-    var routeClaim: (name: String, value: String)? { mount == nil ? issuer?.claim : nil }
+    var routeClaim: (name: String, value: String)? { issuer?.claim }
 
     var text: String {
-        let issuer = issuer
         var lines = [
             "# Settings of Tollgate, written by `tollgate init`. `tollgate check` validates them after a change, and",
             "# docs/settings.md describes every setting.", "",
         ]
-        lines += listeners + accounts + api(issuer)
+        lines += listeners + accounts + api
         if let issuer { lines += trust(issuer) }
         return (lines + redis).joined(separator: "\n") + "\n"
     }
@@ -71,15 +70,13 @@ struct SetupFile: Sendable {
         Setting.contracts.defaultValue.split(separator: " ").map(String.init).first { $0.hasPrefix(answers[.contract] + "@") }
     }
 
-    private func api(_ issuer: OutsideIssuer?) -> [String] {
+    private var api: [String] {
         var lines = ["# Your API. Several addresses of it are separated by spaces; health=/healthz probes them.", "TOLLGATE_UPSTREAM_API=\(value(answers[.upstream]))"]
         lines += ["# Every path of it, for callers with a valid token, each 600 times a minute (`tollgate help routes` lists the keys)."]
         var route = "/* upstream=api auth=required limit=600/m"
         if let claim = routeClaim {
             lines += ["# claims= admits the tokens of one app client alone; `tollgate token mint` needs --claim \(claim.name)=\(claim.value), too."]
             route += " claims=\(claim.name)=\(claim.value)"
-        } else if let claim = issuer?.claim {
-            lines += ["# claims=\(claim.name)=\(claim.value) would admit only that app client of the issuer, but no account of the sign-in API."]
         }
         return lines + ["TOLLGATE_ROUTE_API=\(value(route))", ""]
     }
