@@ -156,6 +156,23 @@ struct ConsoleDesk {
         #expect(await desk.ask("DELETE session", "", [cookie]).status == 403)
     }
 
+    /// A proxy in front may have a sign-in of its own, whose field the browser sends with each request.
+    @Test func aProxysOwnSignInDoesNotOutrankTheCookie() async throws {
+        let cookie = try await desk.signIn()
+        let basic = ("Authorization", "Basic YWRhOnNlY3JldA==")
+        #expect(await desk.ask("GET routes", "", [basic, cookie]).status == 200)
+        #expect(await desk.ask("DELETE sessions/x", "", ConsoleDesk.own + [basic, cookie]).status == 404)
+        #expect(await desk.ask("DELETE sessions/x", "", [basic, cookie]).status == 403, "without an origin")
+        #expect(await desk.ask("GET routes", "", [basic]).status == 401)
+        for field in ["Bearer", "bearer the-admin-token x", "Bearer wrong"] {
+            #expect(await desk.ask("GET routes", "", [("Authorization", field), cookie]).status == 401, "\(field)")
+        }
+        #expect(desk.api.proves(desk.request("GET live", "", [basic, cookie])))
+        #expect(!desk.api.proves(desk.request("GET live", "", [basic])))
+        #expect(!desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer"), cookie])))
+        #expect(desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer the-admin-token")])))
+    }
+
     // MARK: origin
 
     /// Host, `Origin`, whether over TLS, and whether the page is the console's own.
