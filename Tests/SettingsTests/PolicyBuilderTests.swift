@@ -35,6 +35,8 @@ import Wire
     @Test func theConsoleIsOnTheMainListenersWhereTheOperatorAsksForIt() throws {
         let asked = "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=true\n" + oneRoute
         #expect(try policy(asked).rules.map(\.name).suffix(2) == ["own-console", "own-admin-api"])
+        let rules = try policy(asked).rules.suffix(2)
+        #expect(rules.map(\.path) == ["/console/", "/admin/api/"] && rules.map(\.encodedSlashPasses) == [false, true])
         for text in ["TOLLGATE_CONTRACTS=\n" + oneRoute, "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=false\n" + oneRoute] {
             #expect(try !policy(text).rules.contains { $0.name == "own-console" || $0.name == "own-admin-api" })
         }

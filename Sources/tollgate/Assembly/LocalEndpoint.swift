@@ -53,7 +53,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
 
     /// The route that leads to it. `cors` is that of all endpoints.
     func rule(_ cors: CORSRule?) -> RouteRule {
-        var rule = RouteRule(name: name, methods: methods, path: path, isPrefix: isOfConsole, target: .local(rawValue), auth: .none)
+        // The prefix ends in a slash, so that `/consoles` is not the console's.
+        var rule = RouteRule(
+            name: name, methods: methods, path: isOfConsole ? path + "/" : path, isPrefix: isOfConsole, target: .local(rawValue), auth: .none)
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata:
             rule.errors = .problem
@@ -74,6 +76,8 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             // For its own pages, so without CORS.
             rule.errors = .password
             rule.bodyLimit = 65_536
+            // In a subject of an outside issuer: `users/django:a%2Fb`.
+            rule.encodedSlashPasses = self == .adminAPI
         }
         return rule
     }
