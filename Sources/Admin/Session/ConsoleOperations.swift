@@ -24,7 +24,7 @@ extension AdminAPI {
     private func session(_ request: LocalRequest) -> WallTime? {
         guard let token = token() else { return nil }
         let (session, now) = (ConsoleSession(token), now())
-        return ConsoleSession.values(in: request.fields).lazy.compactMap { session.end(of: $0, now: now) }.first
+        return session.values(in: request.fields).lazy.compactMap { session.end(of: $0, now: now) }.first
     }
 
     /// The token of `Authorization: Bearer` (RFC 6750 §2.1), empty if the field is malformed; nil with another scheme: a proxy's own
@@ -86,7 +86,8 @@ extension AdminAPI {
         try await check(presented, request.client)
         guard let token = token() else { throw AdminRefusal.unauthorized("This is not the admin token") }
         let end = WallTime(seconds: now().seconds + ConsoleSession.seconds)
-        return Self.setting(ConsoleSession.cookie(ConsoleSession(token).value(until: end), isSecure: isSecure))
+        let session = ConsoleSession(token)
+        return Self.setting(session.cookie(session.value(until: end), isSecure: isSecure))
     }
 
     fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
@@ -99,7 +100,9 @@ extension AdminAPI {
     }
 
     fileprivate func signOut(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
-        Self.setting(ConsoleSession.cookie("", isSecure: try ownOrigin(request)))
+        let isSecure = try ownOrigin(request)
+        guard let token = token() else { throw AdminRefusal.unauthorized("There is no admin token, so no session either") }
+        return Self.setting(ConsoleSession(token).cookie("", isSecure: isSecure))
     }
 
     private static func setting(_ cookie: String) -> LocalResponse {
