@@ -45,7 +45,7 @@ package struct TrafficSummary: Sendable {
 
     /// The routes of the console on the main listeners. Their streams last as long as a page is open, so they would hide the clients'
     /// latency.
-    private static let ofConsole: Set<String> = ["own-console", "own-admin-api"]
+    private static let ofConsole: Set<String> = ["own-console", "own-admin-api", "own-admin"]
 
     /// All but those of the console.
     package private(set) var total = Counts()
