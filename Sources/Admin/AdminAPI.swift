@@ -87,7 +87,12 @@ package struct AdminAPI: Sendable {
     // MARK: users
 
     func users(_ query: AdminQuery) async throws -> LocalResponse {
-        if let text = query["search"] { return try await search(text) }
+        if let text = query["search"] {
+            for name in ["email", "after", "limit"] where query[name] != nil {
+                throw AdminRefusal(400, "BAD_REQUEST", "\(name) does not go with search, which answers at most 50 accounts at once")
+            }
+            return try await search(text)
+        }
         let found: [Account]
         if let text = query["email"] {
             found = try await directory.account(email: try email(text)).map { [$0] } ?? []

@@ -58,6 +58,7 @@ package struct AdminEndpoints: Sendable {
     /// Answers a request for the console or its API that came on a main listener.
     package func answerOnMain(_ request: LocalRequest) async -> LocalResponse {
         guard hosts().allows(request.value(of: "host") ?? "") else { return AdminRefusal.misdirected.response(request.requestID) }
+        // `answer` of the console leads all paths outside `/console/` there, which `/admin/` needs.
         return request.path.hasPrefix(AdminAPI.path) ? await api.answer(request) : console.answer(request)
     }
 

@@ -202,7 +202,8 @@ extension KeySources {
         sources[index].schedule?.failed(now: moment.monotonic, jitter: jitter)
         sources[index].status.fetches += 1
         sources[index].status.failures += 1
-        sources[index].fail("\(url(index) ?? ""): \(problem)", &events)
+        // `/readyz` shows it to everyone.
+        sources[index].fail("\(maskingURLSecrets(url(index) ?? "")): \(maskingURLSecrets(problem))", &events)
     }
 
     /// Counts a token with an unknown `kid` and schedules a fetch.

@@ -43,10 +43,15 @@ package struct TrafficSummary: Sendable {
         }
     }
 
+    /// The routes of the console on the main listeners. Their streams last as long as a page is open, so they would hide the clients'
+    /// latency.
+    private static let ofConsole: Set<String> = ["own-console", "own-admin-api", "own-admin"]
+
+    /// All but those of the console.
     package private(set) var total = Counts()
     /// By the name of the route; `-` for requests that matched none.
     package private(set) var routes: [String: Counts] = [:]
-    /// By code, those that happened.
+    /// By code, those that happened, without the console's.
     package private(set) var refusals: [(code: String, count: UInt64)] = []
     /// Requests that a limit refused.
     package private(set) var limited: UInt64 = 0
@@ -58,12 +63,13 @@ package struct TrafficSummary: Sendable {
         guard let all = MetricsSnapshot.merged(snapshots) else { return }
         for (index, name) in all.labels.routes.names.enumerated() {
             let counts = all.counts(ofRoute: index)
-            total = total + counts
+            if !Self.ofConsole.contains(name) { total = total + counts }
             if counts.requests > 0 || counts.refused > 0 { routes[name, default: Counts()] = counts }
         }
         let codes = all.labels.words.refusalCodes
         var byCode = [UInt64](repeating: 0, count: codes.count)
-        all.each(of: .refusals) { values, count in byCode[values.1] += count }
+        let names = all.labels.routes.names
+        all.each(of: .refusals) { values, count in if !Self.ofConsole.contains(names[values.0]) { byCode[values.1] += count } }
         refusals = zip(codes, byCode).filter { $0.1 > 0 }.map { (code: $0.0, count: $0.1) }
         let refused = all.labels.words.limitOutcomes.firstIndex(of: "deny")
         all.each(of: .rateLimitDecisions) { values, count in if values.1 == refused { limited += count } }

@@ -289,7 +289,14 @@ import Testing
         #expect(try ask(gateway.port, "GET /admin/api/routes").status == 401)
         let cookie = try signIn(gateway.port)
         #expect(try ask(gateway.port, "GET /admin/api/now", [cookie]).status == 200)
-        #expect(try ask(gateway.port, "GET /", []).text == "ok", "all else is the upstream's")
+        for target in ["/", "/consoles", "/console.js", "/admin/apikeys", "/admin/api-docs"] {
+            #expect(try ask(gateway.port, "GET \(target)", [bearer]).text == "ok", "\(target) is the upstream's")
+        }
+        for target in ["/console", "/admin", "/admin/"] {
+            let answer = try ask(gateway.port, "GET \(target)")
+            #expect(answer.status == 303 && answer["Location"] == "/console/", "\(target)")
+        }
+        #expect(try ask(gateway.port, "GET /admin/api/users/django:a%2Fb", [bearer]).text.contains("django names no"))
         for path in ["/console/", "/admin/api/routes"] {
             #expect(try ask(gateway.port, "GET \(path)", ["Host: api.example.org", bearer]).status == 200)
             #expect(try ask(gateway.port, "GET \(path)", ["Host: evil.example", bearer]).status == 421)

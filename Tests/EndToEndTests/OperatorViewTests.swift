@@ -172,7 +172,7 @@ import Testing
             TOLLGATE_UPSTREAM_U="\(upstream.url)"
             TOLLGATE_ROUTE_R="/r upstream=u limit=1/h"
             TOLLGATE_TRUST_HS="issuer=hs audience=any secret-file=\(folder.file("hs.txt"))"
-            TOLLGATE_TRUST_AWAY="issuer=away audience=any jwks=http://127.0.0.1:1/keys"
+            TOLLGATE_TRUST_AWAY="issuer=away audience=any jwks=http://127.0.0.1:1/keys?key=\(marker) tier-from=lookup tier-url=http://127.0.0.1:1/tier?token=\(marker)"
             """)
         let ada = try gateway.signUp("ada@example.org")
         for _ in 0..<3 { _ = try gateway.send("GET /r", bearer: ada.access) }
@@ -186,6 +186,9 @@ import Testing
             #expect(answer.status == 200 && !answer.text.contains("MARKER"), "\(path): \(answer.text)")
             #expect(!answer.text.contains(ada.refresh) && !answer.text.contains(ada.access), "\(path)")
         }
+        // It needs no token.
+        let ready = try Connection(port: gateway.adminPort).ask("GET /readyz", ["Host: localhost"]).text
+        #expect(ready.contains("keys of away") && !ready.contains("MARKER"), "\(ready)")
         let rotation = try ask(gateway, "POST /admin/api/keys/rotate", token: marker)
         #expect(rotation.status == 409 && rotation.text.contains("TOLLGATE_JWT_SECRET") && !rotation.text.contains("MARKER"))
         let shown = try JSON(ask(gateway, "GET /admin/api/configuration", token: marker).text)["settings"].array.filter { $0["secret"].bool == true }

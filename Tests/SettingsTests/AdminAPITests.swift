@@ -208,6 +208,8 @@ import Wire
         ("GET users?email=%ff", "", 400, "email is not percent-encoded UTF-8"), ("GET users?email=ada%", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?email=%4", "", 400, "email is not percent-encoded UTF-8"), ("GET users?%65mail=%zz", "", 400, "email is not percent-encoded UTF-8"),
         ("GET users?em%ffail=ada@example.org", "", 400, "The query is not percent-encoded UTF-8"),
+        ("GET users?search=ada&email=a@b", "", 400, "email does not go with search"), ("GET users?after=x&search=ada", "", 400, "after does not go with search"),
+        ("GET users?search=ada&limit=1", "", 400, "limit does not go with search"),
         ("GET users?mail=ada@example.org", "", 400, "There is no parameter mail here, use email, search, after or limit"),
         ("GET users?email=ada@example.org&email=eve@example.org", "", 400, "email is given twice"),
         ("GET users?email", "", 400, "email is no email address"), ("GET users?limit=%ff", "", 400, "limit is not percent-encoded UTF-8"),

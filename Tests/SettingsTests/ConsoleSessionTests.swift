@@ -59,8 +59,8 @@ struct ConsoleDesk {
     static let own = [("Host", "localhost:9090"), ("Origin", "http://localhost:9090")]
 
     /// The `Cookie` field of a new session.
-    func signIn() async throws -> (String, String) {
-        let answer = await ask("POST session", #"{"token":"the-admin-token"}"#, Self.own)
+    func signIn(_ token: String = "the-admin-token") async throws -> (String, String) {
+        let answer = await ask("POST session", #"{"token":"\#(token)"}"#, Self.own)
         #expect(answer.status == 204)
         let value = try #require(answer.cookie?.split(separator: ";").first)
         return ("Cookie", "theme=dark; \(value)")
@@ -108,6 +108,17 @@ struct ConsoleDesk {
         #expect(await desk.ask("GET routes", "", [cookie]).status == 200)
     }
 
+    /// Browsers send a host's cookies to all of its ports.
+    @Test func theConsolesOfTwoGatewaysOnOneHostKeepTheirSessions() async throws {
+        let other = try ConsoleDesk()
+        other.now.token.withLock { $0 = Array("another-token".utf8) }
+        let (one, two) = (try await desk.signIn().1, try await other.signIn("another-token").1)
+        let name = { (cookie: String) in cookie.split(separator: " ")[1].prefix { $0 != "=" } }
+        #expect(name(one).hasPrefix("tollgate_console_") && name(one) != name(two))
+        for desk in [desk, other] { #expect(await desk.ask("GET routes", "", [("Cookie", "\(one); \(two)")]).status == 200) }
+        #expect(await desk.ask("GET routes", "", [("Cookie", two)]).status == 401)
+    }
+
     @Test func everyChangeOfTheValueIsRefused() throws {
         let now = WallTime(seconds: 1_800_000_000)
         let session = ConsoleSession(AdminToken(bytes: Array("t".utf8), isNew: false))
@@ -129,7 +140,9 @@ struct ConsoleDesk {
 
     @Test func ofSeveralCookiesOfTheNameAnyGoodOneCounts() async throws {
         let cookie = try await desk.signIn().1
-        for value in ["tollgate_console=bad; \(cookie)", "\(cookie); tollgate_console=", "tollgate_consoles=x; \(cookie)"] {
+        let name = ConsoleSession(AdminToken(bytes: Array("the-admin-token".utf8), isNew: false)).cookieName
+        #expect(cookie.contains(" \(name)="))
+        for value in ["\(name)=bad; \(cookie)", "\(cookie); \(name)=", "\(name)s=x; \(cookie)", "tollgate_console_=x; \(cookie)"] {
             #expect(await desk.ask("GET routes", "", [("Cookie", value)]).status == 200, "\(value)")
         }
         #expect(await desk.ask("GET routes", "", [("Cookie", "a=b"), ("cookie", cookie)]).status == 200)
@@ -151,9 +164,27 @@ struct ConsoleDesk {
 
     @Test func signingOutRemovesTheCookie() async throws {
         let cookie = try await desk.signIn()
+        let name = cookie.1.split(separator: " ")[1].prefix { $0 != "=" }
         let answer = await desk.ask("DELETE session", "", ConsoleDesk.own + [cookie])
-        #expect(answer.status == 204 && answer.cookie?.hasPrefix("tollgate_console=; ") == true && answer.cookie?.contains("Max-Age=0") == true)
+        #expect(answer.status == 204 && answer.cookie?.hasPrefix("\(name)=; ") == true && answer.cookie?.contains("Max-Age=0") == true)
         #expect(await desk.ask("DELETE session", "", [cookie]).status == 403)
+    }
+
+    /// A proxy in front may have a sign-in of its own, whose field the browser sends with each request.
+    @Test func aProxysOwnSignInDoesNotOutrankTheCookie() async throws {
+        let cookie = try await desk.signIn()
+        let basic = ("Authorization", "Basic YWRhOnNlY3JldA==")
+        #expect(await desk.ask("GET routes", "", [basic, cookie]).status == 200)
+        #expect(await desk.ask("DELETE sessions/x", "", ConsoleDesk.own + [basic, cookie]).status == 404)
+        #expect(await desk.ask("DELETE sessions/x", "", [basic, cookie]).status == 403, "without an origin")
+        #expect(await desk.ask("GET routes", "", [basic]).status == 401)
+        for field in ["Bearer", "bearer the-admin-token x", "Bearer wrong"] {
+            #expect(await desk.ask("GET routes", "", [("Authorization", field), cookie]).status == 401, "\(field)")
+        }
+        #expect(desk.api.proves(desk.request("GET live", "", [basic, cookie])))
+        #expect(!desk.api.proves(desk.request("GET live", "", [basic])))
+        #expect(!desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer"), cookie])))
+        #expect(desk.api.proves(desk.request("GET live", "", [("Authorization", "Bearer the-admin-token")])))
     }
 
     // MARK: origin

@@ -64,13 +64,14 @@ import Wire
             "/moved": TinyServer.answer([], status: "302 Found", fields: "Location: /good\r\n"),
         ])
         let paths = ["/good", "/nonsense", "/large", "/chunked", "/file", "/loop", "/missing", "/moved"]
-        var text = "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TRUST_DOWN=\"audience=a jwks=http://127.0.0.1:1/\"\n"
+        var text = "TOLLGATE_DATA_DIR=\(folder.path)\nTOLLGATE_TRUST_DOWN=\"audience=a jwks=http://127.0.0.1:1/?key=secret\"\n"
         for path in paths { text += "TOLLGATE_TRUST_\(path.dropFirst().uppercased())=\"audience=a jwks=\(server.url(path))\"\n" }
         let listener = Listener()
         let feed = try feed(IssuersPlan(try #require(load(text).configuration)), listener)
         #expect(eventually { feed.statuses.count == 9 && feed.statuses.allSatisfy { $0.fetches > 0 } })
         let problems = Dictionary(uniqueKeysWithValues: feed.statuses.map { ($0.name, $0.problem ?? "") })
         #expect(problems["good"] == "")
+        #expect(problems["down"]?.hasPrefix("http://127.0.0.1:1/?***: ") == true && problems["down"]?.contains("secret") == false)
         #expect(problems["moved"] == "")
         #expect(problems["nonsense"]?.contains("the answer has the content type text/html and is no usable key set") == true)
         #expect(problems["large"]?.contains("exceeded") == true || problems["large"]?.contains("larger than 1 MiB") == true)

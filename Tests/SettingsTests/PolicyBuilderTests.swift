@@ -34,12 +34,19 @@ import Wire
 
     @Test func theConsoleIsOnTheMainListenersWhereTheOperatorAsksForIt() throws {
         let asked = "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=true\n" + oneRoute
-        #expect(try policy(asked).rules.map(\.name).suffix(2) == ["own-console", "own-admin-api"])
+        #expect(try policy(asked).rules.map(\.name).suffix(3) == ["own-console", "own-admin-api", "own-admin"])
+        let rules = try policy(asked).rules.suffix(3)
+        #expect(rules.map(\.path) == ["/console/", "/admin/api/", "/admin"] && rules.map(\.encodedSlashPasses) == [false, true, false])
         for text in ["TOLLGATE_CONTRACTS=\n" + oneRoute, "TOLLGATE_CONTRACTS=\nTOLLGATE_CONSOLE_ON_MAIN=false\n" + oneRoute] {
             #expect(try !policy(text).rules.contains { $0.name == "own-console" || $0.name == "own-admin-api" })
         }
         let replaced = try policy(asked + "TOLLGATE_ROUTE_K=\"/console/* upstream=u auth=none\"").rules.map(\.name)
         #expect(replaced.contains("own-admin-api") && !replaced.contains("own-console"))
+        #expect(!replaced.contains("own-admin"), "there is no console to lead to")
+        for (path, leads) in [("/admin", false), ("/admin/*", false), ("/admin/users/*", false), ("/admins/*", true), ("h.test/admin/*", true)] {
+            let names = try policy(asked + "TOLLGATE_ROUTE_K=\"\(path) upstream=u auth=none\"").rules.map(\.name)
+            #expect(names.contains("own-admin") == leads && names.contains("own-admin-api"), "\(path)")
+        }
         let warnings = load(asked + "TOLLGATE_ROUTE_K=\"/admin/* upstream=u\"").findings.warnings.map(\.text)
         #expect(warnings.contains { $0.contains("TOLLGATE_ROUTE_K") && $0.contains("/admin/api never reaches upstream=u") })
     }

@@ -36,6 +36,20 @@ import Wire
         #expect(summary.routes["export"]?.quantile(0.5) == 10_000_000, "above all buckets: the largest bound")
     }
 
+    /// Its pages hold a stream open for hours, which is no client's latency.
+    @Test func theConsolesOwnRequestsCountInNoTotal() {
+        let labels = sampleLabels(routes: ["passages", "own-console", "own-admin-api"])
+        var metrics = WorkerMetrics(labels)
+        finish(&metrics, labels, 200, route: labels.routes[0], micros: 700)
+        finish(&metrics, labels, 200, route: labels.routes[1], micros: 700)
+        finish(&metrics, labels, 200, route: labels.routes[2], micros: 3_600_000_000)
+        metrics.refused(route: labels.routes[2], code: 1)
+        let summary = TrafficSummary([metrics.snapshot()])
+        #expect(summary.total.requests == 1 && summary.total.refused == 0 && summary.refusals.isEmpty)
+        #expect(summary.total.quantile(0.99).map { $0 <= 1_000 } == true)
+        #expect(summary.routes["own-admin-api"]?.requests == 1 && summary.routes["own-admin-api"]?.refused == 1)
+    }
+
     @Test func withoutRequestsThereIsNoLatency() {
         #expect(TrafficSummary([]).total.quantile(0.5) == nil)
         let metrics = WorkerMetrics(sampleLabels())

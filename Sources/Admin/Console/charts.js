@@ -61,6 +61,8 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
   let width = 480;
   let shown = [];
   let seconds = 300;
+  // The seconds that are drawn.
+  let length = seconds;
   let pointed = null;
   let drawnAt = 0;
 
@@ -79,13 +81,13 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
       setText(entries.get(one.name), `${format(value)}${value === null ? "" : unit}`);
     }
     const values = series.map((one) => `${one.name} ${entries.get(one.name).textContent}`).join(", ");
-    setText(description, `The last ${Math.round(seconds / 60)} minutes. ${pointed ? moment.textContent : "Now"}: ${values}.`);
+    setText(description, `The last ${Math.round(length / 60)} minutes. ${pointed ? moment.textContent : "Now"}: ${values}.`);
   }
 
   function draw() {
     const end = shown.at(-1)?.at ?? Date.now();
     // A console that was just opened shows what it has, a minute at least.
-    const length = Math.min(seconds, Math.max(60, Math.ceil((end - (shown[0]?.at ?? end)) / 60_000) * 60));
+    length = Math.min(seconds, Math.max(60, Math.ceil((end - (shown[0]?.at ?? end)) / 60_000) * 60));
     const begin = end - length * 1_000;
     const inside = shown.filter((sample) => sample.at >= begin);
     const sums = new Map(inside.map((sample) => [sample, 0]));
@@ -141,7 +143,7 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
     const end = shown.at(-1)?.at;
     if (!end) return;
     const box = svg.getBoundingClientRect();
-    const at = end - (1 - (event.clientX - box.left - margin.left) / (box.width - margin.left - margin.right)) * seconds * 1_000;
+    const at = end - (1 - (event.clientX - box.left - margin.left) / (box.width - margin.left - margin.right)) * length * 1_000;
     point(shown.reduce((best, sample) => Math.abs(sample.at - at) < Math.abs(best.at - at) ? sample : best));
   });
   svg.addEventListener("pointerleave", () => point(null));
@@ -162,10 +164,10 @@ export function timeChart({ title, series: given, format, stacked = false, unit 
 
   return {
     element,
-    update(samples, length) {
+    update(samples, most) {
       // A page that should not move is drawn every five seconds.
-      const isEarly = calm.matches && length === seconds && Date.now() - drawnAt < 5_000;
-      [shown, seconds] = [samples, length];
+      const isEarly = calm.matches && most === seconds && Date.now() - drawnAt < 5_000;
+      [shown, seconds] = [samples, most];
       if (isEarly) return;
       drawnAt = Date.now();
       draw();

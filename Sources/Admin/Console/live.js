@@ -42,8 +42,10 @@ export const newest = () => samples.at(-1)?.now ?? null;
 function record(now) {
   const at = Date.parse(now.at);
   const last = samples.at(-1);
+  // After the gateway's clock stepped back, the older samples lie in the future of the charts.
+  if (last && at < last.at) samples.length = 0;
   // The stream's first answer may follow a poll at once: rates over a moment are noise.
-  if (last && at - last.at < shortest && last.now.instance === now.instance) return;
+  else if (last && at - last.at < shortest && last.now.instance === now.instance) return;
   const rates = last ? ratesBetween(last.now, now) : null;
   const base = rates && (samples.findLast((sample) => at - sample.at >= latencyWindow && sample.now.instance === now.instance) ?? samples[0]);
   const estimate = (share) => base ? quantile(base.now, now, share) : null;

@@ -24,17 +24,23 @@ extension AdminAPI {
     private func session(_ request: LocalRequest) -> WallTime? {
         guard let token = token() else { return nil }
         let (session, now) = (ConsoleSession(token), now())
-        return ConsoleSession.values(in: request.fields).lazy.compactMap { session.end(of: $0, now: now) }.first
+        return session.values(in: request.fields).lazy.compactMap { session.end(of: $0, now: now) }.first
     }
 
-    /// Proof of the operator: the admin token as the bearer, or the console's cookie.
+    /// The token of `Authorization: Bearer` (RFC 6750 §2.1), empty if the field is malformed; nil with another scheme: a proxy's own
+    /// sign-in, such as Basic, is no proof here and does not outrank the cookie.
+    private static func bearer(_ request: LocalRequest) -> Substring? {
+        guard let words = request.value(of: "authorization")?.split(separator: " "), words.first?.lowercased() == "bearer" else { return nil }
+        return words.count == 2 ? words[1] : ""
+    }
+
+    /// Proof of the operator: the admin token as the bearer, else the console's cookie.
     func authenticate(_ request: LocalRequest) async throws -> AdminActor {
-        if let field = request.value(of: "authorization") {
-            let words = field.split(separator: " ")
-            guard words.count == 2, words[0].lowercased() == "bearer" else {
+        if let bearer = Self.bearer(request) {
+            guard !bearer.isEmpty else {
                 throw AdminRefusal.unauthorized("The admin API needs the admin token: Authorization: Bearer TOKEN")
             }
-            try await check(words[1], request.client)
+            try await check(bearer, request.client)
             return .token
         }
         guard session(request) != nil else {
@@ -46,8 +52,8 @@ extension AdminAPI {
 
     /// Whether the request still proves the operator: the token in force may be another now, or the cookie's time over.
     func proves(_ request: LocalRequest) -> Bool {
-        guard let field = request.value(of: "authorization") else { return session(request) != nil }
-        return field.split(separator: " ").last.map { token()?.matches($0) == true } ?? false
+        guard let bearer = Self.bearer(request) else { return session(request) != nil }
+        return token()?.matches(bearer) == true
     }
 
     /// Checks a presented token. Before the limit, so that guesses cannot lock the operator out.
@@ -80,7 +86,8 @@ extension AdminAPI {
         try await check(presented, request.client)
         guard let token = token() else { throw AdminRefusal.unauthorized("This is not the admin token") }
         let end = WallTime(seconds: now().seconds + ConsoleSession.seconds)
-        return Self.setting(ConsoleSession.cookie(ConsoleSession(token).value(until: end), isSecure: isSecure))
+        let session = ConsoleSession(token)
+        return Self.setting(session.cookie(session.value(until: end), isSecure: isSecure))
     }
 
     fileprivate func showSession(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
@@ -93,7 +100,9 @@ extension AdminAPI {
     }
 
     fileprivate func signOut(_ request: LocalRequest) throws(AdminRefusal) -> LocalResponse {
-        Self.setting(ConsoleSession.cookie("", isSecure: try ownOrigin(request)))
+        let isSecure = try ownOrigin(request)
+        guard let token = token() else { throw AdminRefusal.unauthorized("There is no admin token, so no session either") }
+        return Self.setting(ConsoleSession(token).cookie("", isSecure: isSecure))
     }
 
     private static func setting(_ cookie: String) -> LocalResponse {

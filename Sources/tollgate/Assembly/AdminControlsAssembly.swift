@@ -39,7 +39,7 @@ extension OutsideKeys {
             let status = statuses.first { $0.name == trust.name } ?? KeyStatus(name: trust.name)
             var keys = OutsideKeys(name: trust.name, issuer: trust.issuer, keys: status.keyCount)
             switch trust.keySource {
-            case .url(let url): keys.url = maskingUserInformation(url)
+            case .url(let url): keys.url = maskingURLSecrets(url)
             case .file(let path): keys.file = path
             case .secret: break
             }
@@ -47,7 +47,7 @@ extension OutsideKeys {
             keys.nextFetchAt = status.nextFetchAt
             keys.fetches = status.fetches
             keys.failures = status.failures
-            keys.lastFault = status.problem.map(maskingUserInformation)
+            keys.lastFault = status.problem
             return keys
         }
     }
@@ -78,7 +78,7 @@ extension ShownConfiguration {
                     needsRestart: setting.needsRestart)
             },
             lastReload: loads.lastReload.map { reload in
-                Reload(at: reload.at, faults: reload.faults.map(maskingUserInformation), warnings: reload.warnings)
+                Reload(at: reload.at, faults: reload.faults.map(maskingURLSecrets), warnings: reload.warnings.map(maskingURLSecrets))
             })
     }
 }

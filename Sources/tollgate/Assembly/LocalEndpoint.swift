@@ -10,9 +10,11 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
     case serverMetadata = 3
     case revocation = 4
     case introspection = 5
-    /// Only with `TOLLGATE_CONSOLE_ON_MAIN`, like the next.
+    /// Only with `TOLLGATE_CONSOLE_ON_MAIN`, like the next two.
     case console = 6
     case adminAPI = 7
+    /// The redirection from `/admin` and `/admin/` to the console.
+    case admin = 8
 
     /// In logs and metrics. No configured route's name has a hyphen.
     var name: String {
@@ -24,11 +26,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .introspection: "own-introspection"
         case .console: "own-console"
         case .adminAPI: "own-admin-api"
+        case .admin: "own-admin"
         }
     }
 
     /// Whether it belongs to the console.
-    var isOfConsole: Bool { self == .console || self == .adminAPI }
+    var isOfConsole: Bool { isPrefix || self == .admin }
+
+    private var isPrefix: Bool { self == .console || self == .adminAPI }
 
     var path: String {
         switch self {
@@ -39,13 +44,14 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
         case .introspection: ServerMetadata.introspectionPath
         case .console: "/console"
         case .adminAPI: "/admin/api"
+        case .admin: "/admin"
         }
     }
 
     /// None for all.
     private var methods: [String] {
         switch self {
-        case .ownKeys, .openIDConfiguration, .serverMetadata: ["GET", "HEAD"]
+        case .ownKeys, .openIDConfiguration, .serverMetadata, .admin: ["GET", "HEAD"]
         case .revocation, .introspection: ["POST"]
         case .console, .adminAPI: []
         }
@@ -53,7 +59,9 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
 
     /// The route that leads to it. `cors` is that of all endpoints.
     func rule(_ cors: CORSRule?) -> RouteRule {
-        var rule = RouteRule(name: name, methods: methods, path: path, isPrefix: isOfConsole, target: .local(rawValue), auth: .none)
+        // The prefix ends in a slash, so that `/consoles` is not the console's.
+        var rule = RouteRule(
+            name: name, methods: methods, path: isPrefix ? path + "/" : path, isPrefix: isPrefix, target: .local(rawValue), auth: .none)
         switch self {
         case .ownKeys, .openIDConfiguration, .serverMetadata:
             rule.errors = .problem
@@ -74,6 +82,11 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             // For its own pages, so without CORS.
             rule.errors = .password
             rule.bodyLimit = 65_536
+            // In a subject of an outside issuer: `users/django:a%2Fb`.
+            rule.encodedSlashPasses = self == .adminAPI
+        case .admin:
+            rule.errors = .password
+            rule.isEndpoint = true
         }
         return rule
     }
@@ -87,11 +100,15 @@ enum LocalEndpoint: UInt16, Sendable, CaseIterable {
             if route.isPrefix, path.hasSuffix("/") { path.removeLast() }
             taken.append((path, route.isPrefix, route.methods))
         }
-        return mounted(settings).filter { endpoint in
+        var free = mounted(settings).filter { endpoint in
             !taken.contains { route in
-                route.path == endpoint.path && route.isPrefix == endpoint.isOfConsole && endpoint.shares(route.methods)
+                route.path == endpoint.path && route.isPrefix == endpoint.isPrefix && endpoint.shares(route.methods)
             }
         }
+        // An upstream with pages of its own below `/admin` keeps that path, too.
+        let hasOtherAdmin = taken.contains { $0.path == LocalEndpoint.admin.path || $0.path.hasPrefix(LocalEndpoint.admin.path + "/") }
+        if hasOtherAdmin || !free.contains(.console) { free.removeAll { $0 == .admin } }
+        return free
     }
 
     /// Those that the settings mount, unless a route has their path.

@@ -70,8 +70,11 @@ struct ExplainedWalk {
         return "Authorization is removed before the upstream; forward=authorization on the route keeps it"
     }
 
+    /// The signed identity is left out: upstreams would believe it, and the walk is shown in the console and in tickets.
     private static func headers(_ decision: borrowing Decision) -> String {
-        decision.requestEdits.http1.text.split(separator: "\r\n").joined(separator: ", ")
+        let signed = "X-Tollgate-Identity: "
+        return decision.requestEdits.http1.text.split(separator: "\r\n").map { $0.hasPrefix(signed) ? signed + "(signed)" : String($0) }
+            .joined(separator: ", ")
     }
 
     private static func verdict(_ note: borrowing DecisionRecord, _ configuration: GatewayConfiguration) -> String? {

@@ -113,7 +113,7 @@ struct WorkerPlan: Sendable {
         case .serverMetadata: { _ in active.metadata(isOpenID: false) }
         case .revocation: { await accounts.revoke($0) }
         case .introspection: { await accounts.introspect($0) }
-        case .console, .adminAPI: { await admin.answerOnMain($0) }
+        case .console, .adminAPI, .admin: { await admin.answerOnMain($0) }
         }
     }
 }
