@@ -59,7 +59,8 @@ import Testing
         #expect(try chat.exitCode() == 0, "\(chat.complaints.now)")
         counts.append(Int(secure.output.now.last ?? "") ?? 0)
         #expect(counts.allSatisfy { $0 > 0 })
-        #expect(chat.output.now.last?.hasSuffix(" 3") == true, "\(chat.output.now)")
+        // An old process may have taken one that came just before it let go of the listener.
+        #expect(Int(chat.output.now.last?.split(separator: " ").last ?? "") ?? 0 >= 3, "\(chat.output.now)")
         #expect(upstream.requests.now.count == counts.reduce(0, +))
         try upgraded.waitForPredecessors()
         try upgraded.stop()
