@@ -339,7 +339,7 @@ class CheckerTest(unittest.TestCase):
         system = types.SimpleNamespace(redis=types.SimpleNamespace(has_replicas=True), names=names, upstreams=[0, 1, 2])
         for kind in faults.KINDS:
             fault = kind(system, random.Random(1))
-            expected = {"gateway-killed": 1, "gateway-stopped": 1, "gateway-restarted": 1, "slots-move": 0}
+            expected = {"gateway-killed": 1, "gateway-stopped": 1, "gateway-restarted": 1, "slots-move": 0, "nodes-parted": 3}
             number = expected.get(fault.name, 3 if fault.name.startswith("redis-") else 0)
             self.assertEqual(len(fault.counts_alone()), number, fault.name)
 
