@@ -29,8 +29,10 @@ final class UpgradedGateway {
             try FileManager.default.createSymbolicLink(atPath: folder.file("program"), withDestinationPath: try Tollgate.binary.get())
             return
         }
-        try folder.write("program", script)
-        chmod(folder.file("program"), 0o755)
+        // Written by another process: one that a test beside this starts meanwhile may inherit the open file, which cannot be run then.
+        try folder.write("program.text", script)
+        chmod(folder.file("program.text"), 0o755)
+        guard try Subprocess("cp", [folder.file("program.text"), folder.file("program")]).exitCode() == 0 else { throw Fault("no program is written") }
     }
 
     func writeSettings(_ settings: String) throws { try folder.write("gateway.env", Gateway.complete(settings, folder)) }
