@@ -139,11 +139,18 @@ import Testing
     @Test func ofFiftyWhoRegisterOneEmailAtOnceOneSucceeds() throws {
         let port = gateway.port
         let answers = try atOnce(50) { number in
-            try Connection(port: port).send("POST /api/v1/auth/register", credentials(number % 2 == 0 ? "ada@example.org" : "ADA@Example.org"))
+            let body = credentials(number % 2 == 0 ? "ada@example.org" : "ADA@Example.org")
+            var answer = try Connection(port: port).send("POST /api/v1/auth/register", body)
+            // Those for whom a busy gateway has no room come back, as it asks them to.
+            for _ in 0..<30 where answer.status == 503 {
+                sleep(UInt32(answer["Retry-After"] ?? "") ?? 1)
+                answer = try Connection(port: port).send("POST /api/v1/auth/register", body)
+            }
+            return answer
         }
         #expect(answers.count { $0.status == 201 } == 1)
         let refusals = answers.filter { $0.status != 201 }
-        #expect(refusals.allSatisfy { $0.status == 400 && $0.text.contains("User with this email already exists") })
+        #expect(refusals.allSatisfy { $0.status == 400 && $0.text.contains("User with this email already exists") }, "\(refusals.map(\.status))")
         #expect(try gateway.send("POST /api/v1/auth/login", credentials("ada@example.org")).status == 200)
     }
 
