@@ -1,4 +1,4 @@
-/// The content of a local answer that goes on: its source writes a part, and the next one when the client has taken that.
+/// The content of a streamed local answer. Backpressure: the source writes the next part once the client has taken the last one.
 ///
 /// The loop calls the closures, which must not block. `begin` comes first, with the function to write by, from any thread; then `taken`
 /// each time that nothing waits for the client any more; `ended` last and once, also if the answer never began. What is written

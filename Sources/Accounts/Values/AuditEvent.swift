@@ -53,7 +53,7 @@ package struct AuditEvent: Sendable, Equatable {
     }
 }
 
-/// Who caused a change. Stored: the texts never change.
+/// The author of a change. Its raw values are stored, so they must stay as they are.
 package enum AuditActor: String, CaseIterable, Sendable {
     /// The client of a contract: the account's user, or a stranger who tries to be.
     case user

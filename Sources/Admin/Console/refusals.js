@@ -159,7 +159,7 @@ export const page = {
         skipped += more;
         tellState();
       }),
-      // What the stream missed while it was away is asked for.
+      // Asks for the refusals that happened while the stream was disconnected.
       live.on("state", ({ name }) => { if (name === "live" && !isPaused) load(); }),
     ];
     const timer = setInterval(() => {

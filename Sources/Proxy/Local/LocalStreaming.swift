@@ -6,7 +6,7 @@ import Wire
 ///
 /// A source writes one part at a time, so no more than that waits for a client that does not read; its send timeout ends such a client.
 extension Worker {
-    /// Sends the head of an answer that goes on, and lets its source begin.
+    /// Sends the head of a streamed answer and starts its source.
     mutating func open(_ stream: LocalStream, _ exchange: ExchangeIndex, status: Int, _ scratch: inout Scratch) {
         exchanges[exchange].waitsUntil = nil
         if exchanges[exchange].trace.isRecorded { recordHandled(exchange) }
@@ -31,7 +31,7 @@ extension Worker {
         stream.begin { mailbox.post(.content(handle, $0)) }
     }
 
-    /// Sends a part of an answer that goes on, unless the answer is over.
+    /// Sends a part of a streamed answer, unless the answer has ended.
     mutating func send(_ part: LocalStream.Part, of handle: Handle<Exchange>, _ scratch: inout Scratch) {
         guard exchanges.isCurrent(handle), exchanges[handle.index].state.phase == .producing else { return }
         let client = exchanges[handle.index].client

@@ -8,7 +8,7 @@ import Wire
 extension Worker {
     // MARK: the request
 
-    /// Decides whether the request is recorded, and begins its span. A caller's trace goes on only if the caller is trusted: any other
+    /// Decides whether the request is recorded, and begins its span. Only a trusted caller's trace is continued: any other
     /// client could fill the collector, or write into traces of others. Its trace is linked from a new one.
     mutating func beginTrace(_ exchange: ExchangeIndex, _ bytes: RawSpan, _ sampler: TraceSampler, _ scratch: inout Scratch) {
         let client = exchanges[exchange].client.index
@@ -179,7 +179,7 @@ extension Worker {
         emitWait(exchange, wait.subject, wait.began, isError: outcome.source == .fallback)
     }
 
-    /// The handler has answered, with an answer that goes on.
+    /// The handler has returned a streamed answer: its span ends here.
     mutating func recordHandled(_ exchange: ExchangeIndex) {
         guard let wait = exchanges[exchange].trace.takeWait() else { return }
         emitWait(exchange, wait.subject, wait.began, isError: false)

@@ -62,7 +62,7 @@ package enum WorkerMessage: Sendable {
     case reportNewRefusals(since: Int?, limit: Int, @Sendable (NewRefusals) -> Void)
     /// Asks for the keys that limits refused most often. The closure as in `report`.
     case reportHottestKeys(@Sendable ([HotKey]) -> Void)
-    /// A part of the answer of a local handler that goes on.
+    /// A part of a streamed local answer.
     case content(Handle<Exchange>, LocalStream.Part)
     /// Drain: no new connections, each answer is the last of its connection, the end after so many milliseconds at the latest.
     /// `handsOver`: another process has the listeners, those of admins too. Idle connections are then kept for half of that time, so that

@@ -60,7 +60,7 @@ enum Manual {
             Reloads the configuration; a faulty one is logged and changes nothing.
             .TP
             .B SIGUSR2
-            Starts the program anew, which takes over the listeners without losing a request; if it does not start, this process goes on.
+            Starts the program anew, which takes over the listeners without losing a request; if it does not start, the old process keeps serving.
             .TP
             .BR SIGTERM ", " SIGINT
             Drains and ends; a second one ends at once.

@@ -93,7 +93,7 @@ struct Succession {
         switch channel.receive(milliseconds: 0) {
         case .message(let text, _):
             guard HandoverMessage(parsing: text) == .ready else { return failed("the new version speaks otherwise; restart instead") }
-            // Before it is told: only the main process may notify.
+            // Sent before `yours`, because systemd accepts notifications of the main process alone.
             notifySystemd(.status(""), socket: socket)
             notifySystemd(.mainProcess(child.pid), socket: socket)
             do {
@@ -130,6 +130,6 @@ struct Succession {
         let end = underWay.map { " \($0.child.end(within: patience))" } ?? ""
         underWay = nil
         notifySystemd(.status("upgrade failed: \(reason)\(end)"), socket: socket)
-        log.error("upgrade failed", ("error", reason + end), ("detail", "this process goes on"))
+        log.error("upgrade failed", ("error", reason + end), ("detail", "the running process keeps serving"))
     }
 }
