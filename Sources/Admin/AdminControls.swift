@@ -2,7 +2,7 @@ package import Credentials
 package import Gate
 package import Wire
 
-/// The gateway's keys, limits and configuration, as the admin API reads and changes them.
+/// The gateway's keys, limits, outbox and configuration, as the admin API reads and changes them.
 package struct AdminControls: Sendable {
     /// The gateway's signing keys; nil before there are any.
     package var ring: @Sendable () -> SigningKeyRing? = { nil }
@@ -14,6 +14,7 @@ package struct AdminControls: Sendable {
     package var hottest: @Sendable (Int) async -> [HotKey] = { _ in [] }
     /// nil where this process counts limits alone.
     package var redis: @Sendable () -> RedisState? = { nil }
+    package var outbox: @Sendable () async -> Result<ShownOutbox, ShownOutbox.Fault> = { .success(ShownOutbox(channels: [], messages: [])) }
     package var configuration: @Sendable () -> ShownConfiguration = {
         ShownConfiguration(loadedAt: WallTime(seconds: 0), version: 0, settings: [], lastReload: nil)
     }

@@ -18,7 +18,7 @@ package struct AdminGateway: Sendable {
     package var upstreams: @Sendable () async -> [UpstreamStatus] = { [] }
     /// Writes the routes as members of an open object; the closure adds members to the route of this name.
     package var writeRoutes: @Sendable (inout JSONWriter, (String, inout JSONWriter) -> Void) -> Void = { _, _ in }
-    /// Keys, limits and configuration.
+    /// Keys, limits, outbox and configuration.
     package var controls = AdminControls()
     package var explain: @Sendable (ExplainQuestion) async -> ExplainOutcome = { _ in .busy }
 

@@ -54,6 +54,9 @@ static const unsigned char live_js[] = {
 static const unsigned char now_js[] = {
 #embed "../Admin/Console/now.js"
 };
+static const unsigned char outbox_js[] = {
+#embed "../Admin/Console/outbox.js"
+};
 static const unsigned char parts_css[] = {
 #embed "../Admin/Console/parts.css"
 };
@@ -95,6 +98,7 @@ static const cconsole_file files[] = {
     FILE_OF("limits.js", limits_js),
     FILE_OF("live.js", live_js),
     FILE_OF("now.js", now_js),
+    FILE_OF("outbox.js", outbox_js),
     FILE_OF("parts.css", parts_css),
     FILE_OF("people.js", people_js),
     FILE_OF("rates.js", rates_js),

@@ -27,10 +27,8 @@ package struct MailPlan: Sendable, Equatable {
         signature = sender ?? Self.host(of: publicURL)
     }
 
-    /// The channels that go to the development outbox, for the log.
-    package var outboxChannels: [String] {
-        (mail == nil ? ["mail (SMTP_URL is not set)"] : []) + (smsURL == nil ? ["SMS (TOLLGATE_SMS_URL is not set)"] : [])
-    }
+    /// The channels that are not configured: their messages go to the development outbox.
+    package var channelsInOutbox: [OutboxEntry.Channel] { (mail == nil ? [.mail] : []) + (smsURL == nil ? [.sms] : []) }
 
     private static func host(of url: String) -> String {
         let rest = url.firstRange(of: "://").map { url[$0.upperBound...] } ?? url[...]

@@ -96,6 +96,8 @@ import Testing
         let description = APIDescription(document: try JSON(ask(port, "GET /admin/api/openapi.json", [bearer]).text))
         #expect(description.document["openapi"].text == "3.1.0")
         let ada = try gateway.register("ada@example.org")
+        _ = try gateway.signUp("bob@example.org")
+        _ = try gateway.message(to: "bob@example.org")
         for _ in 0..<3 { #expect(try gateway.ask("GET /open").status == 200) }
         #expect(try gateway.ask("GET /me").status == 401)
         #expect(try gateway.ask("GET /nowhere").status == 404)
@@ -105,6 +107,7 @@ import Testing
             ("GET", "now", "now", nil), ("GET", "routes", "routes", nil), ("GET", "upstreams", "upstreams", nil),
             ("GET", "users", "users?search=ADA", nil), ("GET", "audit", "audit", nil), ("GET", "keys", "keys", nil),
             ("POST", "keys/rotate", "keys/rotate", nil), ("GET", "limits", "limits", nil), ("GET", "configuration", "configuration", nil),
+            ("GET", "outbox", "outbox", nil),
             ("GET", "decisions", "decisions", nil), ("POST", "explain", "explain", explained), ("GET", "users", "users", nil),
             ("GET", "users/{id}", "users/\(ada.user)", nil), ("PUT", "users/{id}/tier", "users/\(ada.user)/tier", #"{"tier":"premium"}"#),
             ("POST", "users/{id}/revoke", "users/\(ada.user)/revoke", nil), ("DELETE", "users/{id}", "users/\(ada.user)", nil),
@@ -118,9 +121,9 @@ import Testing
         #expect(try description.violations(refused.text, to: "GET", "users/{id}", status: "404").isEmpty)
 
         let now = try JSON(ask(port, "GET /admin/api/now", [bearer]).text)
-        #expect(now["requests_total"].int == 7 && now["by_status"]["2xx"].int == 4 && now["by_status"]["4xx"].int == 3)
+        #expect(now["requests_total"].int == 8 && now["by_status"]["2xx"].int == 5 && now["by_status"]["4xx"].int == 3)
         #expect(now["refusals"]["UNAUTHORIZED"].int == 1 && now["refusals"]["NOT_FOUND"].int == 1 && now["workers"].int == 2)
-        #expect(now["duration_buckets"].array.reduce(0) { $0 + ($1["count"].int ?? 0) } == 7)
+        #expect(now["duration_buckets"].array.reduce(0) { $0 + ($1["count"].int ?? 0) } == 8)
         #expect(now["latency_seconds"]["p99"].number ?? 0 > 0 && now["checks"].array.contains { $0["name"].text == "serving" })
         let routes = try JSON(ask(port, "GET /admin/api/routes", [bearer]).text)["routes"].array
         let counts = routes.reduce(into: [String: JSON]()) { $0[$1["name"].text ?? ""] = $1["counts"] }
@@ -262,7 +265,7 @@ import Testing
             let rest = stream.takeRest()
             #expect(text(of: rest.bytes).hasSuffix("0\r\n\r\n") && rest.end != .silence)
         }
-        #expect(try gateway.process.exitCode(seconds: 10) == 0)
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
     }
 
     @Test func anotherAdminTokenEndsTheLiveView() throws {

@@ -8,7 +8,7 @@ import Testing
     nonisolated(unsafe) private static let browser = Result { try Browser() }
 
     private static let token = "a-token-that-was-set"
-    private static let pages = ["now", "routes", "refusals", "people", "people/audit", "keys", "limits", "configuration"]
+    private static let pages = ["now", "routes", "refusals", "people", "people/audit", "keys", "limits", "outbox", "configuration"]
 
     private let upstream: Upstream
     private let gateway: Gateway
@@ -283,6 +283,20 @@ import Testing
         try page.click(".page-head button")
         try wait("#reload", has: "nowhere")
         #expect(try page.text("#reload").contains("refused"))
+        #expect(try page.complaints() == [])
+    }
+
+    @Test func theCodeOfAMailThatIsNotSentIsInTheOutbox() throws {
+        try signIn("outbox")
+        try wait("#messages", has: "The outbox is empty")
+        try wait("#messages", has: "SMTP_URL")
+        _ = try gateway.signUp("ada@example.org")
+        let message = try gateway.message(to: "ada@example.org")
+        try page.click(".page-head button")
+        try wait("#messages tbody", has: "ada@example.org")
+        #expect(try page.text("#messages tbody code") == message["code"].text)
+        try page.click("#messages summary")
+        try wait("#messages pre", has: try #require(message["code"].text))
         #expect(try page.complaints() == [])
     }
 

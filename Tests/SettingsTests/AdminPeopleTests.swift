@@ -125,4 +125,28 @@ import Wire
 extension String {
     /// How often `text` occurs.
     fileprivate func components(_ text: String) -> Int { ranges(of: text).count }
+
+    @Test func theNewestMessageOfTheOutboxComesFirst() async throws {
+        let time = WallTime(seconds: 1_800_000_000)
+        var letter = ShownOutbox.Message(at: time, channel: "mail", kind: "reset", to: "ada@example.org", subject: "Reset", text: "Go")
+        letter.link = "https://a.example/reset"
+        var sms = ShownOutbox.Message(at: time, channel: "sms", kind: "sign-in", to: "+15555550123", subject: nil, text: "123456")
+        sms.code = "123456"
+        let shown = ShownOutbox(channels: ["sms"], messages: [letter, sms])
+        var controls = AdminBench.controls()
+        controls.outbox = { .success(shown) }
+        let answer = try await AdminBench(controls).ask("GET outbox")
+        #expect(
+            answer.text == #"{"channels":["sms"],"messages":["#
+                + #"{"at":"\#(ISO8601.text(time))","channel":"sms","kind":"sign-in","to":"+15555550123","text":"123456","code":"123456"},"#
+                + #"{"at":"\#(ISO8601.text(time))","channel":"mail","kind":"reset","to":"ada@example.org","subject":"Reset","text":"Go","#
+                + #""link":"https://a.example/reset"}]}"#)
+    }
+
+    @Test func anOutboxThatCannotBeReadIsSaid() async throws {
+        var controls = AdminBench.controls()
+        controls.outbox = { .failure(ShownOutbox.Fault("The outbox cannot be read: it is a folder")) }
+        let answer = try await AdminBench(controls).ask("GET outbox")
+        #expect(answer.status == 503 && answer.text.contains("it is a folder"))
+    }
 }

@@ -1,7 +1,7 @@
 internal import HTTP
 
 extension AdminOperation {
-    /// The audit log, keys, limits and the configuration.
+    /// The audit log, keys, limits, the outbox and the configuration.
     static let operations = [
         AdminOperation(
             "GET", "audit", "listAuditEvents", "The audit log of one account or of all, newest first",
@@ -22,6 +22,10 @@ extension AdminOperation {
             "GET", "limits", "getLimits", "The limits of the routes, the keys that they refused most often, and the Redis that shares them",
             answers: .json(.named("Limits"))
         ) { api, _ in await api.showLimits() },
+        AdminOperation(
+            "GET", "outbox", "getOutbox", "The development outbox: the messages of channels that are not configured, the newest first",
+            answers: .json(.named("Outbox"))
+        ) { api, _ in try await api.showOutbox() },
         AdminOperation(
             "GET", "configuration", "getConfiguration", "The settings in force with their sources, without secrets, and the last reload",
             answers: .json(.named("Configuration"))
@@ -56,6 +60,13 @@ extension AdminOperation {
             .has("redis", .object([
                 .has("configured", .boolean), .may("topology", .text), .may("state", .words(["ready", "degraded", "unready"])), .may("reason", .text),
             ])),
+        ])),
+        ("Outbox", .object([
+            .has("channels", .array(.words(["mail", "sms"])), "Those whose messages land here; empty if both are configured"),
+            .has("messages", .array(.object([
+                .has("at", .time), .has("channel", .words(["mail", "sms"])), .has("kind", .text), .has("to", .text), .may("subject", .text),
+                .has("text", .text), .may("code", .text), .may("link", .text),
+            ]))),
         ])),
         ("Configuration", .object([
             .has("loaded_at", .time), .has("version", .integer),

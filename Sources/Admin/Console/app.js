@@ -8,6 +8,7 @@ import { page as configuration } from "./configuration.js";
 import { page as keys } from "./keys.js";
 import { page as limits } from "./limits.js";
 import { page as now } from "./now.js";
+import { page as outbox } from "./outbox.js";
 import { page as people } from "./people.js";
 import { page as refusals } from "./refusals.js";
 import { page as routes } from "./routes.js";
@@ -21,6 +22,7 @@ const pages = [
   ["people", "People", "M9 11a4 4 0 1 0 0-8 4 4 0 0 0 0 8zm-7 10a7 7 0 0 1 14 0M16 3.5a4 4 0 0 1 0 7M18.5 14.5a7 7 0 0 1 3.5 6.5", people],
   ["keys", "Keys", "M8 20a5 5 0 1 0 0-10 5 5 0 0 0 0 10zm3.5-8.5L20 3m-4 4 3 3", keys],
   ["limits", "Limits", "M4 18a9 9 0 1 1 16 0M12 13l4-5", limits],
+  ["outbox", "Outbox", "M3 7h18v12H3zm0 0 9 7 9-7", outbox],
   ["configuration", "Configuration", "M4 6h10m4 0h2M4 12h2m4 0h10M4 18h8m4 0h4M14 4v4M6 10v4M12 16v4", configuration],
 ];
 

@@ -3,6 +3,7 @@ internal import Cluster
 internal import Credentials
 internal import Gate
 internal import Issuers
+internal import Mail
 internal import Redis
 internal import Settings
 internal import Telemetry
@@ -27,6 +28,7 @@ extension AdminControls {
             let check = readiness.checks.first { $0.name == "redis" }
             return RedisState(topology: redis.topology.name, state: "\((check?.state ?? .unready).text)", reason: check?.reason)
         }
+        outbox = { await ShownOutbox.read(active.configuration) }
         configuration = { ShownConfiguration(active) }
     }
 }
@@ -63,6 +65,40 @@ extension LimitLine {
                     route: rule.name, policy: rule.limitName(index), limit: rule.limits[index].text, by: by.text,
                     failure: settings.rateLimitFailure.name, isShadowed: rule.shadow.contains(.limit))
             }
+        }
+    }
+}
+
+extension ShownOutbox {
+    /// Reads the outbox on a thread of its own, because it may block.
+    fileprivate static func read(_ configuration: GatewayConfiguration) async -> Result<ShownOutbox, Fault> {
+        let outbox = Outbox(dataDirectory: configuration.settings.dataDirectory)
+        let channels = configuration.mail.channelsInOutbox.map(\.rawValue)
+        return await withCheckedContinuation { continuation in
+            do throws(SystemFault) {
+                _ = try WorkerThread(name: "outbox") {
+                    do throws(SystemFault) {
+                        let messages = try outbox.read().map(Message.init)
+                        continuation.resume(returning: .success(ShownOutbox(channels: channels, messages: messages)))
+                    } catch {
+                        continuation.resume(returning: .failure(Fault("The outbox cannot be read: \(error)")))
+                    }
+                }
+            } catch {
+                continuation.resume(returning: .failure(Fault("The outbox cannot be read: \(error)")))
+            }
+        }
+    }
+}
+
+extension ShownOutbox.Message {
+    fileprivate init(_ entry: OutboxEntry) {
+        self.init(
+            at: entry.at, channel: entry.channel.rawValue, kind: entry.kind, to: entry.to, subject: entry.subject, text: entry.text)
+        switch entry.secret {
+        case .code(let code): self.code = code
+        case .link(let link): self.link = link
+        case .none: break
         }
     }
 }

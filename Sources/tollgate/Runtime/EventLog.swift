@@ -45,9 +45,13 @@ extension ServerLog {
     }
 
     func writeOutboxChannels(of plan: MailPlan) {
-        guard !plan.outboxChannels.isEmpty else { return }
-        info(
-            "messages land in the development outbox, read them by tollgate outbox",
-            ("kept", plan.outboxChannels.joined(separator: ", ")))
+        let kept = plan.channelsInOutbox.map { channel in
+            switch channel {
+            case .mail: "mail (SMTP_URL is not set)"
+            case .sms: "SMS (TOLLGATE_SMS_URL is not set)"
+            }
+        }
+        guard !kept.isEmpty else { return }
+        info("messages land in the development outbox, read them by tollgate outbox", ("kept", kept.joined(separator: ", ")))
     }
 }
