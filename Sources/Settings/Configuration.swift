@@ -50,6 +50,7 @@ package struct Configuration: Sendable {
     /// `REDIS_URL` unparsed; it may contain a password. nil: limits are counted in process.
     package var redisURL: String?
     package var rateLimitFailure = LimitFailureMode.local
+    package var redisTimeoutMilliseconds: UInt32 = 0
     package var tokenCacheEntries = 0
     /// The contracts to mount, each as `id@base`.
     package var contracts: [String] = []

@@ -69,7 +69,10 @@ extension Setting {
         "The Redis in which several gateways share their limits: `redis://[user][:password]@host[:port][/database]`, `rediss://` with TLS, or `unix:/path?db=0`; `redis+cluster://[user][:password]@host[:port],host[:port]` names some nodes of a Redis Cluster; `redis+sentinel://[user][:password]@sentinel,sentinel/master-name[/database]` follows the primary that the sentinels name.")
     package static let rateLimitFailure = Setting(
         "TOLLGATE_RATE_LIMIT_FAILURE", .choice(["local", "open", "closed"]), .choice(\.rateLimitFailure) { LimitFailureMode(name: $0) }, default: "local", restart: true,
-        "The failure mode of limits when Redis does not answer within 25 ms: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
+        "The failure mode of limits when Redis does not answer within `TOLLGATE_REDIS_TIMEOUT`: `local` enforces this gateway's share of the limit; `open` lets requests pass; `closed` answers 503.")
+    package static let redisTimeout = Setting(
+        "TOLLGATE_REDIS_TIMEOUT", .duration(5...1_000), .milliseconds(\.redisTimeoutMilliseconds), default: "25ms", restart: true,
+        "The time for Redis to answer about a limit, after which `TOLLGATE_RATE_LIMIT_FAILURE` applies. A request waits at most this long for it.")
     package static let tokenCache = Setting(
         "TOLLGATE_TOKEN_CACHE", .count(0...16_777_216), .count(\.tokenCacheEntries), default: "65536", restart: true, "The size of each worker's cache of verified tokens, in entries.")
     package static let headerTimeout = Setting(
@@ -183,7 +186,7 @@ extension Setting {
 
     package static let all: [Setting] = [
         listen, listenTLS, tlsCert, tlsKey, adminListen, checkListen, adminToken, adminHosts, workers, dataDirectory, publicURL, issuer, audience,
-        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure,
+        jwtSecret, signingAlgorithm, clockSkew, tiers, trust, upstream, route, internalCaller, trustedProxies, redisURL, rateLimitFailure, redisTimeout,
         tokenCache, contracts, dlauthPath, provider, databaseURL, databaseDirectURL, requireConfirmedEmail, signUpLimit, accessLifetime, refreshLifetime,
         refreshGrace, tierGrace,
         headerTimeout, bodyTimeout, sendTimeout, idleTimeout, drainTimeout, maxConnections, maxRequests, maxLocalRequests, maxBuffers, dnsRefresh, http2Streams, http2StreamWindow,

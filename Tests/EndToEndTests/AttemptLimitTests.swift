@@ -10,6 +10,7 @@ import Testing
     private static let settings = [
         Gateway.contracts, Gateway.trustingProxies, "TOLLGATE_WORKERS=2", "TOLLGATE_ACCESS_LOG=off",
         "TOLLGATE_JWT_SECRET=two gateways sign with one secret",
+        Redis.patience,
     ]
 
     /// Gateways that have one database and one Redis in common; ended with their owner.

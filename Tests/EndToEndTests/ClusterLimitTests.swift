@@ -72,7 +72,7 @@ import Testing
 
     @Test func gatewaysAndWorkersCountTogetherOverAllNodes() throws {
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
-        let gateways = try [gateway(cluster, upstream, Self.hot), gateway(cluster, upstream, Self.hot, "TOLLGATE_WORKERS=2")]
+        let gateways = try [gateway(cluster, upstream, Self.hot, Redis.patience), gateway(cluster, upstream, Self.hot, "TOLLGATE_WORKERS=2", Redis.patience)]
         let connections = try gateways.map { try $0.connect() }
         for caller in 0..<60 {
             let statuses = try (0..<8).map { try connections[$0 % 2].ask("GET /hot", ["X-Key: caller-\(caller)"]).status }
@@ -87,7 +87,7 @@ import Testing
     @Test func severalLimitsOnSeveralNodesAdmitARequestTogether() throws {
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
         let route = "TOLLGATE_ROUTE_HOT=\"/hot upstream=u auth=none limit=2/h+by=header:x-key limit=100/h+by=header:x-key limit=9/h+by=address\""
-        let gateway = try gateway(cluster, upstream, route)
+        let gateway = try gateway(cluster, upstream, route, Redis.patience)
         let connection = try gateway.connect()
         // Five callers have two each; the third of each costs the address nothing, which has nine.
         for caller in 0..<5 {
@@ -101,7 +101,7 @@ import Testing
     @Test func callersOfOneBucketShareACall() throws {
         let (cluster, upstream) = (try RedisCluster(), try Upstream())
         let gateway = try gateway(
-            cluster, upstream, "TOLLGATE_ROUTE_FEW=\"/hot upstream=u auth=none limit=9/h+by=address limit=9/m+by=address\"")
+            cluster, upstream, "TOLLGATE_ROUTE_FEW=\"/hot upstream=u auth=none limit=9/h+by=address limit=9/m+by=address\"", Redis.patience)
         #expect(try (0..<3).map { _ in try gateway.ask("GET /hot").status } == [200, 200, 200])
         #expect(try gateway.metric("tollgate_redis_commands_total", "cmd=\"take\"") == 3)
     }

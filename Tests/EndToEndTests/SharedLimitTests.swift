@@ -6,7 +6,7 @@ import Testing
 @Suite(.ownThread) struct SharedLimitTests {
     /// A gateway on `redis` with routes of one upstream.
     private func gateway(_ redis: Redis, _ upstream: Upstream, _ settings: String...) throws -> Gateway {
-        try gateway(redis.setting, upstream, settings)
+        try gateway(redis.setting, upstream, settings + [Redis.patience])
     }
 
     private func gateway(_ redis: String, _ upstream: Upstream, _ settings: [String]) throws -> Gateway {

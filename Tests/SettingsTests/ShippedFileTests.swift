@@ -112,6 +112,7 @@ import Wire
             ("TOLLGATE_LISTEN", "127.0.0.1:8000;proxy"), ("TOLLGATE_ADMIN_LISTEN", "127.0.0.1:9091"), ("TOLLGATE_WORKERS", "3"),
             ("TOLLGATE_CHECK_LISTEN", "127.0.0.1:8001"),
             ("TOLLGATE_DATA_DIR", "/elsewhere"), ("REDIS_URL", "redis://127.0.0.1"), ("TOLLGATE_RATE_LIMIT_FAILURE", "closed"),
+            ("TOLLGATE_REDIS_TIMEOUT", "50ms"),
             ("TOLLGATE_TOKEN_CACHE", "9"), ("DATABASE_URL", "sqlite:///other.db"), ("TOLLGATE_KEY_SECRET", String(repeating: "k", count: 32)),
             ("TOLLGATE_ACCESS_LOG", "off"),
         ]

@@ -7,7 +7,7 @@ import Wire
 /// and the map is read again. The failure mode decides about the keys that no node has answered for, and about no others.
 extension SharedCounting {
     /// Milliseconds from the first sending of a call during which it is sent again.
-    private static let repeatTime: UInt64 = 25
+    private var repeatTime: UInt64 { limitClient.settings.deadline }
 
     /// Sends the limit client's commands. Returns how many were sent.
     mutating func sendToCluster(_ now: MonotonicTime) -> Int {
@@ -52,7 +52,7 @@ extension SharedCounting {
     }
 
     private func isInTime(_ index: Int, _ now: MonotonicTime) -> Bool {
-        now < cluster.calls[index].sentAt.advanced(milliseconds: Self.repeatTime)
+        now < cluster.calls[index].sentAt.advanced(milliseconds: repeatTime)
     }
 
     /// Builds the call.
@@ -82,7 +82,7 @@ extension SharedCounting {
     /// When the next parked call is given up; nil if there is none.
     func parkedDeadline() -> MonotonicTime? {
         guard cluster.parked.count > 0 else { return nil }
-        return cluster.calls[Int(cluster.parked[0])].sentAt.advanced(milliseconds: Self.repeatTime)
+        return cluster.calls[Int(cluster.parked[0])].sentAt.advanced(milliseconds: repeatTime)
     }
 
     // MARK: results
@@ -198,7 +198,7 @@ extension SharedCounting {
     /// Sends a call again that a node has redirected; false if it must end.
     private mutating func redirect(_ index: Int, _ now: MonotonicTime, _ metrics: inout WorkerMetrics) -> Bool {
         guard let error = RedisClusterError(nodes.bytes(0)) else { return false }
-        guard cluster.mayRepeat(index, deadline: Self.repeatTime, now) else { return false }
+        guard cluster.mayRepeat(index, deadline: repeatTime, now) else { return false }
         let isSingle = cluster.calls[index].keys == 1
         switch error {
         case .moved(let redirect):

@@ -23,24 +23,27 @@ struct SharingPlan: Sendable {
         gateways = GatewayCount(id: SecureRandom.bytes(8).rawBytes.load64(0))
         var settings = SharedLimitClient.Settings()
         settings.failureMode = configuration.settings.rateLimitFailure
+        settings.deadline = UInt64(configuration.settings.redisTimeoutMilliseconds)
         settings.workers = UInt32(clamping: workers)
         self.settings = settings
     }
 
     /// Worker `id`'s part; called on its thread. The first worker sends the heartbeat that counts gateways.
     func counting(worker id: Int, limiter: SharedLimiter, seed: UInt64, now: MonotonicTime) -> SharedCounting {
-        SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { scripts, token in
+        var line = RedisConnectionSettings()
+        line.replyDeadline = settings.deadline
+        return SharedCounting(settings, limiter: limiter, gateways: gateways, counts: id == 0, now: now) { [line] scripts, token in
             switch endpoint.topology {
             case .single, .sentinel:
                 return RedisNodes(
-                    RedisConnection(endpoint, addresses: addresses, tls: tls, scripts: scripts, token: token, seed: seed, now: now))
+                    RedisConnection(endpoint, addresses: addresses, tls: tls, scripts: scripts, settings: line, token: token, seed: seed, now: now))
             case .cluster:
                 let (endpoint, tls) = (endpoint, tls)
-                var settings = RedisConnectionSettings()
-                settings.isClusterNode = true
-                return RedisNodes(firstToken: token) { [settings] place, token, now in
+                var line = line
+                line.isClusterNode = true
+                return RedisNodes(firstToken: token) { [line] place, token, now in
                     RedisConnection(
-                        endpoint.server(at: place.address), addresses: place.addresses, tls: tls, scripts: scripts, settings: settings,
+                        endpoint.server(at: place.address), addresses: place.addresses, tls: tls, scripts: scripts, settings: line,
                         token: token, seed: seed ^ token, now: now)
                 }
             }
