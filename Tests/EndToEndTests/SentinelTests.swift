@@ -79,10 +79,15 @@ import Testing
         for server in set.servers.reversed() { server.kill() }
         try eventually("it says so") { try redis(gateway).status == "degraded" }
         #expect(try (0..<2).map { _ in try gateway.ask("GET /one").status } == statuses)
-        try eventually("it says why") {
-            let reason = try redis(gateway).reason
-            return reason.contains("the sentinels name 127.0.0.1:\(set.servers[0].port), which is not connected: ")
-                && reason.contains("onnection refused; ")
+        var reason = ""
+        do {
+            try eventually("it says why") {
+                reason = try redis(gateway).reason
+                return reason.contains("the sentinels name 127.0.0.1:\(set.servers[0].port), which is not connected: ")
+                    && reason.contains("onnection refused; ")
+            }
+        } catch {
+            throw Fault("\(error): it says \(reason)")
         }
         #expect(try JSON(gateway.askAdmin("/readyz").text)["status"].text == "degraded")
         try set.servers[0].start()

@@ -29,6 +29,7 @@ struct SentinelRun: ~Copyable {
     private var lastFault = ""
     /// As last reported; the first report is that of a problem or that there is none.
     private var reportedProblem: SentinelState.Problem? = .asking
+    private var reportedFault = ""
     private var namesDue: MonotonicTime
 
     init(
@@ -175,8 +176,8 @@ struct SentinelRun: ~Copyable {
             report(.sentinel(sentinel.address, problem: sentinel.problem))
         }
         // A problem that a first round may dispel is none yet.
-        guard state.problem != reportedProblem, state.problem != .asking else { return }
-        reportedProblem = state.problem
+        guard state.problem != reportedProblem || lastFault != reportedFault, state.problem != .asking else { return }
+        (reportedProblem, reportedFault) = (state.problem, lastFault)
         report(.changed(problem: problemText))
     }
 
