@@ -62,7 +62,7 @@ import Testing
         #expect(reuse.status == 401)
         #expect(try JSON(reuse.text)["error"].text == "invalid_token")
         for access in [first.access, last.access] {
-            try eventually("its access tokens are refused", seconds: 1) {
+            try eventually("its access tokens are refused", seconds: 15) {
                 try gateway.send("GET /auth/user", bearer: access).status == 401
             }
         }
@@ -129,7 +129,7 @@ import Testing
         #expect(try gateway.send("POST /auth/signout", bearer: tokens.access).status == 200)
         // Its refresh token is dead at once.
         #expect(try gateway.send(Self.refresh, Self.refreshBody(tokens.refresh)).status == 401)
-        try eventually("every worker refuses its access token", seconds: 1) {
+        try eventually("every worker refuses its access token", seconds: 15) {
             try connections.allSatisfy { try $0.send("GET /auth/user", bearer: tokens.access).status == 401 }
         }
     }
@@ -140,13 +140,7 @@ import Testing
         let port = gateway.port
         let answers = try atOnce(50) { number in
             let body = credentials(number % 2 == 0 ? "ada@example.org" : "ADA@Example.org")
-            var answer = try Connection(port: port).send("POST /api/v1/auth/register", body)
-            // Those for whom a busy gateway has no room come back, as it asks them to.
-            for _ in 0..<30 where answer.status == 503 {
-                sleep(UInt32(answer["Retry-After"] ?? "") ?? 1)
-                answer = try Connection(port: port).send("POST /api/v1/auth/register", body)
-            }
-            return answer
+            return try askingAgain(whileFull: "POST /api/v1/auth/register", body, port: port)
         }
         #expect(answers.count { $0.status == 201 } == 1)
         let refusals = answers.filter { $0.status != 201 }

@@ -69,6 +69,18 @@ import Testing
         }
     }
 
+    /// What the workers allocated during the batch of requests in which they allocated least. A busy machine lets more requests wait at
+    /// once than before, for which memory is taken once: a single batch may meet that, and not each of five.
+    private func leastAllocated(_ folder: Folder, _ batch: () throws -> Void) throws -> UInt64 {
+        var least = UInt64.max
+        for _ in 0..<5 where least > 0 {
+            let before = try Counts(folder).byWorkers
+            try batch()
+            least = min(least, try Counts(folder).byWorkers - before)
+        }
+        return least
+    }
+
     /// `more` are further settings.
     private func gateway(_ folder: Folder, _ upstream: Nginx, accessLog: String, _ more: String = "") throws -> Gateway {
         try folder.write("counter.c", Self.counter)
@@ -111,15 +123,16 @@ import Testing
         let before = try Counts(folder)
         try ask(5_000)
         let after = try Counts(folder)
-        // How many lines wait together for the log's writer is a matter of luck: the buffers for them may double a few
-        // more times, whatever the number of requests.
-        let allowed: UInt64 = accessLog == "off" ? 0 : 4
-        #expect(after.byWorkers - before.byWorkers <= allowed, "\(after.byWorkers - before.byWorkers)")
-        #expect(try gateway.ask("GET /x", [try gateway.bearer("--sub", "new")]).status == 200)
-        #expect(try Counts(folder).byWorkers > after.byWorkers, "what is new does cost something: the counter counts")
         // The threads that look at files and clocks once a second, and the log's writer: a few for each second that the
         // requests take, none for each request.
         #expect(after.byOthers - before.byOthers < 100, "\(after.byOthers - before.byOthers)")
+        // How many lines wait together for the log's writer is a matter of luck: the buffers for them may double a few
+        // more times, whatever the number of requests.
+        let allowed: UInt64 = accessLog == "off" ? 0 : 4
+        #expect(try leastAllocated(folder) { try ask(2_000) } <= allowed)
+        let known = try Counts(folder).byWorkers
+        #expect(try gateway.ask("GET /x", [try gateway.bearer("--sub", "new")]).status == 200)
+        #expect(try Counts(folder).byWorkers > known, "what is new does cost something: the counter counts")
     }
 
     /// Spans are recorded in memory that is kept; only other threads allocate, to send them.
@@ -137,10 +150,7 @@ import Testing
             }
         }
         try ask(4_000)
-        let before = try Counts(folder)
-        try ask(3_000)
-        let after = try Counts(folder)
-        #expect(after.byWorkers - before.byWorkers <= 4, "\(after.byWorkers - before.byWorkers)")
+        #expect(try leastAllocated(folder) { try ask(3_000) } <= 4)
         try eventually("the spans are sent") { try gateway.metric("tollgate_spans_exported_total") > 5_000 }
     }
 
@@ -198,11 +208,7 @@ import Testing
             }
         }
         try ask(500)
-        try eventually("requests that cost nothing") {
-            let before = try Counts(folder)
-            try ask(2_000)
-            return try Counts(folder).byWorkers == before.byWorkers
-        }
+        #expect(try leastAllocated(folder) { try ask(2_000) } == 0)
     }
 
     @Test func pagesOfOtherOriginsAndTheirPreflightsCostNothing() throws {
@@ -223,10 +229,7 @@ import Testing
             }
         }
         try ask(1_000)
-        let before = try Counts(folder)
-        try ask(2_000)
-        let after = try Counts(folder)
-        #expect(after.byWorkers == before.byWorkers, "\(after.byWorkers - before.byWorkers)")
+        #expect(try leastAllocated(folder) { try ask(2_000) } == 0)
     }
 
     @Test func aSteadyStateRequestOverHTTP2AllocatesNothing() throws {
@@ -253,10 +256,7 @@ import Testing
             }
         }
         try ask(300)
-        let before = try Counts(folder)
-        try ask(300)
-        let after = try Counts(folder)
-        #expect(after.byWorkers == before.byWorkers)
+        #expect(try leastAllocated(folder) { try ask(300) } == 0)
     }
 
     @Test func aSteadyStateRequestOverTLSCostsOnlyOpenSSLsOwnBlocks() throws {

@@ -176,7 +176,7 @@ import Testing
         #expect(answer["Connection"] == "close")
         let (rest, end) = slow.takeRest()
         #expect(rest.isEmpty && end != .silence, "the pipelined request is not begun")
-        #expect(try gateway.process.exitCode(seconds: 5) == 0)
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
         #expect(throws: (any Error).self) { try Connection(port: gateway.port) }
         #expect(gateway.process.complaints.now.last?.contains(#""msg":"ended""#) == true)
     }
@@ -189,7 +189,7 @@ import Testing
         try connection.send(requestHead("GET /never"))
         try upstream.requests.wait(for: "the request", until: { $0.count == 1 })
         let start = ProcessInfo.processInfo.systemUptime
-        #expect(try gateway.stop(seconds: 8) == 0)
+        #expect(try gateway.stop(seconds: 20) == 0)
         #expect((0.4...5).contains(ProcessInfo.processInfo.systemUptime - start))
         #expect(try gateway.accessLog(1).count == 1, "what was cut is logged too")
     }
@@ -203,7 +203,7 @@ import Testing
         gateway.process.signal(SIGINT)
         try gateway.waitForLog("draining")
         gateway.process.signal(SIGINT)
-        #expect(try gateway.process.exitCode(seconds: 8) == 0)
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
     }
 
     @Test func aGatewayWithoutADescriptorToSpareStillDrains() throws {
@@ -225,7 +225,7 @@ import Testing
         try gateway.waitForLog("draining")
         go.change { $0 = true }
         #expect(try busy.answer().text == "ok")
-        #expect(try gateway.process.exitCode(seconds: 15) == 0)
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
         for other in others { try other.expectEnd() }
     }
 

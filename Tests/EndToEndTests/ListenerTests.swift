@@ -120,6 +120,6 @@ import Testing
         try eventually("nobody listens") { (try? Connection(path: path)) == nil }
         go.change { $0 = true }
         #expect(try slow.answer().text == "ok")
-        #expect(try gateway.process.exitCode(seconds: 10) == 0)
+        #expect(try gateway.process.exitCode(seconds: 20) == 0)
     }
 }

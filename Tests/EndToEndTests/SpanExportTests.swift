@@ -85,7 +85,7 @@ import Testing
         #expect(try gateway.ask("GET /open/x").status == 200)
         try eventually("the spans are sent") { !collector.requests.isEmpty }
         #expect(try gateway.ask("GET /open/x").status == 200, "requests go on")
-        #expect(try gateway.stop(seconds: 15) == 0)
+        #expect(try gateway.stop(seconds: 20) == 0)
     }
 
     @Test func aReloadTurnsTracesOnAndOff() throws {

@@ -32,7 +32,7 @@ import Wire
     }
 
     private func eventually(_ what: Comment, _ isReached: () -> Bool) {
-        let deadline = EventLoop.now().monotonic.advanced(milliseconds: 15_000)
+        let deadline = EventLoop.now().monotonic.advanced(milliseconds: 60_000)
         while EventLoop.now().monotonic < deadline, !isReached() { usleep(5_000) }
         #expect(isReached(), what)
     }

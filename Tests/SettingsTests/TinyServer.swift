@@ -85,7 +85,7 @@ final class TinyServer: Sendable {
 
 /// Whether `condition` holds within ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
-    let deadline = EventLoop.now().monotonic.advanced(milliseconds: 10_000)
+    let deadline = EventLoop.now().monotonic.advanced(milliseconds: 60_000)
     while EventLoop.now().monotonic < deadline {
         if condition() { return true }
         _ = poll(nil, 0, 5)

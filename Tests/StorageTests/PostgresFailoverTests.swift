@@ -265,7 +265,7 @@ import Wire
 
 /// Waits until `condition` holds, for at most half a minute.
 private func eventually(_ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now.advanced(by: .seconds(30))
+    let deadline = ContinuousClock.now.advanced(by: .seconds(90))
     while try await !condition() {
         try #require(ContinuousClock.now < deadline)
         try await Task.sleep(for: .milliseconds(20))

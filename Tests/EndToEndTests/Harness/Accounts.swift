@@ -103,3 +103,13 @@ func bytes(base64URL encoded: String) -> [UInt8]? {
 func atOnce<Value: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Value) throws -> [Value] {
     try (0..<count).map { number in Background { try body(number) } }.map { try $0.value(seconds: 60) }
 }
+
+/// Sends `json`, and comes back as asked for while a busy gateway has no room for it.
+func askingAgain(whileFull methodAndTarget: String, _ json: String, port: Int) throws -> Message {
+    var answer = try Connection(port: port).send(methodAndTarget, json)
+    for _ in 0..<30 where answer.status == 503 {
+        sleep(UInt32(answer["Retry-After"] ?? "") ?? 1)
+        answer = try Connection(port: port).send(methodAndTarget, json)
+    }
+    return answer
+}

@@ -12,7 +12,7 @@ final class Connection {
         self.descriptor = descriptor
         var on: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
-        setTimeout(seconds: 15)
+        setTimeout(seconds: 40)
     }
 
     /// Waits at most `patience` seconds for the other side, if given.

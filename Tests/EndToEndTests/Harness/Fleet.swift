@@ -51,7 +51,7 @@ final class Fleet {
     }
 
     /// Waits until all answer so; a second is what is promised, and the rest is for a busy machine.
-    func expect(_ what: String, seconds: Double = 10, _ isSo: (Gateway) throws -> Bool) throws {
+    func expect(_ what: String, seconds: Double = 30, _ isSo: (Gateway) throws -> Bool) throws {
         try eventually(what, seconds: seconds) { try gateways.allSatisfy(isSo) }
     }
 

@@ -132,7 +132,7 @@ final class Gateway {
 
     /// Asks it to end and waits until it has; answers its exit code.
     @discardableResult
-    func stop(seconds: Double = 20) throws -> Int32 {
+    func stop(seconds: Double = 60) throws -> Int32 {
         process.signal(SIGTERM)
         return try process.exitCode(seconds: seconds)
     }

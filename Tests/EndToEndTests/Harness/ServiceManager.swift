@@ -36,7 +36,7 @@ final class ServiceManager: Sendable {
     }
 
     /// Waits until such a message has come `times` times.
-    func wait(for line: String, from sender: pid_t? = nil, times: Int = 1, seconds: Double = 20) throws {
+    func wait(for line: String, from sender: pid_t? = nil, times: Int = 1, seconds: Double = 60) throws {
         try messages.wait(for: "\(line) at the service manager", seconds: seconds) { all in
             all.count { $0.has(line) && (sender == nil || $0.sender == sender) } >= times
         }

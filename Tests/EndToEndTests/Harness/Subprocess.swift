@@ -64,7 +64,7 @@ final class Subprocess: Sendable {
     }
 
     /// Waits for its end and the end of what it writes.
-    func exitCode(seconds: Double = 20) throws -> Int32 {
+    func exitCode(seconds: Double = 60) throws -> Int32 {
         try exit.wait(for: "the end of a command", seconds: seconds, until: { $0 != nil })
         try streamsEnded.wait(for: "the end of a command's output", until: { $0 == 2 })
         return exit.now ?? -1

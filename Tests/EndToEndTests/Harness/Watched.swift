@@ -29,7 +29,7 @@ final class Watched<Value: Sendable>: @unchecked Sendable {
 
     /// Waits until `isReached`; after `seconds`, a bound that no good run comes near, it throws.
     @discardableResult
-    func wait(for what: String, seconds: Double = 15, until isReached: (Value) -> Bool) throws -> Value {
+    func wait(for what: String, seconds: Double = 60, until isReached: (Value) -> Bool) throws -> Value {
         let end = Date(timeIntervalSinceNow: seconds)
         condition.lock()
         defer { condition.unlock() }
@@ -54,7 +54,7 @@ final class Background<Value: Sendable>: Sendable {
 
     var isDone: Bool { outcome.now != nil }
 
-    func value(seconds: Double = 30) throws -> Value {
+    func value(seconds: Double = 60) throws -> Value {
         guard let result = try outcome.wait(for: "the end of a thread", seconds: seconds, until: { $0 != nil }) else {
             throw Fault("a thread left nothing")
         }
@@ -63,7 +63,7 @@ final class Background<Value: Sendable>: Sendable {
 }
 
 /// Asks again and again, a hundredth of a second apart, until `isReached`: for what cannot be listened to.
-func eventually(_ what: String, seconds: Double = 15, _ isReached: () throws -> Bool) throws {
+func eventually(_ what: String, seconds: Double = 60, _ isReached: () throws -> Bool) throws {
     let end = Date(timeIntervalSinceNow: seconds)
     while try !isReached() {
         guard Date() < end else { throw Fault("not within \(seconds) s: \(what)") }
